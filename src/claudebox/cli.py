@@ -1,0 +1,114 @@
+"""The command: picks the mode, asks, and turns a Problem into text and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudebox.arguments import LAUNCH, Request, parse
+from claudebox.host import read_host
+from claudebox.model import Plan
+from claudebox.plan import make_plan
+from claudebox.problem import FAILED, INTERRUPTED, Problem
+from claudebox.settings import gather
+from claudebox.view.text import BOLD, RED, escape, style_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def main() -> NoReturn:
+    try:
+        status = run(sys.argv[1:])
+    except Problem as problem:
+        show_problem(problem)
+        status = problem.status
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        status = INTERRUPTED
+    except BrokenPipeError:
+        status = INTERRUPTED
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(status)
+
+
+def run(words: list[str]) -> int:
+    request = parse(words)
+    if request.mode == "help":
+        from claudebox.view.help import help_text
+
+        sys.stdout.write(help_text())
+        return 0
+    if request.mode in ("version", "check"):
+        from claudebox import doctor
+
+        return doctor.version() if request.mode == "version" else doctor.check(request)
+    host = read_host()
+    plan = make_plan(host, request, gather(request.said, host.environ))
+    if request.mode == LAUNCH:
+        confirm(plan, request)
+        from claudebox.launch import launch
+
+        launch(plan)
+    sys.stdout.write(_shown(plan, request))
+    return 0
+
+
+def _shown(plan: Plan, request: Request) -> str:
+    if request.mode == "audit":
+        if request.json:
+            from claudebox.view.as_json import audit_json
+
+            return audit_json(plan)
+        from claudebox.view.audit import audit
+
+        return audit(plan, style_for(sys.stdout.isatty(), dict(os.environ)), everything=True)
+    if request.json:
+        from claudebox.view.as_json import dry_run_json
+
+        return dry_run_json(plan)
+    from claudebox.view.shell import shell_command
+
+    return shell_command(plan)
+
+
+def confirm(plan: Plan, request: Request) -> None:
+    """Show the audit and ask. Raises unless the answer is yes."""
+    from claudebox.view.audit import audit
+
+    style = style_for(sys.stderr.isatty(), dict(os.environ))
+    sys.stderr.write(audit(plan, style))
+    sys.stderr.flush()
+    if request.yes:
+        return
+    if not sys.stderr.isatty():
+        raise Problem("there is no terminal to ask on, and nobody said yes", "to start without the question: --yes")
+    question = style.paint("Start? ", BOLD) + ("[y/N] " if plan.flagged else "[Y/n] ")
+    answer = _ask(question)
+    if answer not in (("y", "yes") if plan.flagged else ("y", "yes", "")):
+        raise Problem("not started", status=FAILED)
+
+
+def _ask(question: str) -> str:
+    """Ask on the terminal itself: standard input may be a pipe with the prompt for claude."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        raise Problem("there is no terminal to ask on, and nobody said yes", "to start without the question: --yes") from None
+    try:
+        os.write(terminal, question.encode())
+        line = os.read(terminal, 100)
+    finally:
+        os.close(terminal)
+    # End of input is a no.
+    return line.decode(errors="replace").strip().lower() if line else "no"
+
+
+def show_problem(problem: Problem) -> None:
+    style = style_for(sys.stderr.isatty(), dict(os.environ))
+    text = style.paint("error", RED) + f": {escape(problem.message)}\n"
+    if problem.hint:
+        first, *rest = problem.hint.split("\n")
+        text += f"\nhint: {escape(first)}\n" + "".join(f"{line}\n" for line in rest)
+    sys.stderr.write(text)

@@ -1,0 +1,87 @@
+"""How Claude Code is installed here, and which files it needs to run."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host.programs import find
+from claudebox.host.tree import Tree
+from claudebox.record import Record
+
+NATIVE = "native installer"
+NPM = "npm"
+NIX = "Nix"
+SYSTEM = "system package"
+SCRIPT = "script"
+BINARY = "binary"
+
+SYSTEM_TREES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
+
+
+class ClaudeInstall(Record):
+    """One installation of Claude Code."""
+
+    path: str  # as named or as found on PATH
+    real: str  # the file itself
+    kind: str
+    files: tuple[str, ...]  # real paths, outside of the system's own trees, that it needs
+    interpreter: str  # what its `#!` line needs from PATH, as found on the host
+    missing: str  # an interpreter that is not installed
+
+
+def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
+    """Follow the symlinks, the package and the `#!` line of the program at `path`, which exists."""
+    real = tree.resolve(path) or path
+    words = _hash_bang(tree, real)
+    files = [_needed_tree(real)]
+    interpreter = missing = ""
+    if words:
+        name = _interpreter_name(words)
+        found = name if name.startswith("/") else find(tree, name, search_path, cwd)
+        interpreter_real = tree.resolve(found) if found else None
+        if interpreter_real:
+            interpreter = interpreter_real
+            files.append(interpreter_real)
+        else:
+            missing = name
+    outside_system = tuple(dict.fromkeys(file for file in files if not file.startswith(SYSTEM_TREES)))
+    return ClaudeInstall(path, real, _kind(real, bool(words)), outside_system, interpreter, missing)
+
+
+def _hash_bang(tree: Tree, path: str) -> list[str]:
+    head = tree.read(path, limit=256) or b""
+    if not head.startswith(b"#!"):
+        return []
+    return head[2:].split(b"\n", 1)[0].decode(errors="replace").split()
+
+
+def _interpreter_name(words: list[str]) -> str:
+    """What really interprets: for `/usr/bin/env -S node --flag` that is node."""
+    if posixpath.basename(words[0]) != "env":
+        return words[0]
+    names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return names[0] if names else words[0]
+
+
+def _needed_tree(real: str) -> str:
+    """The smallest directory or file that holds all of the program."""
+    if real.startswith("/nix/store/"):
+        return "/nix/store"
+    before, marker, after = real.rpartition("/node_modules/")
+    if not marker:
+        return real
+    # A scoped package keeps its binary for this platform in a sibling package of the same scope.
+    scope = after.split("/", 1)[0]
+    return f"{before}{marker}{scope}"
+
+
+def _kind(real: str, is_script: bool) -> str:
+    if real.startswith("/nix/store/"):
+        return NIX
+    if "/node_modules/" in real:
+        return NPM
+    if "/claude/versions/" in real:
+        return NATIVE
+    if real.startswith(SYSTEM_TREES):
+        return SYSTEM
+    return SCRIPT if is_script else BINARY

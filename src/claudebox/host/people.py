@@ -1,0 +1,44 @@
+"""Who is running claudebox."""
+
+from __future__ import annotations
+
+from claudebox.host.tree import Tree
+from claudebox.model import Person
+from claudebox.problem import Problem
+
+
+def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
+    """The account of this uid; `home` is what the environment says, and wins if it is usable."""
+    name, database_home = _account(tree, uid)
+    home = home if home.startswith("/") else database_home
+    if not home.startswith("/"):
+        raise Problem("HOME is not set to an absolute path", "export HOME=/path/to/your/home")
+    # Most of the rules compare paths with the home, so its real path is the one to compare with.
+    return Person(uid=uid, gid=gid, name=name, group=_group(tree, gid), home=tree.resolve(home) or home)
+
+
+def _account(tree: Tree, uid: int) -> tuple[str, str]:
+    for fields in _database(tree, "/etc/passwd"):
+        if len(fields) >= 7 and fields[2] == str(uid):
+            return fields[0], fields[5]
+    if not tree.root:
+        import pwd  # accounts that come from LDAP or systemd
+
+        try:
+            entry = pwd.getpwuid(uid)
+        except KeyError:
+            pass
+        else:
+            return entry.pw_name, entry.pw_dir
+    return f"user{uid}", ""
+
+
+def _group(tree: Tree, gid: int) -> str:
+    for fields in _database(tree, "/etc/group"):
+        if len(fields) >= 3 and fields[2] == str(gid):
+            return fields[0]
+    return f"group{gid}"
+
+
+def _database(tree: Tree, path: str) -> list[list[str]]:
+    return [line.split(":") for line in (tree.text(path) or "").splitlines()]

@@ -1,0 +1,26 @@
+"""Finding programs the way a shell does."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host.tree import Tree
+
+# Where administrators' tools are, though an ordinary user's PATH often lacks these.
+ADMIN_DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+
+
+def find_all(tree: Tree, name: str, path: str, cwd: str) -> list[str]:
+    """Every program of that name on PATH, in order. An empty or relative entry counts from `cwd`, as in a shell."""
+    candidates = (posixpath.normpath(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
+    return [candidate for candidate in candidates if tree.is_executable(candidate)]
+
+
+def find(tree: Tree, name: str, path: str, cwd: str) -> str | None:
+    found = find_all(tree, name, path, cwd)
+    return found[0] if found else None
+
+
+def find_admin(tree: Tree, name: str, path: str, cwd: str) -> str | None:
+    """Like `find`, and also where PATH of an ordinary user does not look."""
+    return find(tree, name, ":".join((path, *ADMIN_DIRECTORIES)), cwd)

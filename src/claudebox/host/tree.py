@@ -1,0 +1,128 @@
+"""The host's files, read only.
+
+A Tree has a root, so that tests can hand the rules a made-up distribution. Every path given and
+returned is absolute as seen from that root; symlinks are followed inside it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+MAX_LINKS = 40
+
+
+class Tree:
+    """Files below a root directory."""
+
+    def __init__(self, root: str = "") -> None:
+        self.root = root.rstrip("/")
+        self._plain: set[str] = set()  # directories known not to be symlinks
+
+    def lstat(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(self.root + path)
+        except (OSError, ValueError):
+            return None
+
+    def is_link(self, path: str) -> bool:
+        status = self.lstat(path)
+        return status is not None and stat.S_ISLNK(status.st_mode)
+
+    def link_target(self, path: str) -> str:
+        return os.readlink(self.root + path)
+
+    def exists(self, path: str) -> bool:
+        return self.resolve(path) is not None
+
+    def is_dir(self, path: str) -> bool:
+        status = self.status(path)
+        return status is not None and stat.S_ISDIR(status.st_mode)
+
+    def is_file(self, path: str) -> bool:
+        status = self.status(path)
+        return status is not None and stat.S_ISREG(status.st_mode)
+
+    def is_executable(self, path: str) -> bool:
+        status = self.status(path)
+        return status is not None and stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Of the file itself, whatever symlinks lead to it."""
+        real = self.resolve(path)
+        return None if real is None else self.lstat(real)
+
+    def resolve(self, path: str) -> str | None:
+        """The real path, or None if it does not exist or its symlinks loop."""
+        real, _ = self._walk(path)
+        return real
+
+    def links(self, path: str) -> tuple[tuple[str, str], ...]:
+        """The symlinks met on the way to the real path: (link, what it says)."""
+        _, met = self._walk(path)
+        return met
+
+    def _walk(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        met: list[tuple[str, str]] = []
+        waiting = [part for part in path.split("/") if part and part != "."][::-1]
+        here = ""
+        while waiting:
+            part = waiting.pop()
+            if part == "..":
+                here = here.rpartition("/")[0]
+                continue
+            here = f"{here}/{part}"
+            if here in self._plain:
+                continue
+            status = self.lstat(here)
+            if status is None:
+                return None, tuple(met)
+            if stat.S_ISLNK(status.st_mode):
+                if len(met) == MAX_LINKS:
+                    return None, tuple(met)
+                target = self.link_target(here)
+                met.append((here, target))
+                waiting += [piece for piece in target.split("/") if piece and piece != "."][::-1]
+                here = "" if target.startswith("/") else here.rpartition("/")[0]
+            elif stat.S_ISDIR(status.st_mode):
+                self._plain.add(here)
+            elif waiting:
+                return None, tuple(met)
+        return here or "/", tuple(met)
+
+    def read(self, path: str, limit: int = 1 << 20) -> bytes | None:
+        """The first `limit` bytes of a regular file."""
+        real = self.resolve(path)
+        if real is None:
+            return None
+        try:
+            # A FIFO or a device planted in the project must not block or act.
+            descriptor = os.open(self.root + real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            return os.read(descriptor, limit)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+
+    def text(self, path: str) -> str | None:
+        """A file as text; bytes that are not UTF-8 survive as surrogates."""
+        content = self.read(path)
+        return None if content is None else os.fsdecode(content)
+
+    def entries(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self.root + path))
+        except OSError:
+            return []
+
+    def has_capabilities(self, path: str) -> bool:
+        """Whether the file gains privileges through file capabilities."""
+        try:
+            return bool(os.getxattr(self.root + path, "security.capability"))
+        except OSError:
+            return False

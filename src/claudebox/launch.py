@@ -1,0 +1,79 @@
+"""The only actor: opens descriptors and becomes bwrap.
+
+Imports: `signal` would bring `enum` with it, which costs more than this whole module; `_signal` is the part in C.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+import stat
+
+from claudebox.model import Plan
+from claudebox.problem import CANNOT_EXECUTE, Problem
+from claudebox.view.argv import Data, bwrap_operations, program_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+FIRST_DATA_DESCRIPTOR = 3
+
+
+def launch(plan: Plan) -> NoReturn:
+    """Replace this process by the box."""
+    _check_standard_streams()
+    argv = [plan.bwrap]
+    descriptors: list[int] = []
+    for operation in bwrap_operations(plan):
+        for word in operation:
+            argv.append(_open_data(word, descriptors) if isinstance(word, Data) else word)
+    argv += program_words(plan)
+    _close_all_but(descriptors)
+    _set_signals()
+    if plan.drop_groups:
+        os.setgroups([])
+    environment = {variable.name: variable.value for variable in plan.environment if not variable.late}
+    try:
+        os.execve(plan.bwrap, argv, environment)
+    except OSError as error:
+        raise Problem(f"{plan.bwrap} cannot be started: {error.strerror}", status=CANNOT_EXECUTE) from None
+
+
+def _check_standard_streams() -> None:
+    for descriptor in (0, 1, 2):
+        try:
+            mode = os.fstat(descriptor).st_mode
+        except OSError:
+            # A closed stream would become whatever is opened next, such as our own data.
+            os.open(os.devnull, os.O_RDWR)
+            continue
+        if stat.S_ISDIR(mode):
+            raise Problem(
+                f"descriptor {descriptor} is a directory, which would open all that is below it to the box",
+                "redirect from a file instead",
+            )
+
+
+def _open_data(data: Data, descriptors: list[int]) -> str:
+    descriptor = os.memfd_create(data.label, 0)
+    os.write(descriptor, data.content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    descriptors.append(descriptor)
+    return str(descriptor)
+
+
+def _close_all_but(descriptors: list[int]) -> None:
+    """What the caller left open would be open in the box."""
+    for name in os.listdir("/proc/self/fd"):
+        descriptor = int(name)
+        if descriptor >= FIRST_DATA_DESCRIPTOR and descriptor not in descriptors:
+            os.closerange(descriptor, descriptor + 1)
+
+
+def _set_signals() -> None:
+    """bwrap must outlive Ctrl-C; Python's own choices must not be inherited. The shim in the box undoes the first."""
+    for number in (_signal.SIGINT, _signal.SIGQUIT):
+        _signal.signal(number, _signal.SIG_IGN)
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)

@@ -1,0 +1,122 @@
+"""The vocabulary: what a box is made of.
+
+A Plan holds everything that the launch does. The audit, the dry run and the launch read the same Plan.
+"""
+
+from __future__ import annotations
+
+from claudebox.record import Record
+
+RO = "ro"
+RW = "rw"
+TMPFS = "tmpfs"
+FILE = "file"
+SYMLINK = "symlink"
+PROC = "proc"
+DEV = "dev"
+HIDE = "hide"
+
+FROM_HOST = (RO, RW)
+
+
+class Origin(Record):
+    """Which rule put something into the box, and why."""
+
+    rule: str
+    reason: str = ""
+
+
+class Mount(Record):
+    """One thing at one path of the box."""
+
+    kind: str
+    path: str
+    origin: Origin
+    source: str = ""  # host path of ro and rw, target of a symlink
+    content: bytes = b""  # of a file that the box makes
+    mode: int = 0o755  # of what the box makes
+    is_dir: bool = True  # what a hide has to cover
+
+
+class EnvVar(Record):
+    """A variable that enters the box."""
+
+    name: str
+    value: str
+    origin: Origin
+    secret: str = ""  # why it looks like a secret: then its value is never shown
+    late: bool = False  # set by bwrap inside the box, because the loader of bwrap itself would obey it
+
+
+class Network(Record):
+    """What the box can reach."""
+
+    tier: str
+    meaning: str
+    origin: Origin
+
+
+class Finding(Record):
+    """Something the user should see before saying yes."""
+
+    SECRET = "secret"
+    NOTE = "note"
+
+    kind: str
+    subject: str
+    text: str
+
+
+class Outside(Record):
+    """What the host has and the box does not get."""
+
+    variables: int
+    places: tuple[SecretPlace, ...]
+
+
+class SecretPlace(Record):
+    """A path that is never mounted. `~` is the user's home."""
+
+    path: str
+    reason: str
+
+
+class Person(Record):
+    """A user account."""
+
+    uid: int
+    gid: int
+    name: str
+    group: str
+    home: str
+
+
+class Program(Record):
+    """What runs in the box."""
+
+    title: str
+    argv: tuple[str, ...]
+    origin: Origin
+
+
+class Plan(Record):
+    """Everything about one box, decided before anything is started."""
+
+    project: str
+    bwrap: str
+    person: Person
+    hostname: str
+    mounts: tuple[Mount, ...]
+    environment: tuple[EnvVar, ...]
+    network: Network
+    program: Program
+    signal_shim: tuple[str, ...]
+    seccomp: bytes
+    drop_groups: bool
+    findings: tuple[Finding, ...]
+    outside: Outside
+
+    @property
+    def flagged(self) -> tuple[Finding, ...]:
+        """Findings that make a bare Enter mean no."""
+        return tuple(finding for finding in self.findings if finding.kind == Finding.SECRET)

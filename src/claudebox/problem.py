@@ -1,0 +1,18 @@
+"""What went wrong, and what the user can do about it."""
+
+from __future__ import annotations
+
+FAILED = 125
+CANNOT_EXECUTE = 126
+NOT_FOUND = 127
+INTERRUPTED = 130
+
+
+class Problem(Exception):
+    """Nothing is started. The message says why; the hint is what to type next."""
+
+    def __init__(self, message: str, hint: str = "", status: int = FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.status = status

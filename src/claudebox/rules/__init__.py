@@ -1,0 +1,1 @@
+"""Pure decisions: facts and settings in, parts of the Plan out."""

@@ -1,0 +1,86 @@
+"""Which variables enter the box. The host's environment stays outside unless a rule names a variable."""
+
+from __future__ import annotations
+
+from claudebox.model import EnvVar, Finding, Origin, Person
+from claudebox.problem import Problem
+from claudebox.rules.secrets import looks_secret
+from claudebox.settings import EnvWish
+
+BOX = Origin("box", "made for this box")
+ALLOWED = Origin("allowed", "passed on if the host has it")
+CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
+
+# Passed on as they are. The rest of the allowed names are made by the box, below.
+PASSED = ("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY")
+MADE = ("HOME", "USER", "SHELL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR")
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
+
+# bwrap is started with the box's environment, and runs outside of the box. What its loader or libc would
+# obey could run the project's code on the host: bwrap sets these for the program instead.
+LOADER_PREFIXES = ("LD_", "MALLOC_", "GLIBC_")
+LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH NLSPATH RES_OPTIONS TZDIR".split())
+
+
+def plan_environment(
+    environ: dict[str, str],
+    person: Person,
+    path: tuple[str, ...],
+    shell: str,
+    certificates: str,
+    wishes: tuple[EnvWish, ...],
+) -> tuple[EnvVar, ...]:
+    """Every variable of the box; a later rule wins over an earlier one."""
+    variables = made_by_the_box(person, path, shell)
+    variables += [EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ]
+    if certificates:
+        variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
+    for wish in wishes:
+        variables += _granted(wish, environ)
+    by_name = {variable.name: _marked(variable) for variable in variables}
+    return tuple(by_name.values())
+
+
+def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[EnvVar]:
+    values = {
+        "HOME": person.home,
+        "USER": person.name,
+        "SHELL": shell,
+        "PATH": ":".join(path),
+        "TMPDIR": "/tmp",
+        "XDG_RUNTIME_DIR": f"/run/user/{person.uid}",
+    }
+    return [EnvVar(name, value, BOX) for name, value in values.items()]
+
+
+def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
+    if wish.name in MADE and (wish.value is None or wish.name not in ("PATH", "SHELL")):
+        raise Problem(
+            f"{wish.origin.rule}: {wish.name} is made by the box and cannot be passed in",
+            "PATH and SHELL can be set to a value of your own: --env PATH=…" if wish.name in ("PATH", "SHELL") else "",
+        )
+    value = environ.get(wish.name) if wish.value is None else wish.value
+    return [] if value is None else [EnvVar(wish.name, value, wish.origin)]
+
+
+def _marked(variable: EnvVar) -> EnvVar:
+    late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
+    if variable.origin.rule == BOX.rule:
+        return variable
+    return variable.replace(secret=looks_secret(variable.name, variable.value), late=late)
+
+
+def environment_findings(
+    variables: tuple[EnvVar, ...], wishes: tuple[EnvWish, ...], environ: dict[str, str]
+) -> list[Finding]:
+    findings = [
+        Finding(Finding.SECRET, variable.name, f"enters and looks secret ({variable.secret})")
+        for variable in variables
+        if variable.secret
+    ]
+    findings += [
+        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.rule}, but not set")
+        for wish in wishes
+        if wish.value is None and wish.name not in environ
+    ]
+    return findings

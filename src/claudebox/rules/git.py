@@ -1,0 +1,87 @@
+"""Git in the box: an identity, trust in the project, the repository's directory, and no credentials."""
+
+from __future__ import annotations
+
+from claudebox.host import gitconfig
+from claudebox.host.repository import Repository
+from claudebox.host.tree import Tree
+from claudebox.model import FILE, RW, Finding, Mount, Origin, SecretPlace
+from claudebox.record import Record
+from claudebox.rules.places import contained_secret, refuse_writable
+
+NEUTRAL_NAME = "claudebox"
+NEUTRAL_EMAIL = "claudebox@localhost"
+RULE = "git"
+
+
+class Identity(Record):
+    """Who commits."""
+
+    name: str
+    email: str
+    is_neutral: bool = False
+
+
+def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> Identity:
+    """user.name and user.email of the host, as git would find them outside of the repository's own file."""
+    values: dict[str, str] = {}
+    for path in _config_files(environ, home):
+        values.update(gitconfig.load(tree, path, home, git_dir))
+    name, email = values.get("user.name", ""), values.get("user.email", "")
+    if not name and not email:
+        return Identity(NEUTRAL_NAME, NEUTRAL_EMAIL, is_neutral=True)
+    return Identity(name or NEUTRAL_NAME, email or NEUTRAL_EMAIL, is_neutral=not (name and email))
+
+
+def _config_files(environ: dict[str, str], home: str) -> tuple[str, ...]:
+    system = environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
+    if environ.get("GIT_CONFIG_GLOBAL"):
+        return system, environ["GIT_CONFIG_GLOBAL"]
+    xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    return system, f"{xdg}/git/config", f"{home}/.gitconfig"
+
+
+def config_file(identity: Identity, home: str, project: str, repository: Repository) -> Mount:
+    trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
+    lines = ["[user]", f"\tname = {quote(identity.name)}", f"\temail = {quote(identity.email)}", "[safe]"]
+    lines += [f"\tdirectory = {quote(path)}" for path in trusted]
+    # An empty value forgets every helper that was configured before.
+    lines += ["[credential]", "\thelper ="]
+    shown = f"identity {identity.name} <{identity.email}>"
+    origin = Origin(RULE, f"neutral {shown}" if identity.is_neutral else shown)
+    content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
+    return Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644)
+
+
+def quote(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def repository_mounts(repository: Repository, home: str, places: tuple[SecretPlace, ...]) -> list[Mount]:
+    if not _may_mount(repository, home, places):
+        return []
+    return [Mount(RW, repository.outside, Origin(RULE, repository.why), source=repository.outside)]
+
+
+def _may_mount(repository: Repository, home: str, places: tuple[SecretPlace, ...]) -> bool:
+    outside = repository.outside
+    if not outside or any(not character.isprintable() for character in outside):
+        return False
+    return refuse_writable(outside, home, places) is None and contained_secret(outside, places) is None
+
+
+def git_findings(
+    repository: Repository, identity: Identity, home: str, places: tuple[SecretPlace, ...]
+) -> list[Finding]:
+    findings = []
+    if repository.trouble:
+        advice = f"; {repository.remedy}" if repository.remedy else ""
+        findings.append(Finding(Finding.NOTE, "git", f"{repository.trouble}{advice}"))
+    if repository.outside and not _may_mount(repository, home, places):
+        findings.append(Finding(Finding.NOTE, "git", f"{repository.outside} may not be mounted: git will not work"))
+    if identity.is_neutral:
+        findings.append(
+            Finding(Finding.NOTE, "git", f"no identity found: commits are by {identity.name} <{identity.email}>")
+        )
+    return findings

@@ -1,0 +1,96 @@
+"""Which host directories may become a project or a mount."""
+
+from __future__ import annotations
+
+from claudebox.model import SecretPlace
+from claudebox.paths import is_below, is_inside
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+# Parts of the system: never writable, and nothing below is a project.
+SYSTEM_TREES = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+)
+# Where people do keep projects although a system tree is above.
+PROJECT_TREES = ("/usr/src", "/usr/local/src", "/run/media")
+# Directories of directories: too broad as a whole, fine below.
+BROAD = (
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/srv",
+    "/tmp",
+    "/var",
+    "/var/home",
+    "/var/lib",
+    "/var/tmp",
+    "/var/cache",
+    "/var/log",
+    "/var/spool",
+    *PROJECT_TREES,
+)
+
+
+class Refusal(Record):
+    """Why a place may not be used."""
+
+    reason: str
+
+
+def refuse_writable(path: str, home: str, places: tuple[SecretPlace, ...]) -> Refusal | None:
+    """Judge a directory that the agent would be able to write: the project, or a mount that is asked for."""
+    if any(is_inside(path, tree) for tree in SYSTEM_TREES) and not any(is_below(path, tree) for tree in PROJECT_TREES):
+        return Refusal(f"{path} belongs to the system")
+    return refuse_readable(path, home, places)
+
+
+def refuse_readable(path: str, home: str, places: tuple[SecretPlace, ...]) -> Refusal | None:
+    """Judge a directory or file that would become visible."""
+    if path == "/":
+        return Refusal("/ is the whole machine")
+    if path == home:
+        return Refusal(f"{path} is your home, with everything in it")
+    if is_inside(home, path):
+        return Refusal(f"{path} contains your home")
+    if path in BROAD:
+        return Refusal(f"{path} is too broad")
+    for place in places:
+        if is_inside(path, place.path):
+            return Refusal(f"{place.path} is secret ({place.reason})")
+    return None
+
+
+def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
+    """A secret place below `path`."""
+    return next((place for place in places if is_below(place.path, path)), None)
+
+
+def check_project(path: str, home: str, places: tuple[SecretPlace, ...]) -> None:
+    """Raise unless a box can be made for this project directory."""
+    if any(not character.isprintable() for character in path):
+        raise Problem(
+            f"the project's path holds control or invisible characters: {path!r}",
+            "rename the directory: such a name can forge what this program shows",
+        )
+    refusal = refuse_writable(path, home, places)
+    if refusal is None and (secret := contained_secret(path, places)):
+        refusal = Refusal(f"it contains {secret.path} ({secret.reason})")
+    if refusal is not None:
+        raise Problem(
+            f"{path} cannot be a project: {refusal.reason}",
+            "cd to the directory of one project and start claudebox there",
+        )

@@ -1,0 +1,133 @@
+"""Which bwrap makes the box, and which program runs in it."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+
+from claudebox.host.claude import ClaudeInstall, inspect
+from claudebox.host.programs import find_all
+from claudebox.host.tree import Tree
+from claudebox.model import RO, SYMLINK, Mount, Origin, Program
+from claudebox.paths import is_inside
+from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
+from claudebox.rules.system import NIX_STORE, System
+from claudebox.settings import Named
+
+SKIP_PERMISSIONS = "--dangerously-skip-permissions"
+INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
+
+
+def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str) -> str:
+    if named is not None:
+        path = posixpath.normpath(posixpath.join(cwd, named.path))
+        if not tree.is_executable(path):
+            raise Problem(f"{named.origin.rule}: {path} is not a program")
+        candidates = [path]
+    else:
+        candidates = find_all(tree, "bwrap", search_path, cwd)
+    if not candidates:
+        raise Problem("bwrap is not installed, and it is what makes the box", "claudebox --check says how to install it")
+    path = tree.resolve(candidates[0]) or candidates[0]
+    if named is None and (is_inside(path, project) or is_inside(candidates[0], project)):
+        raise Problem(
+            f"bwrap would come from the project: {candidates[0]}",
+            f"the agent can change that file. If you mean it: --bwrap {candidates[0]}",
+        )
+    if is_privileged(tree, path):
+        raise Problem(
+            f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
+            _other_bwrap(tree, candidates[1:]) or f"sudo chmod u-s {path}",
+        )
+    return path
+
+
+def is_privileged(tree: Tree, path: str) -> bool:
+    status = tree.lstat(path)
+    mode = status.st_mode if status is not None else 0
+    return bool(mode & (stat.S_ISUID | stat.S_ISGID)) or tree.has_capabilities(path)
+
+
+def _other_bwrap(tree: Tree, candidates: list[str]) -> str:
+    plain = (tree.resolve(path) or path for path in candidates)
+    return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
+
+
+def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str) -> ClaudeInstall:
+    if named is not None:
+        path = posixpath.normpath(posixpath.join(cwd, named.path))
+        if not tree.exists(path):
+            raise Problem(f"{named.origin.rule}: {path} does not exist", status=NOT_FOUND)
+        if not tree.is_executable(path):
+            raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {path}", CANNOT_EXECUTE)
+    else:
+        found = find_all(tree, "claude", search_path, cwd)
+        if not found:
+            raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
+        path = found[0]
+    install = inspect(tree, path, search_path, cwd)
+    if named is None and (is_inside(install.real, project) or is_inside(path, project)):
+        raise Problem(
+            f"claude would come from the project: {path}",
+            f"the agent can change that file. If you mean it: --claude {path}",
+        )
+    if install.missing:
+        raise Problem(
+            f"{install.path} needs `{install.missing}`, which was not found", "install it, or put it on PATH", CANNOT_EXECUTE
+        )
+    return install
+
+
+def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
+    origin = Origin("claude", install.kind)
+    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
+
+
+def claude_path(home: str) -> str:
+    """Where claude is in the box, however it is installed on the host."""
+    return f"{home}/.local/bin/claude"
+
+
+def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
+    """The files of claude at their own places, and `claude` where its installer would put it."""
+    origin = Origin("claude", install.kind)
+    mounts = [
+        Mount(RO, file, origin, source=file)
+        for file in install.files
+        if file != NIX_STORE and not is_inside(file, project)
+    ]
+    mounts.append(Mount(SYMLINK, claude_path(home), origin, source=install.real))
+    if install.interpreter in install.files:
+        name = posixpath.basename(install.interpreter)
+        mounts.append(Mount(SYMLINK, f"{home}/.local/bin/{name}", origin, source=install.interpreter))
+    return mounts
+
+
+def shell_program(system: System) -> Program:
+    return Program("shell", (system.shell,), Origin("--shell"))
+
+
+def run_program(command: tuple[str, ...]) -> Program:
+    return Program("command", command, Origin("--run"))
+
+
+def signal_shim(tree: Tree, system: System, python: str) -> tuple[str, ...]:
+    """What gives Ctrl-C back to the program.
+
+    bwrap would die of the first Ctrl-C, and take with it a program that wants to finish. So bwrap is started with
+    SIGINT and SIGQUIT ignored, which the program inherits unless something in between undoes it.
+    """
+    env = tree.resolve("/usr/bin/env")
+    if env is not None and _resets_signals(tree, env):
+        return (env if system.is_nix else "/usr/bin/env", "--default-signal=INT,QUIT")
+    code = "import os,signal,sys;[signal.signal(s,signal.SIG_DFL) for s in(2,3)];os.execvp(sys.argv[1],sys.argv[1:])"
+    if is_inside(python, "/usr") or is_inside(python, NIX_STORE):
+        return (python, "-I", "-S", "-c", code)
+    raise Problem("neither GNU env nor a system Python was found for the box", "install GNU coreutils or python3")
+
+
+def _resets_signals(tree: Tree, env: str) -> bool:
+    """Whether this `env` has --default-signal: GNU since 8.31, uutils since 0.6, busybox never."""
+    if posixpath.basename(env) == "busybox":
+        return False
+    return not ("/cargo/" in env and 'VERSION_ID="25.10"' in (tree.text("/etc/os-release") or ""))

@@ -1,0 +1,237 @@
+"""The operating system in the box: programs, a curated /etc, empty writable places."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host.tree import Tree
+from claudebox.model import DEV, FILE, HIDE, PROC, RO, SYMLINK, TMPFS, Mount, Origin, Person
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+BOX = Origin("box", "made for this box, gone when it ends")
+SYSTEM = Origin("system", "programs and libraries of this system")
+ETC = Origin("etc", "configuration that programs need to run")
+IDENTITY = Origin("identity", "written for this box instead of the host's file")
+RESOLVER = Origin("resolver", "name servers")
+STORE = Origin("nix", "the Nix store")
+
+NIX_STORE = "/nix/store"
+ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+
+# What programs read from /etc. Never all of it: that holds keys, passwords and the host's identity.
+ETC_ENTRIES = (
+    "alternatives",
+    "bash.bashrc",
+    "bashrc",
+    "ca-certificates",
+    "claude-code",  # managed policy of Claude Code
+    "crypto-policies",
+    "fonts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "manpath.config",
+    "nsswitch.conf",
+    "os-release",
+    "pki/ca-trust",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "pki/tls/openssl.cnf",
+    "profile",
+    "protocols",
+    "services",
+    "ssl/ca-bundle.pem",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "static",  # NixOS: most of /etc are symlinks into it
+    "terminfo",
+)
+JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
+
+CERTIFICATE_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine, Gentoo, Void
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/certs/ca-bundle.crt",  # NixOS
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  # RHEL 7
+    "/etc/ssl/cert.pem",  # Alpine without ca-certificates
+    "/var/lib/ca-certificates/ca-bundle.pem",  # openSUSE, the file itself
+)
+
+PLAIN_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+NIX_TOOLS = ("bash", "env", "git", "curl", "jq", "rg", "fd", "nix", ",", "grep", "sed", "awk", "find", "tar", "gzip", "less", "which", "xargs", "ps", "diff")
+
+MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
+HOSTNAME = "claudebox"
+NOBODY = 65534
+ROOT_IN_BOX = 1000
+
+
+class System(Record):
+    """How programs are found in the box."""
+
+    is_nix: bool  # no /usr to speak of: programs come from the store
+    path: tuple[str, ...]
+    shell: str
+
+
+def find_system(tree: Tree, host_path: str) -> System:
+    is_nix = not tree.is_dir("/usr/lib") and tree.is_dir(NIX_STORE)
+    path = _store_path(tree, host_path) if is_nix else tuple(place for place in PLAIN_PATH if tree.is_dir(place))
+    bash = next((f"{place}/bash" for place in path if tree.is_executable(f"{place}/bash")), "")
+    shell = bash.replace("/usr/bin/bash", "/bin/bash") if tree.is_executable("/bin/bash") else bash
+    return System(is_nix, path, shell or "/bin/sh")
+
+
+def _store_path(tree: Tree, host_path: str) -> tuple[str, ...]:
+    """The store directories of the tools that the host has, found through its PATH."""
+    places: list[str] = []
+    for tool in NIX_TOOLS:
+        for entry in host_path.split(":"):
+            real = tree.resolve(f"{entry}/{tool}") if entry.startswith("/") else None
+            if real is not None and is_inside(real, NIX_STORE):
+                places.append(posixpath.dirname(real))
+                break
+    if not places:
+        raise Problem(
+            "no program of the Nix store was found on PATH",
+            "start claudebox from a login shell, or install it from its flake",
+        )
+    return tuple(dict.fromkeys(places))
+
+
+def system_mounts(tree: Tree, system: System) -> list[Mount]:
+    mounts: list[Mount] = []
+    if not system.is_nix:
+        mounts.append(Mount(RO, "/usr", SYSTEM, source="/usr"))
+        for path in ROOT_TREES:
+            mounts += _root_tree(tree, path)
+    else:
+        mounts += [_shell_link(tree, path) for path in ("/bin/sh", "/usr/bin/env") if tree.exists(path)]
+    if tree.is_dir(NIX_STORE):
+        mounts.append(Mount(RO, NIX_STORE, STORE, source=NIX_STORE))
+    return mounts
+
+
+def _root_tree(tree: Tree, path: str) -> list[Mount]:
+    """/bin and its like: a symlink where /usr is merged, a directory where not."""
+    if tree.is_link(path):
+        return [Mount(SYMLINK, path, SYSTEM, source=tree.link_target(path))]
+    return [Mount(RO, path, SYSTEM, source=path)] if tree.is_dir(path) else []
+
+
+def _shell_link(tree: Tree, path: str) -> Mount:
+    """NixOS has just two programs outside of the store, for `#!` lines."""
+    return Mount(SYMLINK, path, SYSTEM, source=tree.resolve(path) or path)
+
+
+def etc_mounts(tree: Tree, as_root: bool) -> list[Mount]:
+    mounts = []
+    java = [name for name in tree.entries("/etc") if name.startswith(JAVA)]
+    for name in (*ETC_ENTRIES, *java):
+        path = f"/etc/{name}"
+        real = tree.resolve(path)
+        if real is None or (as_root and not _is_public(tree, real)):
+            continue
+        if real.startswith(("/usr/", NIX_STORE + "/")):
+            # Its target is in the box anyway, and a symlink costs nothing.
+            mounts.append(Mount(SYMLINK, path, ETC, source=real))
+        else:
+            mounts.append(Mount(RO, path, ETC, source=real))
+    return mounts
+
+
+def _is_public(tree: Tree, path: str) -> bool:
+    """Readable by everyone. As root everything can be read, and what others may not see must stay out."""
+    status = tree.lstat(path)
+    return status is not None and bool(status.st_mode & 0o004)
+
+
+def root_only_places(tree: Tree, directory: str = "/usr/local/etc") -> list[Mount]:
+    """What only root may read in the one place below /usr where administrators keep configuration."""
+    hides: list[Mount] = []
+    for name in tree.entries(directory):
+        path = f"{directory}/{name}"
+        if tree.is_link(path):
+            continue
+        if not _is_public(tree, path):
+            hides.append(Mount(HIDE, path, Origin("root", "only root may read it"), is_dir=tree.is_dir(path)))
+        elif tree.is_dir(path):
+            hides += root_only_places(tree, path)
+    return hides
+
+
+def resolver_mounts(tree: Tree) -> list[Mount]:
+    """The file at the end of the chain of symlinks that /etc/resolv.conf often is."""
+    real = tree.resolve("/etc/resolv.conf")
+    return [Mount(RO, "/etc/resolv.conf", RESOLVER, source=real)] if real is not None else []
+
+
+def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
+    """The certificate bundle: the one that the user names, else the distribution's."""
+    named = (environ.get(name, "") for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"))
+    candidates = [path for path in named if path.startswith("/")]
+    return next((path for path in (*candidates, *CERTIFICATE_BUNDLES) if tree.is_file(path)), "")
+
+
+def certificate_mounts(tree: Tree, bundle: str, mounts: list[Mount]) -> list[Mount]:
+    """The bundle itself, unless a mount already shows it."""
+    real = tree.resolve(bundle) if bundle else None
+    if real is None or any(is_inside(bundle, mount.path) and mount.kind != TMPFS for mount in mounts):
+        return []
+    return [Mount(RO, bundle, Origin("certificates", "to verify TLS connections"), source=real)]
+
+
+def box_person(person: Person) -> Person:
+    """Who the agent is. Root becomes an ordinary account: programs refuse to work as root, or trust it too much."""
+    if person.uid != 0:
+        return person
+    return person.replace(uid=ROOT_IN_BOX, gid=ROOT_IN_BOX, name="claude", group="claude")
+
+
+def identity_files(tree: Tree, person: Person, shell: str, host_name: str) -> list[Mount]:
+    passwd = (
+        f"root:x:0:0:root:/root:/bin/sh\n{person.name}:x:{person.uid}:{person.gid}::{person.home}:{shell}\n"
+        f"nobody:x:{NOBODY}:{NOBODY}:nobody:/:/bin/false\n"
+    )
+    group = f"root:x:0:\n{person.group}:x:{person.gid}:\nnogroup:x:{NOBODY}:\n"
+    files = {"passwd": passwd, "group": group, "hosts": _hosts(tree, host_name), "machine-id": f"{MACHINE_ID}\n"}
+    return [_made_file(f"/etc/{name}", text) for name, text in files.items()]
+
+
+def _made_file(path: str, text: str) -> Mount:
+    return Mount(FILE, path, IDENTITY, content=text.encode(errors="surrogateescape"), mode=0o444)
+
+
+def _hosts(tree: Tree, host_name: str) -> str:
+    """The host's names for addresses, without its own name."""
+    own = {host_name, host_name.split(".")[0]} - {"localhost"}
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}"]
+    for line in (tree.text("/etc/hosts") or "").splitlines():
+        words = line.split("#")[0].split()
+        names = [name for name in words[1:] if name not in own and name.split(".")[0] not in own]
+        if names and "localhost" not in names:
+            lines.append(" ".join((words[0], *names)))
+    return "\n".join(lines) + "\n"
+
+
+def empty_places(person: Person) -> list[Mount]:
+    """Writable and empty at each start."""
+    run = f"/run/user/{person.uid}"
+    return [
+        Mount(PROC, "/proc", BOX),
+        Mount(DEV, "/dev", BOX),
+        Mount(TMPFS, "/tmp", BOX, mode=0o1777),
+        Mount(TMPFS, "/var/tmp", BOX, mode=0o1777),
+        Mount(TMPFS, run, BOX, mode=0o700),
+        Mount(TMPFS, person.home, BOX, mode=0o700),
+    ]
+
+
+def home_links(tree: Tree, named_home: str) -> list[Mount]:
+    """The symlinks by which the home is known, such as /home -> var/home."""
+    return [Mount(SYMLINK, link, BOX, source=target) for link, target in tree.links(named_home)] if named_home else []

@@ -1,0 +1,102 @@
+"""Mounts that the user asks for by option."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host.tree import Tree
+from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Finding, Mount, Origin, SecretPlace
+from claudebox.paths import expand_home, is_below, move
+from claudebox.problem import Problem
+from claudebox.rules.mounts import appearances, holder
+from claudebox.rules.places import refuse_readable, refuse_writable
+from claudebox.rules.secrets import secret_file
+from claudebox.settings import MountWish
+
+# Made by bwrap or by rules that a mount must not replace.
+RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
+
+
+def wished_mounts(
+    tree: Tree, wishes: tuple[MountWish, ...], cwd: str, home: str, places: tuple[SecretPlace, ...]
+) -> list[Mount]:
+    return [_wished(tree, wish, cwd, home, places) for wish in wishes]
+
+
+def _wished(tree: Tree, wish: MountWish, cwd: str, home: str, places: tuple[SecretPlace, ...]) -> Mount:
+    option = wish.origin.rule
+    wish = _whole_name(tree, wish, cwd, home)
+    named = posixpath.normpath(posixpath.join(cwd, expand_home(wish.source, home)))
+    real = tree.resolve(named)
+    if real is None:
+        raise Problem(f"{option}: {named} does not exist", "check the spelling, or create it first")
+    refuse = refuse_writable if wish.access == RW else refuse_readable
+    if refusal := refuse(real, home, places):
+        raise Problem(f"{option} {wish.source}: {refusal.reason}", "mount only what the agent needs, from a place of its own")
+    path = posixpath.normpath(expand_home(wish.destination, home)) if wish.destination else named
+    if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
+        raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
+    return Mount(wish.access, path, Origin(option), source=real, is_dir=tree.is_dir(real))
+
+
+def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
+    """`a:/b` may be the name of one existing file rather than a source and a destination."""
+    if not wish.destination:
+        return wish
+    whole = f"{wish.source}:{wish.destination}"
+    exists = tree.lstat(posixpath.join(cwd, expand_home(whole, home))) is not None
+    return wish.replace(source=whole, destination="") if exists else wish
+
+
+def settle(tree: Tree, wishes: list[Mount], others: list[Mount]) -> list[Mount]:
+    """Give each wish a destination that bwrap can use without following a symlink or leaving a trace on the host."""
+    mounts = [*others, *wishes]
+    return [_settled(tree, wish.replace(path=_through_links(wish.path, mounts)), mounts) for wish in wishes]
+
+
+def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
+    option = wish.origin.rule
+    base = holder(wish.path, [mount for mount in mounts if is_below(wish.path, mount.path)])
+    if base is None or base.kind not in FROM_HOST:
+        return wish
+    on_host = move(wish.path, base.path, base.source)
+    if tree.resolve(on_host) != on_host:
+        raise Problem(
+            f"{option}: {wish.path} does not exist in the box, or a symlink leads there",
+            f"create it first, or choose a destination outside of {base.path}",
+        )
+    if tree.is_dir(on_host) != wish.is_dir:
+        raise Problem(
+            f"{option}: of {wish.source} and {wish.path} one is a directory and one is not",
+            "choose another destination: PATH:DEST",
+        )
+    return wish
+
+
+def _through_links(path: str, mounts: list[Mount]) -> str:
+    """A destination below /bin is really below /usr/bin where the box has that symlink."""
+    for mount in mounts:
+        if mount.kind == SYMLINK and is_below(path, mount.path):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(mount.path), mount.source))
+            return _through_links(move(path, mount.path, target), mounts)
+    return path
+
+
+def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
+    """Secret places that a broader mount would show."""
+    hides = []
+    for place in places:
+        # A symlink is not a place of its own: what it leads to is in the table too.
+        if tree.resolve(place.path) != place.path:
+            continue
+        for path in appearances(place.path, mounts):
+            hides.append(Mount(HIDE, path, Origin("secret", place.reason), is_dir=tree.is_dir(place.path)))
+    return hides
+
+
+def wish_findings(wishes: list[Mount]) -> list[Finding]:
+    return [
+        Finding(Finding.SECRET, wish.source, f"enters and looks secret ({reason})")
+        for wish in wishes
+        if (reason := secret_file(wish.source))
+    ]

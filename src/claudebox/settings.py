@@ -1,0 +1,129 @@
+"""The one table of settings: its rows give the options, the variables, the help text and the validation."""
+
+from __future__ import annotations
+
+from claudebox.model import RO, RW, Origin
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+MODE = "mode"  # what to do instead of starting claude
+SWITCH = "switch"
+VALUE = "value"  # the last one wins
+LIST = "list"  # each one adds
+COMMAND = "command"  # takes the rest of the line
+
+
+class Setting(Record):
+    """One thing that the user can say."""
+
+    name: str
+    kind: str
+    help: str
+    short: str = ""
+    metavar: str = ""
+    variable: str = ""  # the environment variable that says the same
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+
+SETTINGS = (
+    Setting("yes", SWITCH, "start without asking", short="-y"),
+    Setting("mount_ro", LIST, "show PATH in the box, read-only", metavar="PATH[:DEST]"),
+    Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
+    Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]"),
+    Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
+    Setting("shell", SWITCH, "start a shell in the box instead of claude"),
+    Setting("bwrap", VALUE, "use this bwrap", metavar="PATH", variable="CLAUDEBOX_BWRAP"),
+    Setting("claude", VALUE, "use this claude", metavar="PATH", variable="CLAUDEBOX_CLAUDE"),
+    Setting("audit", MODE, "show everything about the box, start nothing"),
+    Setting("dry_run", MODE, "print the command to paste, start nothing"),
+    Setting("check", MODE, "check this machine, say how to fix it"),
+    Setting("json", SWITCH, "with --audit, --dry-run or --check: as JSON"),
+    Setting("help", MODE, "show this help", short="-h"),
+    Setting("version", MODE, "show the versions of claudebox, bwrap and claude"),
+)
+
+BY_OPTION = {setting.option: setting for setting in SETTINGS} | {
+    setting.short: setting for setting in SETTINGS if setting.short
+}
+
+EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
+
+
+class MountWish(Record):
+    """A mount that somebody asked for, paths as written."""
+
+    access: str
+    source: str
+    destination: str  # "" means the same path as on the host
+    origin: Origin
+
+
+class EnvWish(Record):
+    """A variable that somebody asked for. No value: take the host's."""
+
+    name: str
+    value: str | None
+    origin: Origin
+
+
+class Named(Record):
+    """A program that the user names."""
+
+    path: str
+    origin: Origin
+
+
+class Settings(Record):
+    """All that was said, each with where it was said."""
+
+    mounts: tuple[MountWish, ...] = ()
+    env: tuple[EnvWish, ...] = ()
+    bwrap: Named | None = None
+    claude: Named | None = None
+
+
+def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settings:
+    """Options, as (setting, value) in order, over environment variables."""
+    extra = tuple(
+        _env_wish(name.strip(), Origin(EXTRA_ENV)) for name in environ.get(EXTRA_ENV, "").split(",") if name.strip()
+    )
+    return Settings(
+        mounts=tuple(_mount_wish(name, value) for name, value in said if name in ("mount_ro", "mount_rw")),
+        env=extra + tuple(_env_wish(value, Origin("--env")) for name, value in said if name == "env"),
+        bwrap=_named("bwrap", said, environ),
+        claude=_named("claude", said, environ),
+    )
+
+
+def _named(name: str, said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Named | None:
+    setting = next(setting for setting in SETTINGS if setting.name == name)
+    for said_name, value in reversed(said):
+        if said_name == name:
+            return Named(value, Origin(setting.option))
+    value = environ.get(setting.variable, "")
+    return Named(value, Origin(setting.variable)) if value else None
+
+
+def _mount_wish(name: str, text: str) -> MountWish:
+    access = RO if name == "mount_ro" else RW
+    origin = Origin("--" + name.replace("_", "-"))
+    source, separator, destination = text.rpartition(":")
+    if not separator or not destination.startswith(("/", "~")):
+        source, destination = text, ""
+    if not source:
+        raise Problem(f"{origin.rule} needs a path", f"{origin.rule} PATH or {origin.rule} PATH:DEST")
+    return MountWish(access, source, destination, origin)
+
+
+def _env_wish(text: str, origin: Origin) -> EnvWish:
+    name, separator, value = text.partition("=")
+    if not is_variable_name(name):
+        raise Problem(f"{origin.rule}: `{name}` is not a variable name", "use letters, digits and _: NAME or NAME=VALUE")
+    return EnvWish(name, value if separator else None, origin)
+
+
+def is_variable_name(name: str) -> bool:
+    return name.isascii() and name.isidentifier()

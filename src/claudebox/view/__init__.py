@@ -1,0 +1,1 @@
+"""A Plan, shown: to bwrap, to a shell, to a person, to a program."""

@@ -1,0 +1,72 @@
+"""A Plan as the command line of bwrap."""
+
+from __future__ import annotations
+
+from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
+from claudebox.record import Record
+
+
+class Data(Record):
+    """A word of the command line that is the number of a descriptor with this content."""
+
+    content: bytes
+    label: str
+
+
+Word = str | Data
+Operation = tuple[Word, ...]
+
+
+def bwrap_operations(plan: Plan) -> list[Operation]:
+    """Each option with its values, in order, without the program."""
+    return [
+        *_isolation(plan),
+        ("--seccomp", Data(plan.seccomp, "seccomp")),
+        *(operation for mount in plan.mounts for operation in _mount(mount)),
+        ("--remount-ro", "/"),
+        *(("--setenv", variable.name, variable.value) for variable in plan.environment if variable.late),
+        ("--chdir", plan.project),
+    ]
+
+
+def program_words(plan: Plan) -> tuple[str, ...]:
+    """What bwrap starts. The `--` keeps a program called `--bind` from becoming an option of bwrap."""
+    return ("--", *plan.signal_shim, *plan.program.argv)
+
+
+def _isolation(plan: Plan) -> list[Operation]:
+    # The user namespace and --cap-drop are for root, who otherwise keeps every capability and can unmount the masks.
+    return [
+        ("--unshare-user", "--uid", str(plan.person.uid), "--gid", str(plan.person.gid)),
+        ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
+        ("--hostname", plan.hostname),
+        ("--cap-drop", "ALL"),
+        ("--die-with-parent",),
+    ]
+
+
+def _mount(mount: Mount) -> list[Operation]:
+    path, source = mount.path, mount.source
+    if mount.kind == RO:
+        return [("--ro-bind", source, path)]
+    if mount.kind == RW:
+        return [("--bind", source, path)]
+    if mount.kind == SYMLINK:
+        return [("--symlink", source, path)]
+    if mount.kind == TMPFS:
+        return [("--perms", f"{mount.mode:04o}", "--tmpfs", path)]
+    if mount.kind == FILE:
+        return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
+    if mount.kind == PROC:
+        return [("--proc", path)]
+    if mount.kind == DEV:
+        return [("--dev", path)]
+    if mount.kind == HIDE:
+        return _hide(mount)
+    raise AssertionError(mount.kind)
+
+
+def _hide(mount: Mount) -> list[Operation]:
+    if mount.is_dir:
+        return [("--perms", "0000", "--tmpfs", mount.path), ("--remount-ro", mount.path)]
+    return [("--ro-bind", "/dev/null", mount.path)]

@@ -1,0 +1,90 @@
+"""A Plan as JSON, for programs. Secrets are null."""
+
+from __future__ import annotations
+
+import json
+
+from claudebox.model import FILE, Plan
+from claudebox.rules.secrets import secret_value
+from claudebox.view.argv import Data, bwrap_operations, program_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def audit_json(plan: Plan) -> str:
+    return dump(
+        {
+            "project": plan.project,
+            "mounts": [
+                {
+                    "kind": mount.kind,
+                    "path": mount.path,
+                    "source": mount.source or None,
+                    "content": mount.content.decode(errors="replace") if mount.kind == FILE else None,
+                    "rule": mount.origin.rule,
+                    "reason": mount.origin.reason,
+                }
+                for mount in plan.mounts
+            ],
+            "environment": [
+                {
+                    "name": variable.name,
+                    "value": None if variable.secret else variable.value,
+                    "secret": variable.secret or None,
+                    "rule": variable.origin.rule,
+                    "reason": variable.origin.reason,
+                }
+                for variable in plan.environment
+            ],
+            "network": {
+                "tier": plan.network.tier,
+                "meaning": plan.network.meaning,
+                "rule": plan.network.origin.rule,
+            },
+            "outside": {
+                "variables": plan.outside.variables,
+                "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
+            },
+            "program": [_argument(word) for word in plan.program.argv],
+            "findings": [
+                {"kind": finding.kind, "subject": finding.subject, "text": finding.text} for finding in plan.findings
+            ],
+        }
+    )
+
+
+def dry_run_json(plan: Plan) -> str:
+    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan)]
+    return dump(
+        {
+            "executable": plan.bwrap,
+            "options": operations,
+            "program": [_argument(word) for word in program_words(plan)],
+            "environment": {
+                variable.name: None if variable.secret else variable.value
+                for variable in plan.environment
+                if not variable.late
+            },
+        }
+    )
+
+
+def _word(word: str | Data) -> Any:
+    """A descriptor is shown as what can be read from it."""
+    if not isinstance(word, Data):
+        return word
+    try:
+        return {"text": word.content.decode()}
+    except UnicodeDecodeError:
+        return {"hex": word.content.hex()}
+
+
+def _argument(word: str) -> str | None:
+    return None if secret_value(word) else word
+
+
+def dump(value: Any) -> str:
+    # ASCII only: names with terminal codes or broken UTF-8 stay harmless.
+    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"

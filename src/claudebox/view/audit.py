@@ -1,0 +1,111 @@
+"""What the user confirms: everything that enters, from which rule, and what stays outside."""
+
+from __future__ import annotations
+
+from claudebox import __version__
+from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, EnvVar, Finding, Mount, Plan
+from claudebox.paths import shorten_home
+from claudebox.rules.secrets import secret_value
+from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
+
+LABEL = 19
+RULE = 11  # of which the rest is for the mark
+MARKS = {RO: "ro", RW: "rw", TMPFS: "tmp", PROC: "tmp", DEV: "tmp", FILE: "made", SYMLINK: "ro", HIDE: "none"}
+NOT_SHOWN = "(secret, not shown)"
+
+
+def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
+    lines = [style.paint(f"claudebox {__version__}", BOLD) + f"  {escape(plan.project)}", ""]
+    lines += [_heading("Files", "rw writable, ro read-only, tmp empty, made written for this box", style), *_files(plan, style)]
+    lines += [_heading("Environment", "", style), *_environment(plan, style)]
+    lines += [_heading("Network", "", style), *table_row(plan.network.tier, plan.network.meaning.split(), LABEL, style)]
+    lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
+    lines += [_heading("Runs", "", style), *table_row(plan.program.origin.rule, _command(plan), LABEL, style)]
+    return "\n".join([*lines, *_findings(plan, style)]) + "\n"
+
+
+def _heading(title: str, legend: str, style: Style) -> str:
+    return style.paint(title, BOLD) + (f"  ({legend})" if legend else "")
+
+
+def _files(plan: Plan, style: Style) -> list[str]:
+    groups: dict[tuple[str, str], list[Mount]] = {}
+    for mount in plan.mounts:
+        groups.setdefault((mount.origin.rule, MARKS[mount.kind]), []).append(mount)
+    lines: list[str] = []
+    for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_first):
+        label = f"{rule:<{RULE}} {mark}"
+        reasons = dict.fromkeys(mount.origin.reason for mount in mounts if rule in ("git", "claude", "secret", "root"))
+        words = [*_paths(mounts, plan.person.home), *(f"({escape(reason)})" for reason in reasons if reason)]
+        lines += table_row(label, words, LABEL, style)
+    return lines
+
+
+def _most_telling_first(group: tuple[tuple[str, str], list[Mount]]) -> tuple[int, str]:
+    (rule, mark), _ = group
+    order = ("project", "--mount-rw", "--mount-ro", "secret", "git", "claude")
+    return (order.index(rule) if rule in order else len(order), f"{mark == 'tmp'}{rule}")
+
+
+def _paths(mounts: list[Mount], home: str) -> list[str]:
+    """The paths of one group; what is in /etc is listed below it."""
+    shown = [_mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
+    etc = [mount.path.removeprefix("/etc/") for mount in mounts if mount.path.startswith("/etc/")]
+    return shown + ([f"/etc/{escape(etc[0])}"] if len(etc) == 1 else ["/etc:", *map(escape, etc)] if etc else [])
+
+
+def _mount_text(mount: Mount, home: str) -> str:
+    path = escape(shorten_home(mount.path, home))
+    if mount.kind in (RO, RW) and mount.source != mount.path:
+        return f"{escape(shorten_home(mount.source, home))} as {path}"
+    return path
+
+
+def _environment(plan: Plan, style: Style) -> list[str]:
+    groups: dict[str, list[EnvVar]] = {}
+    for variable in plan.environment:
+        groups.setdefault(variable.origin.rule, []).append(variable)
+    lines: list[str] = []
+    for rule, variables in groups.items():
+        lines += table_row(rule, [variable_text(variable) for variable in variables], LABEL, style)
+    return lines
+
+
+def variable_text(variable: EnvVar) -> str:
+    return f"{variable.name} {NOT_SHOWN}" if variable.secret else f"{variable.name}={escape(variable.value)}"
+
+
+def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:
+    places, home = plan.outside.places, plan.person.home
+    lines = table_row("variables", [f"{plan.outside.variables} of the host's variables"], LABEL, style)
+    if everything:
+        for place in places:
+            words = [escape(shorten_home(place.path, home)), f"({place.reason})"]
+            lines += table_row("secret places" if place is places[0] else "", words, LABEL, style)
+        return lines
+    named = [escape(shorten_home(place.path, home)) for place in places[:6]]
+    more = [f"and {len(places) - 6} more"] if len(places) > 6 else []
+    found = [f"{len(places)} found here:", *named, *more] if places else ["none found here"]
+    return lines + table_row("secret places", found, LABEL, style)
+
+
+def _command(plan: Plan) -> list[str]:
+    home = plan.person.home
+    return [shown_argument(shorten_home(word, home)) for word in plan.program.argv]
+
+
+def shown_argument(word: str) -> str:
+    if secret_value(word):
+        return NOT_SHOWN
+    text = escape(word)
+    return f"'{text}'" if not text or " " in text else text
+
+
+def _findings(plan: Plan, style: Style) -> list[str]:
+    lines = [""] if plan.findings else []
+    for finding in plan.findings:
+        mark, colour = ("!", RED) if finding.kind == Finding.SECRET else ("·", YELLOW)
+        words = f"{escape(finding.subject)}: {escape(finding.text)}".split(" ")
+        first, *rest = fill(words, 2)
+        lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
+    return lines

@@ -1,0 +1,74 @@
+"""A Plan as a command to paste into a POSIX shell."""
+
+from __future__ import annotations
+
+from claudebox.model import EnvVar, Plan
+from claudebox.rules.secrets import secret_value
+from claudebox.view.argv import Data, Operation, bwrap_operations, program_words
+
+SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
+FIRST_DESCRIPTOR = 3
+END = "END"
+
+
+def shell_command(plan: Plan) -> str:
+    """The whole launch. Descriptors are fed from here-documents, and from a pipe where the content is binary."""
+    data: list[Data] = []
+    lines = ["env -i \\"]
+    lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
+    lines += [f"  {quote(plan.bwrap)} \\"]
+    lines += [f"  {_line(operation, data)} \\" for operation in bwrap_operations(plan)]
+    lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
+    return _with_descriptors("\n".join(lines), data)
+
+
+def quote(word: str) -> str:
+    """A word for the shell. `$'…'` is not POSIX, so control characters stand as they are inside the quotes."""
+    if word and SAFE.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _assignment(variable: EnvVar) -> str:
+    """A secret is taken from the shell that the command is pasted into."""
+    return f'{variable.name}="${variable.name}"' if variable.secret else f"{variable.name}={quote(variable.value)}"
+
+
+def _argument(word: str) -> str:
+    return "'(secret, not shown)'" if secret_value(word) else quote(word)
+
+
+def _line(operation: Operation, data: list[Data]) -> str:
+    words = []
+    for word in operation:
+        if isinstance(word, Data):
+            words.append(str(FIRST_DESCRIPTOR + len(data)))
+            data.append(word)
+        else:
+            words.append(quote(word))
+    return " ".join(words)
+
+
+def _with_descriptors(command: str, data: list[Data]) -> str:
+    pipes = [(number, item) for number, item in enumerate(data, FIRST_DESCRIPTOR) if not _is_text(item)]
+    texts = [(number, item) for number, item in enumerate(data, FIRST_DESCRIPTOR) if _is_text(item)]
+    documents = "".join(f" {number}<<'{_end_mark(item)}'" for number, item in texts)
+    bodies = "".join(f"\n{item.content.decode()}{_end_mark(item)}" for _, item in texts)
+    if not pipes:
+        return f"{command}{documents}{bodies}\n"
+    # The terminal stays at hand as descriptor 9 while the pipe is standard input.
+    ((number, item),) = pipes
+    octal = "".join(f"\\{byte:03o}" for byte in item.content)
+    return f"{{ printf '{octal}' |\n{command} {number}<&0 <&9{documents}{bodies}\n}} 9<&0\n"
+
+
+def _is_text(data: Data) -> bool:
+    return data.content.endswith(b"\n") and b"\0" not in data.content
+
+
+def _end_mark(data: Data) -> str:
+    """A line that the content does not have."""
+    mark = END
+    while mark.encode() in data.content.split(b"\n"):
+        mark += "_"
+    return mark

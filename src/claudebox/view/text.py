@@ -1,0 +1,89 @@
+"""Text for a terminal of 80 columns: escaped, wrapped, coloured only where that is welcome."""
+
+from __future__ import annotations
+
+from claudebox.record import Record
+
+WIDTH = 80
+
+BOLD = "1"
+DIM = "2"
+RED = "31"
+GREEN = "32"
+YELLOW = "33"
+
+
+class Style(Record):
+    """Whether to use colours. Meaning never depends on them."""
+
+    colour: bool
+
+    def paint(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+
+
+def style_for(is_terminal: bool, environ: dict[str, str]) -> Style:
+    return Style(is_terminal and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb")
+
+
+def escape(text: str) -> str:
+    """Make every character visible: a file name may hold codes that rewrite the screen."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape_character(character) for character in text)
+
+
+def _escape_character(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return named.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def width(text: str) -> int:
+    """Columns that a text takes."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def fill(words: list[str], indent: int, room: int = WIDTH) -> list[str]:
+    """Words on as few lines as possible. Only a word that is longer than a line is broken."""
+    lines: list[str] = []
+    line = ""
+    for word in words:
+        for piece in _pieces(word, room - indent):
+            if line and width(line) + 1 + width(piece) > room - indent:
+                lines.append(line)
+                line = ""
+            line = f"{line} {piece}" if line else piece
+    return [*lines, line] if line else lines
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    pieces = []
+    while width(word) > room:
+        cut = room
+        while width(word[:cut]) > room:
+            cut -= 1
+        # A path or a list of paths is easier to read when it is broken between its parts.
+        natural = max(word.rfind(separator, room // 2, cut) for separator in ":/ ,") + 1
+        cut = natural or cut
+        pieces.append(word[:cut])
+        word = word[cut:]
+    return [*pieces, word]
+
+
+def table_row(label: str, words: list[str], indent: int, paint_label: Style | None = None) -> list[str]:
+    """A label and, beside it, wrapped words."""
+    lines = fill(words, indent) or [""]
+    head = f"  {label:<{indent - 3}} "
+    if paint_label:
+        head = "  " + paint_label.paint(label, DIM) + " " * (len(head) - 2 - len(label))
+    return [f"{head}{lines[0]}".rstrip(), *(" " * indent + line for line in lines[1:])]

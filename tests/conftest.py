@@ -1,0 +1,172 @@
+"""Accounts to test as, and a way to run claudebox as one of them.
+
+Started as root, every test of the box runs twice: as root and as an ordinary user. Started as an ordinary user, the
+half that needs root is skipped, which CI does not accept.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+CLAUDEBOX = str(CHECKOUT / "claudebox")
+ORDINARY_USER = os.environ.get("CLAUDEBOX_TEST_USER", "claudebox-test")
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+@dataclass
+class Account:
+    """Somebody who runs claudebox, with a home made for one test."""
+
+    name: str
+    uid: int
+    gid: int
+    home: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_root(self) -> bool:
+        return self.uid == 0
+
+    def own(self, path: Path) -> Path:
+        """Hand a path, and everything below it, to this account."""
+        if os.geteuid() == 0:
+            for directory, names, files in os.walk(path):
+                for name in (".", *names, *files):
+                    os.lchown(os.path.join(directory, name), self.uid, self.gid)
+            os.lchown(path, self.uid, self.gid)
+        return path
+
+    def write(self, path: Path, text: str = "", mode: int = 0o644) -> Path:
+        """A file that this account owns, with its directories."""
+        missing = [parent for parent in path.parents if not parent.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        for made in (*missing, path):
+            os.lchown(made, self.uid, self.gid)
+        return path
+
+    def process_arguments(self) -> dict[str, object]:
+        """What makes `subprocess` start a program as this account."""
+        if os.geteuid() != 0:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+    def run(
+        self,
+        *command: str,
+        cwd: Path | str | None = None,
+        env: dict[str, str] | None = None,
+        input: str | None = None,
+        timeout: float = 60,
+        pass_fds: tuple[int, ...] = (),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program on the host as this account, without a terminal."""
+        return subprocess.run(
+            command,
+            cwd=cwd or self.home,
+            env={**self.environ, **(env or {})},
+            input=input if input is not None else "",
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=timeout,
+            pass_fds=pass_fds,
+            start_new_session=True,
+            check=False,
+            **self.process_arguments(),  # type: ignore[call-overload]
+        )
+
+
+@dataclass
+class Box:
+    """claudebox in one project of one account."""
+
+    account: Account
+    project: Path
+    options: tuple[str, ...] = ()
+
+    def claudebox(self, *arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
+        """The command as the user would type it."""
+        how.setdefault("cwd", self.project)
+        return self.account.run(CLAUDEBOX, *self.options, *arguments, **how)  # type: ignore[arg-type]
+
+    def inside(self, *command: str, options: tuple[str, ...] = (), **how: object) -> subprocess.CompletedProcess[str]:
+        """Run a command in the box, without the question."""
+        return self.claudebox("--yes", *options, "--run", *command, **how)
+
+    def sh(self, script: str, options: tuple[str, ...] = (), **how: object) -> str:
+        """Output of a shell script that has to succeed in the box."""
+        result = self.inside("sh", "-c", script, options=options, **how)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+
+def _accounts() -> list[str]:
+    return ["user", "root"]
+
+
+@pytest.fixture(params=_accounts())
+def account(request: pytest.FixtureRequest) -> Iterator[Account]:
+    yield from make_account(request.param)
+
+
+@pytest.fixture
+def user() -> Iterator[Account]:
+    """Just the ordinary user, where root would show nothing more."""
+    yield from make_account("user")
+
+
+def make_account(kind: str) -> Iterator[Account]:
+    if os.geteuid() != 0 and kind == "root":
+        pytest.skip("needs root")
+    if os.geteuid() == 0 and kind == "user":
+        try:
+            entry = pwd.getpwnam(ORDINARY_USER)
+        except KeyError:
+            pytest.skip(f"there is no user {ORDINARY_USER}: ./run-tests makes one")
+    else:
+        entry = pwd.getpwuid(os.geteuid())
+    # Not below pytest's own directory: that is private to who started the tests.
+    home = Path(tempfile.mkdtemp(prefix="claudebox-home-", dir="/var/tmp")).resolve()
+    home.chmod(0o755)
+    os.chown(home, entry.pw_uid, entry.pw_gid)
+    environ = {"HOME": str(home), "PATH": SYSTEM_PATH, "TERM": "xterm", "LANG": "C.UTF-8", "USER": entry.pw_name}
+    yield Account(entry.pw_name, entry.pw_uid, entry.pw_gid, home, environ)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def project(account: Account) -> Path:
+    path = account.home / "src" / "shop"
+    account.write(path / "README.md", "a shop\n")
+    return path
+
+
+@pytest.fixture
+def box(account: Account, project: Path) -> Box:
+    return Box(account, project)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "req(*ids): the requirements that a test holds")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:  # type: ignore[type-arg]
+    """In CI a skipped test is a failed one: a promise that nobody looked at."""
+    report = yield
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):  # type: ignore[attr-defined]
+        report.outcome = "failed"  # type: ignore[attr-defined]
+        report.longrepr = f"skipped in CI: {report.longrepr}"  # type: ignore[attr-defined]
+    return report
