@@ -6,10 +6,11 @@ import os
 import sys
 
 from claudebox.arguments import LAUNCH, Request, parse
-from claudebox.host import read_host
+from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.problem import FAILED, INTERRUPTED, Problem
+from claudebox.rules.kernel import doubts_namespaces
 from claudebox.settings import gather
 from claudebox.view.text import BOLD, RED, escape, style_for
 
@@ -38,21 +39,38 @@ def run(words: list[str]) -> int:
     if request.mode == "help":
         from claudebox.view.help import help_text
 
-        sys.stdout.write(help_text())
+        show(help_text())
         return 0
     if request.mode in ("version", "check"):
         from claudebox import doctor
 
-        return doctor.version() if request.mode == "version" else doctor.check(request)
+        text, status = doctor.versions(request) if request.mode == "version" else doctor.check(request)
+        show(text)
+        return status
     host = read_host()
     plan = make_plan(host, request, gather(request.said, host.environ))
     if request.mode == LAUNCH:
-        confirm(plan, request)
-        from claudebox.launch import launch
-
-        launch(plan)
-    sys.stdout.write(_shown(plan, request))
+        start(host, plan, request)
+    show(_shown(plan, request))
     return 0
+
+
+def start(host: Host, plan: Plan, request: Request) -> NoReturn:
+    if doubts_namespaces(host.tree, plan.bwrap):
+        from claudebox.doctor.trial import require_namespaces
+
+        require_namespaces(host, plan.bwrap)
+    confirm(plan, request)
+    from claudebox.launch import launch
+
+    launch(plan)
+
+
+def show(text: str) -> None:
+    """Write data to standard output, whatever characters its encoding knows."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="backslashreplace"))
+    sys.stdout.flush()
 
 
 def _shown(plan: Plan, request: Request) -> str:
@@ -95,7 +113,9 @@ def _ask(question: str) -> str:
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        raise Problem("there is no terminal to ask on, and nobody said yes", "to start without the question: --yes") from None
+        raise Problem(
+            "there is no terminal to ask on, and nobody said yes", "to start without the question: --yes"
+        ) from None
     try:
         os.write(terminal, question.encode())
         line = os.read(terminal, 100)
@@ -110,5 +130,5 @@ def show_problem(problem: Problem) -> None:
     text = style.paint("error", RED) + f": {escape(problem.message)}\n"
     if problem.hint:
         first, *rest = problem.hint.split("\n")
-        text += f"\nhint: {escape(first)}\n" + "".join(f"{line}\n" for line in rest)
+        text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)
     sys.stderr.write(text)

@@ -36,6 +36,6 @@ def shorten_home(path: str, home: str) -> str:
 def parents(path: str) -> list[str]:
     """All directories above, the nearest first, without the root."""
     above = []
-    while (path := path.rpartition("/")[0]):
+    while path := path.rpartition("/")[0]:
         above.append(path)
     return above

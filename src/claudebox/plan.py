@@ -15,6 +15,12 @@ from claudebox.settings import Settings
 
 FULL = Network("full", "the host's network: internet, LAN, VPNs and this host's localhost", Origin("default"))
 
+ROOT_FINDING = Finding(
+    Finding.NOTE,
+    "root",
+    "what the agent makes in the project belongs to root on the host; an ordinary account is safer",
+)
+
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
@@ -43,13 +49,13 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         *system.resolver_mounts(tree),
         *system.identity_files(tree, person, base.shell, host.hostname),
     ]
-    mounts += system.certificate_mounts(tree, certificates, mounts)
     mounts += program_mounts
     mounts += git.repository_mounts(repository, home, places)
     mounts += [
         git.config_file(identity, home, project, repository),
         Mount(RW, project, Origin("project", "what the agent works on"), source=project),
     ]
+    mounts += system.certificate_mounts(certificates, mounts)
     wished = wishes.settle(tree, wishes.wished_mounts(tree, settings.mounts, project, home, places), mounts)
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
@@ -75,6 +81,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
             *wishes.wish_findings(wished),
             *_argument_findings(program),
             *git.git_findings(repository, identity, home, places),
+            *([ROOT_FINDING] if as_root else []),
         ),
         outside=_outside(host, places, environ, variables_in={variable.name for variable in variables}),
     )
@@ -85,9 +92,7 @@ def _check_home(home: str) -> None:
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
 
 
-def _program(
-    host: Host, request: Request, settings: Settings, base: system.System
-) -> tuple[Program, list[Mount]]:
+def _program(host: Host, request: Request, settings: Settings, base: system.System) -> tuple[Program, list[Mount]]:
     """What runs, and the mounts that it needs. A command or shell gets claude too if it is there."""
     tree, search_path, project = host.tree, host.environ.get("PATH", ""), host.cwd
     home = host.person.home
@@ -113,8 +118,6 @@ def _argument_findings(program: Program) -> list[Finding]:
     ]
 
 
-def _outside(
-    host: Host, places: tuple[SecretPlace, ...], environ: dict[str, str], variables_in: set[str]
-) -> Outside:
+def _outside(host: Host, places: tuple[SecretPlace, ...], environ: dict[str, str], variables_in: set[str]) -> Outside:
     existing = tuple(place for place in places if host.tree.lstat(place.path) is not None)
     return Outside(variables=len(environ.keys() - variables_in), places=existing)

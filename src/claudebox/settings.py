@@ -121,7 +121,9 @@ def _mount_wish(name: str, text: str) -> MountWish:
 def _env_wish(text: str, origin: Origin) -> EnvWish:
     name, separator, value = text.partition("=")
     if not is_variable_name(name):
-        raise Problem(f"{origin.rule}: `{name}` is not a variable name", "use letters, digits and _: NAME or NAME=VALUE")
+        raise Problem(
+            f"{origin.rule}: `{name}` is not a variable name", "use letters, digits and _: NAME or NAME=VALUE"
+        )
     return EnvWish(name, value if separator else None, origin)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from claudebox.host.tree import Tree
 from claudebox.host.people import find_person
+from claudebox.host.tree import Tree
 from claudebox.model import Person
 from claudebox.problem import Problem
 from claudebox.record import Record

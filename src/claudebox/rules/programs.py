@@ -27,7 +27,9 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, pr
     else:
         candidates = find_all(tree, "bwrap", search_path, cwd)
     if not candidates:
-        raise Problem("bwrap is not installed, and it is what makes the box", "claudebox --check says how to install it")
+        from claudebox.host.distribution import install_command
+
+        raise Problem("bwrap is not installed, and it is what makes the box", install_command(tree, "bwrap"))
     path = tree.resolve(candidates[0]) or candidates[0]
     if named is None and (is_inside(path, project) or is_inside(candidates[0], project)):
         raise Problem(
@@ -73,7 +75,9 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
         )
     if install.missing:
         raise Problem(
-            f"{install.path} needs `{install.missing}`, which was not found", "install it, or put it on PATH", CANNOT_EXECUTE
+            f"{install.path} needs `{install.missing}`, which was not found",
+            "install it, or put it on PATH",
+            CANNOT_EXECUTE,
         )
     return install
 

@@ -177,7 +177,20 @@ SECRET_FILE_NAMES = frozenset(
     "credentials.json kubeconfig keys.txt .vault-token service-account.json secrets.yaml secrets.yml secrets.json "
     "terraform.tfstate".split()
 )
-SECRET_FILE_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".age", ".gpg", ".asc", ".ppk", ".tfstate")
+SECRET_FILE_ENDINGS = (
+    ".pem",
+    ".key",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".age",
+    ".gpg",
+    ".asc",
+    ".ppk",
+    ".tfstate",
+)
 EXAMPLE_ENDINGS = (".example", ".sample", ".template", ".dist")
 
 

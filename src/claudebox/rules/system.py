@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.model import DEV, FILE, HIDE, PROC, RO, SYMLINK, TMPFS, Mount, Origin, Person
+from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Origin, Person
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
@@ -63,7 +63,28 @@ CERTIFICATE_BUNDLES = (
 )
 
 PLAIN_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-NIX_TOOLS = ("bash", "env", "git", "curl", "jq", "rg", "fd", "nix", ",", "grep", "sed", "awk", "find", "tar", "gzip", "less", "which", "xargs", "ps", "diff")
+NIX_TOOLS = (
+    "bash",
+    "env",
+    "git",
+    "curl",
+    "jq",
+    "rg",
+    "fd",
+    "nix",
+    ",",
+    "grep",
+    "sed",
+    "awk",
+    "find",
+    "tar",
+    "gzip",
+    "less",
+    "which",
+    "xargs",
+    "ps",
+    "diff",
+)
 
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
 HOSTNAME = "claudebox"
@@ -173,17 +194,25 @@ def resolver_mounts(tree: Tree) -> list[Mount]:
 
 def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
     """The certificate bundle: the one that the user names, else the distribution's."""
-    named = (environ.get(name, "") for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"))
-    candidates = [path for path in named if path.startswith("/")]
-    return next((path for path in (*candidates, *CERTIFICATE_BUNDLES) if tree.is_file(path)), "")
+    for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"):
+        real = tree.resolve(environ[name]) if environ.get(name, "").startswith("/") else None
+        if real is not None and _is_bundle(tree, real):
+            return environ[name] if environ[name] in CERTIFICATE_BUNDLES else real
+    return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), "")
 
 
-def certificate_mounts(tree: Tree, bundle: str, mounts: list[Mount]) -> list[Mount]:
+def _is_bundle(tree: Tree, path: str) -> bool:
+    """Certificates and no key: a variable must not become a way to show any file of the host."""
+    content = tree.read(path, limit=8 << 20) or b""
+    return b"-----BEGIN " in content and b"CERTIFICATE-----" in content and b"PRIVATE KEY-----" not in content
+
+
+def certificate_mounts(bundle: str, mounts: list[Mount]) -> list[Mount]:
     """The bundle itself, unless a mount already shows it."""
-    real = tree.resolve(bundle) if bundle else None
-    if real is None or any(is_inside(bundle, mount.path) and mount.kind != TMPFS for mount in mounts):
+    shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (RO, RW, SYMLINK))
+    if not bundle or shown:
         return []
-    return [Mount(RO, bundle, Origin("certificates", "to verify TLS connections"), source=real)]
+    return [Mount(RO, bundle, Origin("certificates", "to verify TLS connections"), source=bundle)]
 
 
 def box_person(person: Person) -> Person:

@@ -32,7 +32,9 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, home: str, places: tuple[Secr
         raise Problem(f"{option}: {named} does not exist", "check the spelling, or create it first")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, home, places):
-        raise Problem(f"{option} {wish.source}: {refusal.reason}", "mount only what the agent needs, from a place of its own")
+        raise Problem(
+            f"{option} {wish.source}: {refusal.reason}", "mount only what the agent needs, from a place of its own"
+        )
     path = posixpath.normpath(expand_home(wish.destination, home)) if wish.destination else named
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")

@@ -16,7 +16,10 @@ NOT_SHOWN = "(secret, not shown)"
 
 def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
     lines = [style.paint(f"claudebox {__version__}", BOLD) + f"  {escape(plan.project)}", ""]
-    lines += [_heading("Files", "rw writable, ro read-only, tmp empty, made written for this box", style), *_files(plan, style)]
+    lines += [
+        _heading("Files", "rw writable, ro read-only, tmp empty, made written for this box", style),
+        *_files(plan, style),
+    ]
     lines += [_heading("Environment", "", style), *_environment(plan, style)]
     lines += [_heading("Network", "", style), *table_row(plan.network.tier, plan.network.meaning.split(), LABEL, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]

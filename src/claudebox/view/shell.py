@@ -23,10 +23,35 @@ def shell_command(plan: Plan) -> str:
 
 
 def quote(word: str) -> str:
-    """A word for the shell. `$'…'` is not POSIX, so control characters stand as they are inside the quotes."""
+    """A word for a POSIX shell. What would not be visible is spelled in octal: the screen must not obey it."""
     if word and SAFE.issuperset(word):
         return word
-    return "'" + word.replace("'", "'\\''") + "'"
+    if word.isprintable():
+        return "'" + word.replace("'", "'\\''") + "'"
+    return "".join(_quote_run(run) for run in _runs(word))
+
+
+def _runs(word: str) -> list[str]:
+    """The word, cut wherever visible and invisible characters meet."""
+    runs = [word[0]]
+    for character in word[1:]:
+        if _is_visible(character) == _is_visible(runs[-1][-1]):
+            runs[-1] += character
+        else:
+            runs.append(character)
+    return runs
+
+
+def _is_visible(character: str) -> bool:
+    # A line break shows as one, and the shell would drop it from the end of `$(…)`.
+    return character.isprintable() or character == "\n"
+
+
+def _quote_run(run: str) -> str:
+    if _is_visible(run[0]):
+        return "'" + run.replace("'", "'\\''") + "'"
+    octal = "".join(f"\\{byte:03o}" for byte in run.encode(errors="surrogateescape"))
+    return f"\"$(printf '{octal}')\""
 
 
 def _assignment(variable: EnvVar) -> str:

@@ -1,0 +1,171 @@
+"""What is looked at, in the order in which it matters."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from claudebox import __version__
+from claudebox.doctor.report import FAIL, NOTE, OK, Row
+from claudebox.doctor.trial import Outcome, namespaces_row, run, symlink_row
+from claudebox.host import Host
+from claudebox.host.distribution import find_distribution, install_command
+from claudebox.host.programs import find_admin
+from claudebox.problem import Problem
+from claudebox.rules import system
+from claudebox.rules.programs import choose_bwrap, choose_claude, signal_shim
+from claudebox.rules.seccomp import MACHINES
+from claudebox.settings import Settings
+
+# Versions of bwrap with a known hole for which being setuid is not a condition.
+CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
+STUB_MESSAGE = "native binary not installed"
+
+
+def title(host: Host) -> str:
+    return f"claudebox {__version__} on {find_distribution(host.tree).title}, Linux {os.uname().release}"
+
+
+def all_rows(host: Host, settings: Settings) -> list[Row]:
+    rows, bwrap = _bwrap_rows(host, settings)
+    if bwrap:
+        rows += [namespaces_row(host, bwrap), symlink_row(bwrap)]
+    return [
+        *rows,
+        _machine_row(host),
+        _signals_row(host),
+        _claude_row(host, settings),
+        _tool_row(host, "git", "commits and history", FAIL),
+        _certificates_row(host),
+        _tool_row(host, "pasta", "a network of the box's own", NOTE),
+        _tool_row(host, "nft", "a firewall of the box's own", NOTE),
+        *_nix_rows(host),
+        _state_row(host),
+    ]
+
+
+def versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
+    """Of the programs that claudebox starts."""
+    result = []
+    for name, choose in (("bwrap", _chosen_bwrap), ("claude", _chosen_claude)):
+        try:
+            path = choose(host, settings)
+        except Problem as problem:
+            result.append((name, f"({problem.message})"))
+        else:
+            result.append((name, f"{program_version(path)} ({path})"))
+    return result
+
+
+def _chosen_bwrap(host: Host, settings: Settings) -> str:
+    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, host.cwd)
+
+
+def _chosen_claude(host: Host, settings: Settings) -> str:
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, host.cwd).path
+
+
+def program_version(path: str) -> str:
+    return version_number(run(path, "--version"))
+
+
+def version_number(outcome: Outcome) -> str:
+    """The number in what `--version` prints."""
+    lines = outcome.stdout.strip().splitlines()
+    if outcome.status != 0 or not lines:
+        return "unknown version"
+    return next((word for word in lines[0].split() if word[:1].isdigit()), lines[0])
+
+
+def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
+    try:
+        path = _chosen_bwrap(host, settings)
+    except Problem as problem:
+        return [Row(FAIL, "bwrap", problem.message, "bwrap makes the box", (problem.hint,))], ""
+    number = program_version(path)
+    rows = [Row(OK, "bwrap", f"{number}, {path}, not setuid")]
+    parts = tuple(int(part) for part in number.split(".") if part.isdigit())
+    rows += [
+        Row(FAIL, "bwrap", number, description, (install_command(host.tree, "bwrap"),))
+        for fixed, description in CVES
+        if parts and parts < fixed
+    ]
+    return rows, path
+
+
+def _machine_row(host: Host) -> Row:
+    if host.machine in MACHINES:
+        return Row(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
+    return Row(FAIL, "machine", host.machine, f"the system call filter knows {' and '.join(MACHINES)}")
+
+
+def _signals_row(host: Host) -> Row:
+    try:
+        base = system.find_system(host.tree, host.environ.get("PATH", ""))
+        shim = signal_shim(host.tree, base, host.python)
+    except Problem as problem:
+        return Row(FAIL, "Ctrl-C", problem.message, fix=(problem.hint,))
+    if run(*shim, "true").status == 0:
+        return Row(OK, "Ctrl-C", f"restored in the box by {shim[0]}")
+    return Row(
+        FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", (install_command(host.tree, "env"),)
+    )
+
+
+def _claude_row(host: Host, settings: Settings) -> Row:
+    try:
+        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, host.cwd)
+    except Problem as problem:
+        return Row(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
+    outcome = run(install.path, "--version")
+    if STUB_MESSAGE in outcome.stdout + outcome.stderr:
+        why = "its package was installed without running its install script"
+        return Row(
+            FAIL, "claude", f"{install.path} is not complete", why, ("npm install -g @anthropic-ai/claude-code",)
+        )
+    return Row(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
+
+
+def _tool_row(host: Host, name: str, use: str, if_missing: str) -> Row:
+    path = find_admin(host.tree, name, host.environ.get("PATH", ""), host.cwd)
+    if path is None:
+        return Row(if_missing, name, "not installed", f"needed for {use}", (install_command(host.tree, name),))
+    return Row(OK, name, path)
+
+
+def _certificates_row(host: Host) -> Row:
+    bundle = system.find_certificates(host.tree, host.environ)
+    if bundle:
+        return Row(OK, "certificates", bundle)
+    fix = install_command(host.tree, "ca-certificates")
+    return Row(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", (fix,))
+
+
+def _nix_rows(host: Host) -> list[Row]:
+    if not host.tree.is_dir(system.NIX_STORE):
+        return []
+    nix = find_admin(host.tree, "nix", host.environ.get("PATH", ""), host.cwd)
+    store = Row(OK, "Nix store", "visible in the box, read-only")
+    if nix is None:
+        return [store, Row(NOTE, "nix", "not on PATH", "the store is there, but no nix to use it")]
+    return [store, Row(OK, "nix", f"{program_version(nix)}, {nix}")]
+
+
+def _state_row(host: Host) -> Row:
+    home = host.person.home
+    path = f"{home}/.claudebox"
+    status = host.tree.lstat(path)
+    if status is None:
+        if os.access(home, os.W_OK):
+            return Row(OK, "state directory", f"{path}: not there yet")
+        return Row(FAIL, "state directory", f"{home} is not writable", "there is no place for claude's state")
+    if not stat.S_ISDIR(status.st_mode):
+        return Row(FAIL, "state directory", f"{path} is not a directory", "", (f"mv {path} {path}.old",))
+    if status.st_uid != host.person.uid:
+        fix = f"sudo chown -R {host.person.name} {path}"
+        return Row(FAIL, "state directory", f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
+    if status.st_mode & 0o077:
+        why = "others can look into it"
+        return Row(FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",))
+    return Row(OK, "state directory", path)
