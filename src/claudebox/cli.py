@@ -101,11 +101,15 @@ def confirm(plan: Plan, request: Request) -> None:
     if request.yes:
         return
     if not sys.stderr.isatty():
-        raise Problem("there is no terminal to ask on, and nobody said yes", "to start without the question: --yes")
+        raise nobody_to_ask()
     question = style.paint("Start? ", BOLD) + ("[y/N] " if plan.flagged else "[Y/n] ")
     answer = _ask(question)
     if answer not in (("y", "yes") if plan.flagged else ("y", "yes", "")):
         raise Problem("not started", status=FAILED)
+
+
+def nobody_to_ask() -> Problem:
+    return Problem("there is no terminal to ask on, and nobody said yes", "to start without the question: --yes")
 
 
 def _ask(question: str) -> str:
@@ -113,9 +117,7 @@ def _ask(question: str) -> str:
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        raise Problem(
-            "there is no terminal to ask on, and nobody said yes", "to start without the question: --yes"
-        ) from None
+        raise nobody_to_ask() from None
     try:
         os.write(terminal, question.encode())
         line = os.read(terminal, 100)

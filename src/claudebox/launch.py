@@ -23,12 +23,13 @@ FIRST_DATA_DESCRIPTOR = 3
 def launch(plan: Plan) -> NoReturn:
     """Replace this process by the box."""
     _check_standard_streams()
-    argv = [plan.bwrap]
     descriptors: list[int] = []
-    for operation in bwrap_operations(plan):
-        for word in operation:
-            argv.append(_open_data(word, descriptors) if isinstance(word, Data) else word)
-    argv += program_words(plan)
+    options = [
+        _open_data(word, descriptors) if isinstance(word, Data) else word
+        for operation in bwrap_operations(plan)
+        for word in operation
+    ]
+    argv = [plan.bwrap, *options, *program_words(plan)]
     _close_all_but(descriptors)
     _set_signals()
     if plan.drop_groups:

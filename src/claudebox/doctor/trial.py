@@ -15,7 +15,10 @@ from claudebox.rules import kernel
 
 TIMEOUT = 20
 
-NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --die-with-parent".split()
+NAMESPACES = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
+    *("--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"),
+)
 APPARMOR_FIX = (
     "sudo apt install apparmor-profiles",
     "sudo install -m 644 /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/",
@@ -48,9 +51,7 @@ def run(*command: str) -> Outcome:
 
 
 def namespaces_row(host: Host, bwrap: str) -> Row:
-    outcome = run(
-        bwrap, *NAMESPACES, "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"
-    )
+    outcome = run(bwrap, *NAMESPACES, "true")
     if outcome.status == 0:
         return Row(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
     message = outcome.stderr.strip().splitlines()[-1] if outcome.stderr.strip() else f"exit status {outcome.status}"
@@ -99,7 +100,7 @@ def symlink_row(bwrap: str) -> Row:
         if not os.path.exists(f"{directory}/outside/x"):
             return Row(OK, "CVE-2026-87766", "this bwrap does not have it")
     why = (
-        "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can write; "
-        "bwrap 0.12 or later is better still"
+        "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can "
+        "write; bwrap 0.12 or later is better still"
     )
     return Row(NOTE, "CVE-2026-87766", "this bwrap has it", why)

@@ -177,20 +177,7 @@ SECRET_FILE_NAMES = frozenset(
     "credentials.json kubeconfig keys.txt .vault-token service-account.json secrets.yaml secrets.yml secrets.json "
     "terraform.tfstate".split()
 )
-SECRET_FILE_ENDINGS = (
-    ".pem",
-    ".key",
-    ".p12",
-    ".pfx",
-    ".jks",
-    ".keystore",
-    ".kdbx",
-    ".age",
-    ".gpg",
-    ".asc",
-    ".ppk",
-    ".tfstate",
-)
+SECRET_FILE_ENDINGS = tuple(".pem .key .p12 .pfx .jks .keystore .kdbx .age .gpg .asc .ppk .tfstate".split())
 EXAMPLE_ENDINGS = (".example", ".sample", ".template", ".dist")
 
 
@@ -266,6 +253,6 @@ def _looks_random(text: str) -> bool:
         return False
     if not all(character.isalnum() or character in "+/=_-" for character in text):
         return False
-    changes = sum(a.isdigit() != b.isdigit() for a, b in zip(text, text[1:], strict=False))
+    changes = sum(a.isdigit() != b.isdigit() for a, b in zip(text, text[1:]))
     is_commit = len(text) == COMMIT_LENGTH and set(text) <= set("0123456789abcdef")
     return changes * 8 >= len(text) and not is_commit

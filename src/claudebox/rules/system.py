@@ -63,28 +63,7 @@ CERTIFICATE_BUNDLES = (
 )
 
 PLAIN_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-NIX_TOOLS = (
-    "bash",
-    "env",
-    "git",
-    "curl",
-    "jq",
-    "rg",
-    "fd",
-    "nix",
-    ",",
-    "grep",
-    "sed",
-    "awk",
-    "find",
-    "tar",
-    "gzip",
-    "less",
-    "which",
-    "xargs",
-    "ps",
-    "diff",
-)
+NIX_TOOLS = tuple("bash env git curl jq rg fd nix , grep sed awk find tar gzip less which xargs ps diff".split())
 
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
 HOSTNAME = "claudebox"

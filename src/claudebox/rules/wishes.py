@@ -86,13 +86,13 @@ def _through_links(path: str, mounts: list[Mount]) -> str:
 
 def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
     """Secret places that a broader mount would show."""
-    hides = []
+    hides: list[Mount] = []
     for place in places:
         # A symlink is not a place of its own: what it leads to is in the table too.
         if tree.resolve(place.path) != place.path:
             continue
-        for path in appearances(place.path, mounts):
-            hides.append(Mount(HIDE, path, Origin("secret", place.reason), is_dir=tree.is_dir(place.path)))
+        origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
+        hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in appearances(place.path, mounts)]
     return hides
 
 

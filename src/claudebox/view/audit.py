@@ -11,13 +11,14 @@ from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_ro
 LABEL = 19
 RULE = 11  # of which the rest is for the mark
 MARKS = {RO: "ro", RW: "rw", TMPFS: "tmp", PROC: "tmp", DEV: "tmp", FILE: "made", SYMLINK: "ro", HIDE: "none"}
+LEGEND = "rw writable, ro read-only, tmp empty, made written for this box"
 NOT_SHOWN = "(secret, not shown)"
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
     lines = [style.paint(f"claudebox {__version__}", BOLD) + f"  {escape(plan.project)}", ""]
     lines += [
-        _heading("Files", "rw writable, ro read-only, tmp empty, made written for this box", style),
+        _heading("Files", LEGEND, style),
         *_files(plan, style),
     ]
     lines += [_heading("Environment", "", style), *_environment(plan, style)]

@@ -9,6 +9,7 @@ from claudebox.view.argv import Data, Operation, bwrap_operations, program_words
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 FIRST_DESCRIPTOR = 3
 END = "END"
+IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gives it back
 
 
 def shell_command(plan: Plan) -> str:
@@ -80,11 +81,11 @@ def _with_descriptors(command: str, data: list[Data]) -> str:
     documents = "".join(f" {number}<<'{_end_mark(item)}'" for number, item in texts)
     bodies = "".join(f"\n{item.content.decode()}{_end_mark(item)}" for _, item in texts)
     if not pipes:
-        return f"{command}{documents}{bodies}\n"
+        return f"({IGNORE_CTRL_C}\n{command}{documents}{bodies}\n)\n"
     # The terminal stays at hand as descriptor 9 while the pipe is standard input.
     ((number, item),) = pipes
     octal = "".join(f"\\{byte:03o}" for byte in item.content)
-    return f"{{ printf '{octal}' |\n{command} {number}<&0 <&9{documents}{bodies}\n}} 9<&0\n"
+    return f"({IGNORE_CTRL_C}\nprintf '{octal}' |\n{command} {number}<&0 <&9 9<&-{documents}{bodies}\n) 9<&0\n"
 
 
 def _is_text(data: Data) -> bool:
