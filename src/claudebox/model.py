@@ -75,10 +75,11 @@ class Outside(Record):
 
 
 class SecretPlace(Record):
-    """A path that is never mounted. `~` is the user's home."""
+    """A path that is never mounted. In the table, `~` is the user's home."""
 
     path: str
     reason: str
+    exists: bool = False
 
 
 class Person(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.arguments import Request
 from claudebox.host import Host
 from claudebox.host.repository import find_repository
-from claudebox.model import RW, TMPFS, Finding, Mount, Network, Origin, Outside, Plan, Program, SecretPlace
+from claudebox.model import RW, TMPFS, Finding, Mount, Network, Origin, Outside, Plan, Program
 from claudebox.problem import Problem
 from claudebox.rules import environment, git, programs, seccomp, system, wishes
 from claudebox.rules.mounts import arrange
@@ -83,7 +83,10 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
             *git.git_findings(repository, identity, home, places),
             *([ROOT_FINDING] if as_root else []),
         ),
-        outside=_outside(host, places, environ, variables_in={variable.name for variable in variables}),
+        outside=Outside(
+            variables=len(environ.keys() - {variable.name for variable in variables}),
+            places=tuple(place for place in places if place.exists),
+        ),
     )
 
 
@@ -116,8 +119,3 @@ def _argument_findings(program: Program) -> list[Finding]:
         for number, argument in enumerate(program.argv)
         if (reason := secret_value(argument))
     ]
-
-
-def _outside(host: Host, places: tuple[SecretPlace, ...], environ: dict[str, str], variables_in: set[str]) -> Outside:
-    existing = tuple(place for place in places if host.tree.lstat(place.path) is not None)
-    return Outside(variables=len(environ.keys() - variables_in), places=existing)

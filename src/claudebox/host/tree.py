@@ -10,6 +10,7 @@ import os
 import stat
 
 MAX_LINKS = 40
+PROC_SIZE = 4096  # files of /proc say that they are empty
 
 
 class Tree:
@@ -101,9 +102,10 @@ class Tree:
         except OSError:
             return None
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 return None
-            return os.read(descriptor, limit)
+            return os.read(descriptor, min(limit, status.st_size or PROC_SIZE))
         except OSError:
             return None
         finally:

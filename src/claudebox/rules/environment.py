@@ -64,10 +64,13 @@ def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
 
 
 def _marked(variable: EnvVar) -> EnvVar:
-    late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
     if variable.origin.rule == BOX.rule:
         return variable
-    return variable.replace(secret=looks_secret(variable.name, variable.value), late=late)
+    secret = looks_secret(variable.name, variable.value)
+    late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
+    if late and secret:
+        raise Problem(f"{variable.name} looks secret ({secret}), and everybody on this host could read it in `ps`")
+    return variable.replace(secret=secret, late=late)
 
 
 def environment_findings(

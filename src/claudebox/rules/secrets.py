@@ -186,10 +186,11 @@ def secret_places(tree: Tree, home: str) -> tuple[SecretPlace, ...]:
     places: list[SecretPlace] = []
     for place in SECRET_PLACES:
         path = expand_home(place.path, home)
-        places.append(SecretPlace(path, place.reason))
         real = tree.resolve(path)
+        # A symlink is not a place of its own: what counts as existing is what it leads to.
+        places.append(SecretPlace(path, place.reason, real == path))
         if real is not None and real != path:
-            places.append(SecretPlace(real, place.reason))
+            places.append(SecretPlace(real, place.reason, True))
     return tuple(places)
 
 

@@ -174,9 +174,10 @@ def resolver_mounts(tree: Tree) -> list[Mount]:
 def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
     """The certificate bundle: the one that the user names, else the distribution's."""
     for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"):
-        real = tree.resolve(environ[name]) if environ.get(name, "").startswith("/") else None
+        named = environ.get(name, "")
+        real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
         if real is not None and _is_bundle(tree, real):
-            return environ[name] if environ[name] in CERTIFICATE_BUNDLES else real
+            return real
     return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), "")
 
 

@@ -88,11 +88,9 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
     """Secret places that a broader mount would show."""
     hides: list[Mount] = []
     for place in places:
-        # A symlink is not a place of its own: what it leads to is in the table too.
-        if tree.resolve(place.path) != place.path:
-            continue
-        origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
-        hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in appearances(place.path, mounts)]
+        if place.exists and (paths := appearances(place.path, mounts)):
+            origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
+            hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
 
 
