@@ -91,7 +91,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 
 
 def _check_home(home: str) -> None:
-    if home == "/" or any(not character.isprintable() for character in home):
+    if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
 
 

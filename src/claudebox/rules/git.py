@@ -47,6 +47,8 @@ def config_file(identity: Identity, home: str, project: str, repository: Reposit
     lines += [f"\tdirectory = {quote(path)}" for path in trusted]
     # An empty value forgets every helper that was configured before.
     lines += ["[credential]", "\thelper ="]
+    # Other worktrees are not visible in the box: git must not conclude that they are gone.
+    lines += ["[gc]", "\tworktreePruneExpire = never"]
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin(RULE, f"neutral {shown}" if identity.is_neutral else shown)
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
@@ -66,7 +68,7 @@ def repository_mounts(repository: Repository, home: str, places: tuple[SecretPla
 
 def _may_mount(repository: Repository, home: str, places: tuple[SecretPlace, ...]) -> bool:
     outside = repository.outside
-    if not outside or any(not character.isprintable() for character in outside):
+    if not outside or not outside.isprintable():
         return False
     return refuse_writable(outside, home, places) is None and contained_secret(outside, places) is None
 

@@ -81,7 +81,7 @@ def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace 
 
 def check_project(path: str, home: str, places: tuple[SecretPlace, ...]) -> None:
     """Raise unless a box can be made for this project directory."""
-    if any(not character.isprintable() for character in path):
+    if not path.isprintable():
         raise Problem(
             f"the project's path holds control or invisible characters: {path!r}",
             "rename the directory: such a name can forge what this program shows",

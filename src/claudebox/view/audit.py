@@ -12,6 +12,7 @@ LABEL = 19
 RULE = 11  # of which the rest is for the mark
 MARKS = {RO: "ro", RW: "rw", TMPFS: "tmp", PROC: "tmp", DEV: "tmp", FILE: "made", SYMLINK: "ro", HIDE: "none"}
 LEGEND = "rw writable, ro read-only, tmp empty, made written for this box"
+TELLING_REASONS = ("git", "claude", "secret", "root")  # the others say the same each time
 NOT_SHOWN = "(secret, not shown)"
 
 
@@ -19,7 +20,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
     lines = [style.paint(f"claudebox {__version__}", BOLD) + f"  {escape(plan.project)}", ""]
     lines += [
         _heading("Files", LEGEND, style),
-        *_files(plan, style),
+        *_files(plan, style, everything),
     ]
     lines += [_heading("Environment", "", style), *_environment(plan, style)]
     lines += [_heading("Network", "", style), *table_row(plan.network.tier, plan.network.meaning.split(), LABEL, style)]
@@ -32,14 +33,14 @@ def _heading(title: str, legend: str, style: Style) -> str:
     return style.paint(title, BOLD) + (f"  ({legend})" if legend else "")
 
 
-def _files(plan: Plan, style: Style) -> list[str]:
+def _files(plan: Plan, style: Style, everything: bool) -> list[str]:
     groups: dict[tuple[str, str], list[Mount]] = {}
     for mount in plan.mounts:
         groups.setdefault((mount.origin.rule, MARKS[mount.kind]), []).append(mount)
     lines: list[str] = []
     for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_first):
         label = f"{rule:<{RULE}} {mark}"
-        reasons = dict.fromkeys(mount.origin.reason for mount in mounts if rule in ("git", "claude", "secret", "root"))
+        reasons = dict.fromkeys(mount.origin.reason for mount in mounts if everything or rule in TELLING_REASONS)
         words = [*_paths(mounts, plan.person.home), *(f"({escape(reason)})" for reason in reasons if reason)]
         lines += table_row(label, words, LABEL, style)
     return lines
