@@ -73,8 +73,8 @@ def _pieces(word: str, room: int) -> list[str]:
         while width(word[:cut]) > room:
             cut -= 1
         # A path or a list of paths is easier to read when it is broken between its parts.
-        natural = max(word.rfind(separator, room // 2, cut) for separator in ":/ ,") + 1
-        cut = natural or cut
+        natural = (word.rfind(separator, room // 3, cut) + 1 for separator in " :,/")
+        cut = next((place for place in natural if place), cut)
         pieces.append(word[:cut])
         word = word[cut:]
     return [*pieces, word]
