@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from itertools import pairwise
 
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
@@ -254,6 +255,6 @@ def _looks_random(text: str) -> bool:
         return False
     if not all(character.isalnum() or character in "+/=_-" for character in text):
         return False
-    changes = sum(a.isdigit() != b.isdigit() for a, b in zip(text, text[1:]))
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(text))
     is_commit = len(text) == COMMIT_LENGTH and set(text) <= set("0123456789abcdef")
     return changes * 8 >= len(text) and not is_commit
