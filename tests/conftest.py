@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ("golden",)
+
 CHECKOUT = Path(__file__).parent.parent
 CLAUDEBOX = str(CHECKOUT / "claudebox")
 ORDINARY_USER = os.environ.get("CLAUDEBOX_TEST_USER", "claudebox-test")

@@ -1,0 +1,1 @@
+"""Made-up machines: what the rules decide on distributions that the tests do not run on."""

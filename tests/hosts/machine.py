@@ -1,0 +1,98 @@
+"""Builds a fake machine from a description, one path per line:
+
+    /usr/lib/                       a directory
+    /etc/hosts: 127.0.0.1 x\\n       a file with this text
+    /usr/bin/env*                   a program
+    /usr/bin/tool*: #!/bin/sh\\n     a program with this text
+    /bin -> usr/bin                 a symlink
+    # a comment
+
+`~` is the user's home. What is above a path comes by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from claudebox.arguments import parse
+from claudebox.host import Host
+from claudebox.host.people import find_person
+from claudebox.host.tree import Tree
+from claudebox.model import Plan
+from claudebox.plan import make_plan
+from claudebox.settings import gather
+
+TREES = Path(__file__).parent / "trees"
+EVERYONE = TREES / "everyone.txt"
+PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass
+class Machine:
+    """A fake machine, and who sits in front of it."""
+
+    root: Path
+    environ: dict[str, str] = field(default_factory=dict)
+    home: str = "/home/alice"  # its real path
+    uid: int = 1000
+    architecture: str = "x86_64"
+    python: str = "/usr/bin/python3"
+
+    def __post_init__(self) -> None:
+        self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
+        self.cwd = f"{self.home}/shop"
+
+    def plant(self, description: str) -> Machine:
+        """Add paths. What exists stays as it is, so the more special description comes first."""
+        plant(self.root, description, self.home)
+        return self
+
+    def host(self) -> Host:
+        tree = Tree(str(self.root))
+        return Host(
+            tree=tree,
+            environ=self.environ,
+            cwd=self.cwd,
+            person=find_person(tree, self.uid, self.uid, self.environ["HOME"]),
+            hostname="workstation",
+            machine=self.architecture,
+            python=tree.resolve(self.python) or "",
+        )
+
+    def plan(self, *words: str) -> Plan:
+        request = parse(list(words))
+        return make_plan(self.host(), request, gather(request.said, self.environ))
+
+
+def plant(root: Path, description: str, home: str = "/home/alice") -> Tree:
+    for line in description.splitlines():
+        if line.strip() and not line.startswith("#"):
+            _plant_line(root, line.strip(), home)
+    return Tree(str(root))
+
+
+def _plant_line(root: Path, line: str, home: str) -> None:
+    name, is_link, target = line.partition(" -> ")
+    name, _, text = name.partition(": ") if not is_link else (name, "", "")
+    if name.startswith("~"):
+        name = home + name[1:]
+    path = root / name.removesuffix("*").lstrip("/")
+    if path.is_symlink() or path.exists():
+        return
+    if name.endswith("/"):
+        _directory(path)
+        return
+    _directory(path.parent)
+    if is_link:
+        path.symlink_to(target.replace("~", home))
+        return
+    path.write_text(text.replace("~", home).encode().decode("unicode_escape"), encoding="latin-1")
+    path.chmod(0o755 if name.endswith("*") else 0o644)
+
+
+def _directory(path: Path) -> None:
+    for part in (*reversed(path.parents), path):
+        if not part.exists():
+            part.mkdir()
+            part.chmod(0o755)

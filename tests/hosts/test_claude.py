@@ -1,0 +1,142 @@
+"""How Claude Code is installed, seen through its symlinks, its package and its `#!` line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.host.claude import ClaudeInstall, inspect
+from claudebox.host.programs import find
+from hosts.machine import plant
+
+SYSTEM = "/usr/bin/env*\n/usr/bin/node*\n/bin -> usr/bin\n"
+HOME = "/home/alice"
+NVM = f"{HOME}/.nvm/versions/node/v22.1.0"
+PNPM = f"{HOME}/.local/share/pnpm"
+
+
+def look(root: Path, tree: str, search_path: str) -> ClaudeInstall:
+    """The claude that is found first on this PATH."""
+    host = plant(root, SYSTEM + tree)
+    path = find(host, "claude", search_path, HOME)
+    assert path is not None
+    return inspect(host, path, search_path, HOME)
+
+
+def test_npm_global_needs_nothing_outside_of_the_system(tmp_path: Path) -> None:
+    tree = """
+        /usr/local/bin/claude -> ../lib/node_modules/@anthropic-ai/claude-code/cli.js
+        /usr/local/lib/node_modules/@anthropic-ai/claude-code/cli.js*: #!/usr/bin/env node\\n
+    """
+    real = "/usr/local/lib/node_modules/@anthropic-ai/claude-code/cli.js"
+    assert look(tmp_path, tree, "/usr/local/bin:/usr/bin") == ClaudeInstall(
+        path="/usr/local/bin/claude", real=real, kind="npm", files=(), interpreter="/usr/bin/node", missing=""
+    )
+
+
+def test_nvm_needs_its_package_and_its_node(tmp_path: Path) -> None:
+    tree = f"""
+        {NVM}/bin/node*
+        {NVM}/bin/claude -> ../lib/node_modules/@anthropic-ai/claude-code/cli.js
+        {NVM}/lib/node_modules/@anthropic-ai/claude-code/cli.js*: #!/usr/bin/env node\\n
+        {NVM}/lib/node_modules/other/secret
+    """
+    assert look(tmp_path, tree, f"{NVM}/bin:/usr/bin") == ClaudeInstall(
+        path=f"{NVM}/bin/claude",
+        real=f"{NVM}/lib/node_modules/@anthropic-ai/claude-code/cli.js",
+        kind="npm",
+        files=(f"{NVM}/lib/node_modules/@anthropic-ai", f"{NVM}/bin/node"),
+        interpreter=f"{NVM}/bin/node",
+        missing="",
+    )
+
+
+def test_native_installer_needs_one_file(tmp_path: Path) -> None:
+    tree = """
+        ~/.local/bin/claude -> ~/.local/share/claude/versions/2.1.0
+        ~/.local/share/claude/versions/2.1.0*: ELF
+        ~/.local/share/claude/versions/2.0.9*: ELF
+    """
+    real = f"{HOME}/.local/share/claude/versions/2.1.0"
+    assert look(tmp_path, tree, f"{HOME}/.local/bin:/usr/bin") == ClaudeInstall(
+        f"{HOME}/.local/bin/claude", real, "native installer", (real,), "", ""
+    )
+
+
+def test_nix_needs_the_store(tmp_path: Path) -> None:
+    tree = """
+        ~/.nix-profile -> /nix/var/nix/profiles/alice
+        /nix/var/nix/profiles/alice/bin/claude -> /nix/store/aaa-claude-code/bin/claude
+        /nix/store/aaa-claude-code/bin/claude*: ELF
+    """
+    assert look(tmp_path, tree, f"{HOME}/.nix-profile/bin") == ClaudeInstall(
+        f"{HOME}/.nix-profile/bin/claude", "/nix/store/aaa-claude-code/bin/claude", "Nix", ("/nix/store",), "", ""
+    )
+
+
+def test_nix_script_needs_just_the_store(tmp_path: Path) -> None:
+    tree = """
+        /nix/store/aaa-claude-code/bin/claude*: #!/nix/store/bbb-bash/bin/bash -e\\n
+        /nix/store/bbb-bash/bin/bash*
+    """
+    assert look(tmp_path, tree, "/nix/store/aaa-claude-code/bin").files == ("/nix/store",)
+
+
+def test_system_package_needs_nothing(tmp_path: Path) -> None:
+    assert look(tmp_path, "/usr/bin/claude*: ELF", "/usr/bin") == ClaudeInstall(
+        "/usr/bin/claude", "/usr/bin/claude", "system package", (), "", ""
+    )
+
+
+def test_program_of_its_own_is_one_file(tmp_path: Path) -> None:
+    assert look(tmp_path, "/opt/claude/claude*: ELF", "/opt/claude") == ClaudeInstall(
+        "/opt/claude/claude", "/opt/claude/claude", "binary", ("/opt/claude/claude",), "", ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "interpreter"),
+    [
+        ("#!/usr/bin/env node", "/usr/bin/node"),
+        ("#!/usr/bin/env -S node --no-warnings", "/usr/bin/node"),
+        ("#!/usr/bin/env -S NODE_OPTIONS=--no-warnings node", "/usr/bin/node"),
+        ("#! /usr/bin/node --no-warnings", "/usr/bin/node"),
+        ("#!/opt/node", "/opt/node"),
+    ],
+)
+def test_hash_bang_line_names_the_interpreter(line: str, interpreter: str, tmp_path: Path) -> None:
+    install = look(tmp_path, f"/opt/node*\n~/bin/claude*: {line}\\n", f"{HOME}/bin:/usr/bin")
+    outside = (interpreter,) if interpreter == "/opt/node" else ()
+    assert install == ClaudeInstall(
+        f"{HOME}/bin/claude", f"{HOME}/bin/claude", "script", (f"{HOME}/bin/claude", *outside), interpreter, ""
+    )
+
+
+@pytest.mark.parametrize(("line", "name"), [("#!/usr/bin/env bun", "bun"), ("#!/opt/gone/node", "/opt/gone/node")])
+def test_missing_interpreter_is_named(line: str, name: str, tmp_path: Path) -> None:
+    assert look(tmp_path, f"~/bin/claude*: {line}\\n", f"{HOME}/bin:/usr/bin").missing == name
+
+
+def test_innermost_package_of_pnpm_is_needed(tmp_path: Path) -> None:
+    inner = f"{PNPM}/global/5/.pnpm/@anthropic-ai+claude-code@2.1.0/node_modules/@anthropic-ai"
+    tree = f"""
+        {PNPM}/claude -> global/5/node_modules/@anthropic-ai/claude-code/cli.js
+        {PNPM}/global/5/node_modules/@anthropic-ai/claude-code -> {inner}/claude-code
+        {inner}/claude-code/cli.js*: #!/usr/bin/env node\\n
+    """
+    install = look(tmp_path, tree, f"{PNPM}:/usr/bin")
+    assert (install.real, install.kind, install.files) == (f"{inner}/claude-code/cli.js", "npm", (inner,))
+
+
+def test_symlink_to_a_shim_is_followed(tmp_path: Path) -> None:
+    tree = "~/.volta/bin/claude -> volta-shim\n~/.volta/bin/volta-shim*: ELF"
+    real = f"{HOME}/.volta/bin/volta-shim"
+    assert look(tmp_path, tree, f"{HOME}/.volta/bin") == ClaudeInstall(
+        f"{HOME}/.volta/bin/claude", real, "binary", (real,), "", ""
+    )
+
+
+def test_first_program_on_path_wins_and_directories_do_not_count(tmp_path: Path) -> None:
+    tree = "/a/claude/\n/b/claude\n/c/claude -> nowhere\n/d/claude*: ELF\n/e/claude*: ELF"
+    assert look(tmp_path, tree, "/a:/b:/c:/d:/e").path == "/d/claude"

@@ -1,0 +1,276 @@
+"""Every Problem that claudebox can have, provoked, and what it then says."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import claudebox
+from claudebox import cli, launch
+from claudebox.arguments import parse
+from claudebox.host import read_host
+from claudebox.host.people import find_person
+from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
+from claudebox.view.text import WIDTH, width
+from golden import Golden
+from hosts.machine import EVERYONE, TREES, Machine
+
+SOURCE = Path(claudebox.__file__).parent
+
+
+class Scene:
+    """A fake Debian, and what is needed to make it fail."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch = monkeypatch
+        self.machine = Machine(root)
+        self.machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+    def without(self, *paths: str) -> Scene:
+        for path in paths:
+            (self.machine.root / path.lstrip("/")).unlink()
+        return self
+
+    def planted(self, description: str) -> Scene:
+        self.machine.plant(description)
+        return self
+
+    def in_directory(self, path: str) -> Scene:
+        self.machine.cwd = path
+        return self
+
+    def with_environ(self, **environ: str) -> Scene:
+        self.machine.environ |= environ
+        return self
+
+    def plan(self, *words: str) -> None:
+        self.machine.plan(*words)
+
+
+def setuid_bwrap(scene: Scene) -> None:
+    (scene.machine.root / "usr/bin/bwrap").chmod(0o4755)
+    scene.plan()
+
+
+def setuid_bwrap_before_another(scene: Scene) -> None:
+    scene.planted("/opt/bin/bwrap*").with_environ(PATH="/usr/bin:/opt/bin")
+    setuid_bwrap(scene)
+
+
+def program_from_the_project(name: str) -> Callable[[Scene], None]:
+    def provoke(scene: Scene) -> None:
+        path = f"~/shop/node_modules/.bin/{name}*: ELF"
+        scene.planted(path).with_environ(PATH="/home/alice/shop/node_modules/.bin:/usr/bin").plan()
+
+    return provoke
+
+
+def nix_without_programs(scene: Scene) -> None:
+    machine = Machine(scene.machine.root / "nix-host", environ={"PATH": "/opt/bin"})
+    machine.plant("/nix/store/x/\n/opt/bin/bwrap*\n/usr/bin/env*").plant(EVERYONE.read_text()).plan()
+
+
+def neither_env_nor_python(scene: Scene) -> None:
+    scene.without("/usr/bin/env").planted("/usr/bin/busybox*\n/usr/bin/env -> busybox")
+    scene.machine.python = "/home/alice/.pyenv/bin/python3"
+    scene.plan()
+
+
+def unknown_architecture(scene: Scene) -> None:
+    scene.machine.architecture = "riscv64"
+    scene.plan()
+
+
+def refused_answer(scene: Scene) -> None:
+    scene.monkeypatch.setattr(cli, "_ask", lambda _: "n")
+    scene.monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
+    cli.confirm(scene.machine.plan(), parse([]))
+
+
+def nobody_to_ask(scene: Scene) -> None:
+    scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
+    cli.confirm(scene.machine.plan(), parse([]))
+
+
+def directory_as_standard_input(scene: Scene) -> None:
+    kept = os.dup(0)
+    directory = os.open("/", os.O_RDONLY)
+    os.dup2(directory, 0)
+    try:
+        launch.launch(scene.machine.plan())
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(directory)
+
+
+def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
+    # The test's own descriptors and signals have to survive.
+    scene.monkeypatch.setattr(launch, "_close_all_but", lambda _: None)
+    scene.monkeypatch.setattr(launch, "_set_signals", lambda: None)
+    launch.launch(scene.machine.plan().replace(bwrap="/nonexistent/bwrap", mounts=()))
+
+
+def working_directory_gone(scene: Scene) -> None:
+    gone = scene.machine.root / "gone"
+    gone.mkdir()
+    scene.monkeypatch.chdir(gone)
+    gone.rmdir()
+    read_host()
+
+
+PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
+    "argument-run-needs-command": (lambda scene: scene.plan("--run"), FAILED),
+    "argument-run-with-value": (lambda scene: scene.plan("--run=make"), FAILED),
+    "argument-switch-with-value": (lambda scene: scene.plan("--yes=please"), FAILED),
+    "argument-value-missing": (lambda scene: scene.plan("--mount-ro"), FAILED),
+    "argument-shell-with-words": (lambda scene: scene.plan("--shell", "ls"), FAILED),
+    "argument-run-after-words": (lambda scene: scene.plan("-p", "--run", "true"), FAILED),
+    "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
+    "answer-no": (refused_answer, FAILED),
+    "answer-impossible": (nobody_to_ask, FAILED),
+    "bwrap-missing": (lambda scene: scene.without("/usr/bin/bwrap").plan(), FAILED),
+    "bwrap-named-missing": (lambda scene: scene.plan("--bwrap", "/opt/bwrap"), FAILED),
+    "bwrap-in-project": (program_from_the_project("bwrap"), FAILED),
+    "bwrap-setuid": (setuid_bwrap, FAILED),
+    "bwrap-setuid-before-another": (setuid_bwrap_before_another, FAILED),
+    "bwrap-gone": (bwrap_gone_at_the_last_moment, CANNOT_EXECUTE),
+    "claude-missing": (lambda scene: scene.with_environ(PATH="/usr/bin").plan(), NOT_FOUND),
+    "claude-named-missing": (lambda scene: scene.plan("--claude", "/opt/claude"), NOT_FOUND),
+    "claude-named-by-variable-missing": (
+        lambda scene: scene.with_environ(CLAUDEBOX_CLAUDE="/opt/claude").plan(),
+        NOT_FOUND,
+    ),
+    "claude-not-executable": (
+        lambda scene: scene.planted("/opt/claude: ELF").plan("--claude", "/opt/claude"),
+        CANNOT_EXECUTE,
+    ),
+    "claude-in-project": (program_from_the_project("claude"), FAILED),
+    "claude-without-interpreter": (
+        lambda scene: scene.planted("/opt/claude*: #!/usr/bin/env node\\n").plan("--claude", "/opt/claude"),
+        CANNOT_EXECUTE,
+    ),
+    "env-bad-name": (lambda scene: scene.plan("--env", "A-B=1"), FAILED),
+    "env-made-by-the-box": (lambda scene: scene.plan("--env", "HOME"), FAILED),
+    "env-path-without-value": (lambda scene: scene.plan("--env", "PATH"), FAILED),
+    "env-secret-in-arguments": (lambda scene: scene.plan("--env", "LD_SDK_KEY=sdk-0123"), FAILED),
+    "home-relative": (
+        lambda scene: find_person(scene.machine.host().tree, 4242, 4242, "somewhere"),
+        FAILED,
+    ),
+    "home-is-root": (lambda scene: scene.with_environ(HOME="/").plan(), FAILED),
+    "machine-unknown": (unknown_architecture, FAILED),
+    "mount-missing": (lambda scene: scene.plan("--mount-ro", "/srv/gone"), FAILED),
+    "mount-without-path": (lambda scene: scene.plan("--mount-ro", ""), FAILED),
+    "mount-home": (lambda scene: scene.plan("--mount-ro", "~"), FAILED),
+    "mount-root": (lambda scene: scene.plan("--mount-ro", "/"), FAILED),
+    "mount-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh"), FAILED),
+    "mount-inside-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh/id_ed25519"), FAILED),
+    "mount-secret-through-symlink": (
+        lambda scene: scene.planted("~/keys -> .ssh").plan("--mount-ro", "~/keys"),
+        FAILED,
+    ),
+    "mount-system-writable": (lambda scene: scene.plan("--mount-rw", "/usr/lib"), FAILED),
+    "mount-over-passwd": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/etc/passwd"), FAILED),
+    "mount-destination-missing": (lambda scene: scene.plan("--mount-ro", "~/other:/usr/gone"), FAILED),
+    "mount-file-over-directory": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/usr/lib"), FAILED),
+    "nix-without-programs": (nix_without_programs, FAILED),
+    "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
+    "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
+    "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),
+    "project-broad": (lambda scene: scene.in_directory("/srv").plan(), FAILED),
+    "project-system": (lambda scene: scene.in_directory("/usr/lib").plan(), FAILED),
+    "project-secret": (lambda scene: scene.in_directory("/home/alice/.ssh").plan(), FAILED),
+    "project-contains-secret": (lambda scene: scene.in_directory("/home/alice/.config").plan(), FAILED),
+    "project-control-characters": (lambda scene: scene.in_directory("/home/alice/a\x1b[2Jb").plan(), FAILED),
+    "shim-missing": (neither_env_nor_python, FAILED),
+    "streams-directory": (directory_as_standard_input, FAILED),
+    "working-directory-gone": (working_directory_gone, FAILED),
+}
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(tmp_path, monkeypatch)
+
+
+def provoke(name: str, scene: Scene) -> Problem:
+    with scene.monkeypatch.context() as patches:
+        scene.monkeypatch, kept = patches, scene.monkeypatch
+        try:
+            with pytest.raises(Problem) as caught:
+                PROBLEMS[name][0](scene)
+        finally:
+            scene.monkeypatch = kept
+    return caught.value
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, scene: Scene, golden: Golden, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = provoke(name, scene)
+    capsys.readouterr()
+    cli.show_problem(problem)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert problem.status == PROBLEMS[name][1]
+    assert shown.err.replace("\n", "").isprintable()
+    golden.check(f"errors/{name}.txt", shown.err)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_fits_the_screen(name: str, scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = provoke(name, scene)
+    capsys.readouterr()
+    cli.show_problem(problem)
+    assert [line for line in capsys.readouterr().err.splitlines() if width(line) > WIDTH] == []
+
+
+def test_every_golden_file_is_used(golden: Golden) -> None:
+    assert golden.names("errors") == {f"{name}.txt" for name in PROBLEMS}
+
+
+def test_hint_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.show_problem(Problem("a\nerror: forged\x1b[2J", "b\n\x1b[2J"))
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new `Problem(…)` in the source needs a row above. The doctor tries the real machine and has its own tests."""
+    made: set[tuple[str, int]] = set()
+    init = Problem.__init__
+
+    def remember(self: Problem, *values: object, **named: object) -> None:
+        frame = sys._getframe(1)
+        made.add((frame.f_code.co_filename, frame.f_lineno))
+        init(self, *values, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Problem, "__init__", remember)
+    for name in PROBLEMS:
+        root = tmp_path / name
+        root.mkdir()
+        provoke(name, Scene(root, monkeypatch))
+    never = [
+        f"{path.relative_to(SOURCE)}:{first}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.parent.name != "doctor"
+        for first, last in constructions(path)
+        if not any((str(path), line) in made for line in range(first, last + 1))
+    ]
+    assert never == []
+
+
+def constructions(path: Path) -> list[tuple[int, int]]:
+    """First and last line of every `Problem(…)` in a file."""
+    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return [
+        (call.lineno, call.end_lineno or call.lineno)
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "Problem"
+    ]

@@ -1,0 +1,223 @@
+"""Every screen as the user sees it, on machines that do not exist."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from claudebox import cli
+from claudebox.model import Plan
+from claudebox.problem import Problem
+from claudebox.view.as_json import audit_json, dry_run_json
+from claudebox.view.audit import audit
+from claudebox.view.help import help_text
+from claudebox.view.shell import shell_command
+from claudebox.view.text import WIDTH, Style, escape, width
+from golden import Golden
+from hosts.machine import EVERYONE, TREES, Machine
+
+PLAIN = Style(False)
+TOKEN = "ghp_" + "a1" * 18
+ENVIRON = {
+    "TERM": "xterm-256color",
+    "EDITOR": "vim",
+    "LANG": "en_GB.UTF-8",
+    "SSH_AUTH_SOCK": "/run/user/1000/keyring/ssh",
+    "AWS_PROFILE": "shop",
+}
+
+
+def debian(root: Path, **environ: str) -> Machine:
+    machine = Machine(root, environ={**ENVIRON, **environ})
+    return machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def plain(machine: Machine) -> Plan:
+    return machine.plan("-p", "fix the failing test")
+
+
+def flagged(machine: Machine) -> Plan:
+    machine.environ |= {"ANTHROPIC_API_KEY": "sk-ant-api03-" + "a1" * 20, "GITHUB_TOKEN": TOKEN}
+    machine.environ["CLAUDEBOX_EXTRA_ENV"] = "GITHUB_TOKEN,NOT_SET"
+    machine.plant("/srv/shop/server.key\n/srv/shop/.env")
+    return machine.plan(
+        *("--mount-ro", "/srv/shop/server.key", "--mount-ro", "/srv/shop/.env:/run/env", "--env", f"HARMLESS={TOKEN}"),
+        *("--env", "DATABASE=postgres://alice:hunter2@db/shop", "--mcp-config", f'{{"token": "{TOKEN}"}}'),
+    )
+
+
+def many_mounts(machine: Machine) -> Plan:
+    words = []
+    for number in range(12):
+        machine.plant(f"/srv/data/set{number}/x\n~/code/library{number}/x")
+        words += ["--mount-ro", f"/srv/data/set{number}", "--mount-rw", f"~/code/library{number}:/libraries/{number}"]
+    machine.plant("~/.local/share/keyrings/login.keyring\n~/.gnupg/x\n~/.kube/x\n~/.docker/x\n~/.netrc")
+    return machine.plan(*words, "--mount-ro", "~/.local/share")
+
+
+def long_paths(machine: Machine) -> Plan:
+    long = "a-directory-with-quite-a-long-name/" * 4
+    machine.cwd = f"/home/alice/{long}shop"
+    machine.plant(f"~/{long}shop/README.md\n/srv/{long}data/x")
+    return machine.plan(
+        "--mount-ro", f"/srv/{long}data", "--env", "LONG=" + "x" * 300, "--env", "LIST=" + "/opt/x/bin:" * 20
+    )
+
+
+def wide_names(machine: Machine) -> Plan:
+    machine.cwd = "/home/alice/プロジェクト"
+    (machine.root / "home/alice/プロジェクト").mkdir()
+    for name in ("資料" * 20, "été", "Ω👍"):
+        (machine.root / "srv" / name).mkdir(parents=True)
+    return machine.plan(
+        "--mount-ro", "/srv/" + "資料" * 20, "--mount-ro", "/srv/été", "--mount-ro", "/srv/Ω👍", "-p", "直して" * 20
+    )
+
+
+def hostile_names(machine: Machine) -> Plan:
+    name = "x\x1b[2J\r\nStart? [Y/n] \u202etxt"
+    for path in (f"srv/{name}", os.fsdecode(b"srv/\xff\xfe")):
+        (machine.root / path).mkdir(parents=True)
+    machine.environ |= {"TERM": "xterm\x1b]0;title\x07", "LANG": "\x9b31m"}
+    (machine.root / "home/alice/.gitconfig").write_text('[user]\n\tname = "A\x1b[31mB"\n\temail = x\n')
+    return machine.plan(
+        "--mount-ro", f"/srv/{name}", "--mount-ro", os.fsdecode(b"/srv/\xff\xfe"), "-p", "a\x1b[1mb\n'c'"
+    )
+
+
+SCREENS = {
+    "plain": plain,
+    "flagged": flagged,
+    "many-mounts": many_mounts,
+    "long-paths": long_paths,
+    "wide-names": wide_names,
+    "hostile-names": hostile_names,
+}
+
+
+@pytest.fixture(params=SCREENS)
+def screen(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def plan(screen: str, tmp_path: Path) -> Plan:
+    return SCREENS[screen](debian(tmp_path))
+
+
+@pytest.mark.req("UX-01", "SEC-01")
+def test_audit_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
+    golden.check(f"audit/{screen}.txt", audit(plan, PLAIN))
+
+
+@pytest.mark.req("UX-01")
+def test_whole_audit_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
+    golden.check(f"audit-everything/{screen}.txt", audit(plan, PLAIN, everything=True))
+
+
+@pytest.mark.req("UX-04")
+def test_dry_run_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
+    golden.check(f"dry-run/{screen}.txt", shell_command(plan))
+
+
+@pytest.mark.req("UX-01", "UX-04")
+def test_json_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
+    for name, text in {"audit": audit_json(plan), "dry-run": dry_run_json(plan)}.items():
+        assert text.isascii()
+        assert json.loads(text)
+        golden.check(f"json/{name}-{screen}.json", text)
+
+
+@pytest.mark.req("UX-01")
+@pytest.mark.parametrize("everything", [False, True])
+def test_audit_fits_the_screen(plan: Plan, everything: bool) -> None:
+    title, *lines = audit(plan, PLAIN, everything=everything).splitlines()
+    assert [line for line in lines if width(line) > WIDTH] == []
+    # The project's own path is never broken.
+    assert width(title) <= WIDTH or len(plan.project) > WIDTH - 20
+
+
+@pytest.mark.req("UX-01")
+def test_nothing_shown_can_move_the_cursor(plan: Plan) -> None:
+    text = audit(plan, PLAIN, everything=True) + audit_json(plan) + dry_run_json(plan)
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.req("UX-01", "SEC-01")
+def test_no_secret_is_ever_shown(tmp_path: Path) -> None:
+    plan = flagged(debian(tmp_path))
+    for text in (audit(plan, PLAIN, everything=True), shell_command(plan), audit_json(plan), dry_run_json(plan)):
+        assert TOKEN not in text
+        assert "hunter2" not in text
+        assert "sk-ant-" not in text
+
+
+@pytest.mark.req("SAND-02", "SEC-01")
+def test_secret_that_the_loader_might_obey_is_not_in_the_arguments(tmp_path: Path) -> None:
+    # What bwrap sets inside the box is in its arguments, which every user of the host can read.
+    machine = debian(tmp_path, LD_SDK_KEY="sdk-" + "0a1b2c3d" * 4)
+    try:
+        plan = machine.plan("--env", "LD_SDK_KEY")
+    except Problem:
+        return
+    for text in (shell_command(plan), dry_run_json(plan)):
+        assert "0a1b2c3d" not in text
+
+
+@pytest.mark.req("UX-01")
+def test_colour_changes_nothing_but_colour(plan: Plan) -> None:
+    coloured = audit(plan, Style(True))
+    assert re.sub("\x1b\\[[0-9]+m", "", coloured) == audit(plan, PLAIN)
+
+
+def test_audit_in_colour_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
+    golden.check("audit-in-colour.txt", audit(flagged(debian(tmp_path)), Style(True)))
+
+
+@pytest.mark.req("UX-01")
+def test_everything_that_enters_is_shown(plan: Plan) -> None:
+    text = "".join(audit(plan, PLAIN).split())
+    for variable in plan.environment:
+        assert variable.name in text
+    for mount in plan.mounts:
+        name = mount.path.removeprefix("/etc/").removeprefix(plan.person.home)
+        assert "".join(escape(name).split()) in text
+
+
+@pytest.mark.req("UX-04")
+def test_dry_run_is_a_valid_script(plan: Plan, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_bytes(shell_command(plan).encode(errors="surrogateescape"))
+    subprocess.run(["/bin/sh", "-n", str(script)], check=True)
+
+
+@pytest.mark.req("UX-04", "GIT-01")
+def test_name_that_is_not_utf8_can_be_shown(tmp_path: Path) -> None:
+    machine = debian(tmp_path)
+    (tmp_path / "home/alice/.gitconfig").write_bytes(b"[user]\n\tname = Andr\xe9\n\temail = a@example.org\n")
+    plan = machine.plan()
+    for show in (shell_command, audit_json, dry_run_json):
+        assert "Andr" in show(plan)
+    assert "Andr" in audit(plan, PLAIN)
+
+
+@pytest.mark.req("UX-03")
+def test_help_is_exactly_this(golden: Golden, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--help"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert shown.out == help_text()
+    assert [line for line in shown.out.splitlines() if width(line) > WIDTH] == []
+    golden.check("help.txt", shown.out)
+
+
+def test_every_golden_file_is_used(golden: Golden) -> None:
+    names = {f"{name}.txt" for name in SCREENS}
+    assert golden.names("audit") == golden.names("audit-everything") == golden.names("dry-run") == names
+    assert golden.names("json") == {f"{kind}-{name}.json" for kind in ("audit", "dry-run") for name in SCREENS}
+    assert golden.names() == {"help.txt", "audit-in-colour.txt"}
