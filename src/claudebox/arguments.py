@@ -48,7 +48,7 @@ class _Reader:
         self.run: tuple[str, ...] | None = None
         self.claude: list[str] = []
         self.saw_prompt = False
-        self.json_at = -1  # where `--json` would stand among claude's words
+        self.json_at: list[int] = []  # where each `--json` would stand among claude's words
 
     def next(self) -> str:
         self.position += 1
@@ -69,7 +69,7 @@ class _Reader:
             elif setting is None:
                 self._leave_to_claude(word)
             elif setting.kind == COMMAND:
-                self._take_command(setting)
+                self._take_command(setting, value if has_value else None)
             elif setting.kind in (MODE, SWITCH):
                 self._take_switch(setting, word, bool(has_value))
             else:
@@ -84,8 +84,10 @@ class _Reader:
                 self.claude += self.rest()
             self.saw_prompt = True
 
-    def _take_command(self, setting: Setting) -> None:
+    def _take_command(self, setting: Setting, value: str | None) -> None:
         self.run = tuple(self.rest())
+        if value is not None:
+            raise Problem(f"{setting.option} takes the words after it", f"{setting.option} {value} …")
         if not self.run:
             raise Problem(f"{setting.option} needs a command", f"claudebox {setting.option} make test")
 
@@ -93,7 +95,7 @@ class _Reader:
         if has_value:
             raise Problem(f"{setting.option} takes no value", f"to give it to claude: -- {word}")
         if setting.name == "json":
-            self.json_at = len(self.claude)
+            self.json_at.append(len(self.claude))
         elif setting.kind == MODE:
             self.modes.append(setting.name)
         else:
@@ -109,9 +111,9 @@ def parse(words: list[str]) -> Request:
     reader = _Reader(words)
     reader.read()
     mode = _one_mode(reader.modes)
-    json = reader.json_at >= 0 and mode in JSON_MODES
-    if reader.json_at >= 0 and not json:
-        reader.claude.insert(reader.json_at, "--json")
+    json = bool(reader.json_at) and mode in JSON_MODES
+    for place in reversed(reader.json_at if not json else []):
+        reader.claude.insert(place, "--json")
     shell = "shell" in reader.switches
     if shell and (reader.claude or reader.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")

@@ -12,7 +12,7 @@ from claudebox.plan import make_plan
 from claudebox.problem import FAILED, INTERRUPTED, Problem
 from claudebox.rules.kernel import doubts_namespaces
 from claudebox.settings import gather
-from claudebox.view.text import BOLD, RED, escape, style_for
+from claudebox.view.text import BOLD, RED, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def _ask(question: str) -> str:
 
 def show_problem(problem: Problem) -> None:
     style = style_for(sys.stderr.isatty(), dict(os.environ))
-    text = style.paint("error", RED) + f": {escape(problem.message)}\n"
+    # Paths stay whole, so that they can be copied.
+    message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
+    text = style.paint("error", RED) + ": " + "\n       ".join(message) + "\n"
     if problem.hint:
         first, *rest = problem.hint.split("\n")
         text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)

@@ -90,7 +90,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         environment=variables,
         network=FULL,
         program=program,
-        signal_shim=programs.signal_shim(host.tree, ground.base, host.python),
+        signal_shim=programs.signal_shim(host.tree, host.python),
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
         findings=_findings(ground, program, variables, wished),
@@ -151,7 +151,7 @@ def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
     if ground.as_root:
-        hides += system.root_only_places(tree)
+        hides += system.root_only_hides(tree, mounts)
     return arrange(mounts, hides), wished
 
 

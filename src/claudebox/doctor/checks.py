@@ -102,8 +102,7 @@ def _machine_row(host: Host) -> Row:
 
 def _signals_row(host: Host) -> Row:
     try:
-        base = system.find_system(host.tree, host.environ.get("PATH", ""))
-        shim = signal_shim(host.tree, base, host.python)
+        shim = signal_shim(host.tree, host.python)
     except Problem as problem:
         return Row(FAIL, "Ctrl-C", problem.message, fix=(problem.hint,))
     if run(*shim, "true").status == 0:

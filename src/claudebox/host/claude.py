@@ -41,7 +41,7 @@ def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
         interpreter_real = tree.resolve(found) if found else None
         if interpreter_real:
             interpreter = interpreter_real
-            files.append(interpreter_real)
+            files.append(_needed_tree(interpreter_real))
         else:
             missing = name
     outside_system = tuple(dict.fromkeys(file for file in files if not file.startswith(SYSTEM_TREES)))

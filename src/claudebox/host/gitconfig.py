@@ -11,27 +11,29 @@ import posixpath
 from claudebox.host.tree import Tree
 
 MAX_INCLUDES = 10
+SPACES = " \t\r\n"  # as git sees it
 
 Pairs = list[tuple[str, str]]
 
 
 def parse(text: str) -> Pairs:
     """All (`section.subsection.key`, value) pairs in order; section and key in lower case."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     pairs: Pairs = []
     prefix = ""
-    for line in _logical_lines(text):
-        rest = line.strip()
-        if rest.startswith("["):
-            header, rest = _split_header(rest)
-            prefix = _section_prefix(header)
-            rest = rest.strip()
-        if not rest or rest[0] in "#;" or not prefix:
-            continue
-        key, has_value, value = rest.partition("=")
-        name = key.strip().lower()
-        if not has_value:
-            name = name.split("#")[0].split(";")[0].strip()
-        pairs.append((prefix + name, _unquote(value) if has_value else "true"))
+    position = 0
+    while position < len(text):
+        character = text[position]
+        if character in SPACES:
+            position += 1
+        elif character in "#;":
+            position = _line_end(text, position)
+        elif character == "[":
+            prefix, position = _section(text, position + 1)
+        else:
+            name, value, position = _pair(text, position)
+            if prefix:
+                pairs.append((prefix + name.lower(), value))
     return pairs
 
 
@@ -46,66 +48,66 @@ def load(tree: Tree, path: str, home: str, git_dir: str, depth: int = 0) -> Pair
     return pairs
 
 
-def _logical_lines(text: str) -> list[str]:
-    lines: list[str] = []
-    pending = ""
-    for line in text.split("\n"):
-        line = pending + line.removesuffix("\r")
-        pending = ""
-        trailing = len(line) - len(line.rstrip("\\"))
-        if trailing % 2:
-            pending = line[:-1]
-        else:
-            lines.append(line)
-    return [*lines, pending] if pending else lines
+def _line_end(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end
 
 
-def _split_header(line: str) -> tuple[str, str]:
-    """`[section "sub"] rest` as (`section "sub"`, ` rest`)."""
-    quoted = False
-    position = 1
-    while position < len(line):
-        character = line[position]
+def _section(text: str, position: int) -> tuple[str, int]:
+    """The prefix of the names below `[section "sub"]`, and where the header ends."""
+    section, subsection = "", ""
+    quoted = has_subsection = False
+    while position < len(text) and text[position] != "\n":
+        character = text[position]
+        position += 1
         if character == "\\" and quoted:
+            subsection += text[position : position + 1]
             position += 1
         elif character == '"':
             quoted = not quoted
-        elif character == "]" and not quoted:
-            return line[1:position], line[position + 1 :]
-        position += 1
-    return "", ""
-
-
-def _section_prefix(header: str) -> str:
-    name, _, subsection = header.strip().partition('"')
-    section = name.strip().lower()
-    if not subsection:
-        return f"{section}." if section else ""
-    plain = subsection.removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
-    return f"{section}.{plain}."
-
-
-def _unquote(text: str) -> str:
-    """A value without its quotes, escapes and comment."""
-    value = ""
-    kept = 0  # trailing blanks count only inside quotes
-    quoted = False
-    characters = iter(text.lstrip())
-    for character in characters:
-        if character == "\\":
-            following = next(characters, "")
-            value += {"n": "\n", "t": "\t", "b": "\b"}.get(following, following)
-            kept = len(value)
-        elif character == '"':
-            quoted = not quoted
-            kept = len(value)
-        elif character in "#;" and not quoted:
+            has_subsection = True
+        elif quoted:
+            subsection += character
+        elif character == "]":
             break
         else:
+            section += character
+    section = section.strip().lower()
+    return (f"{section}.{subsection}." if has_subsection else f"{section}." if section else ""), position
+
+
+def _pair(text: str, position: int) -> tuple[str, str, int]:
+    """One key with its value, and where it ends. A key without a value is true."""
+    end = _line_end(text, position)
+    equals = text.find("=", position, end)
+    if equals < 0:
+        return text[position:end].split("#")[0].split(";")[0].strip(SPACES), "true", end
+    value, end = _value(text, equals + 1)
+    return text[position:equals].strip(SPACES), value, end
+
+
+def _value(text: str, position: int) -> tuple[str, int]:
+    """A value without its quotes, escapes and comment. A backslash at the end of a line continues it."""
+    value = blanks = ""
+    quoted = False
+    while position < len(text) and text[position] != "\n":
+        character = text[position]
+        position += 1
+        if character in SPACES and not quoted:
+            blanks += character if value else ""  # counts only if something follows
+            continue
+        if character in "#;" and not quoted:
+            return value, _line_end(text, position)
+        value, blanks = value + blanks, ""
+        if character == "\\":
+            following = text[position : position + 1]
+            position += 1
+            value += {"n": "\n", "t": "\t", "b": "\b", "\n": ""}.get(following, following)
+        elif character == '"':
+            quoted = not quoted
+        else:
             value += character
-            if quoted or not character.isspace():
-                kept = len(value)
-    return value[:kept]
+    return value, position
 
 
 def _includes(name: str, home: str, git_dir: str, path: str) -> bool:
@@ -137,7 +139,9 @@ def matches(pattern: list[str], parts: list[str]) -> bool:
     if not pattern:
         return not parts
     if pattern[0] == "**":
-        return any(matches(pattern[1:], parts[skip:]) for skip in range(len(parts) + 1))
+        # At the end it stands for what is below, not for the directory itself.
+        least = 0 if pattern[1:] else 1
+        return any(matches(pattern[1:], parts[skip:]) for skip in range(least, len(parts) + 1))
     if not parts or not _matches_name(pattern[0], parts[0]):
         return False
     return matches(pattern[1:], parts[1:])
@@ -148,7 +152,7 @@ def _matches_name(pattern: str, name: str) -> bool:
         return pattern == name
     from fnmatch import fnmatchcase
 
-    return fnmatchcase(name, pattern)
+    return fnmatchcase(name, pattern.replace("[^", "[!"))
 
 
 def _home_path(path: str, home: str) -> str:

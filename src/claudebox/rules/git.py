@@ -27,10 +27,15 @@ def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) 
     values: dict[str, str] = {}
     for path in _config_files(environ, home):
         values.update(gitconfig.load(tree, path, home, git_dir))
-    name, email = values.get("user.name", ""), values.get("user.email", "")
+    name, email = _shown(values.get("user.name", "")), _shown(values.get("user.email", ""))
     if not name and not email:
         return Identity(NEUTRAL_NAME, NEUTRAL_EMAIL, is_neutral=True)
     return Identity(name or NEUTRAL_NAME, email or NEUTRAL_EMAIL, is_neutral=not (name and email))
+
+
+def _shown(text: str) -> str:
+    """Without what cannot be shown: the identity appears on the screen."""
+    return "".join(character for character in text if character.isprintable())
 
 
 def _config_files(environ: dict[str, str], home: str) -> tuple[str, ...]:
@@ -51,7 +56,7 @@ def config_file(identity: Identity, home: str, project: str, repository: Reposit
     lines += ["[gc]", "\tworktreePruneExpire = never"]
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin(RULE, f"neutral {shown}" if identity.is_neutral else shown)
-    content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
+    content = ("\n".join(lines) + "\n").encode()
     return Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644)
 
 

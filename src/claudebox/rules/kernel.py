@@ -30,7 +30,11 @@ def is_limited(tree: Tree) -> bool:
 
 
 def is_container(tree: Tree) -> bool:
-    return any(tree.lstat(mark) is not None for mark in CONTAINER_MARKS)
+    """A container that filters system calls or masks parts of /proc; others are like any machine."""
+    if all(tree.lstat(mark) is None for mark in CONTAINER_MARKS):
+        return False
+    is_filtered = "Seccomp:\t0" not in (tree.text("/proc/self/status") or "")
+    return is_filtered or " /proc/" in (tree.text("/proc/self/mountinfo") or "")
 
 
 def _value(tree: Tree, path: str) -> str:

@@ -76,7 +76,8 @@ def refuse_readable(path: str, home: str, places: tuple[SecretPlace, ...]) -> Re
 
 def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
     """A secret place below `path`."""
-    return next((place for place in places if is_below(place.path, path)), None)
+    found = [place for place in places if is_below(place.path, path)]
+    return min(found, key=lambda place: not place.exists, default=None)
 
 
 def check_project(path: str, home: str, places: tuple[SecretPlace, ...]) -> None:
@@ -88,7 +89,8 @@ def check_project(path: str, home: str, places: tuple[SecretPlace, ...]) -> None
         )
     refusal = refuse_writable(path, home, places)
     if refusal is None and (secret := contained_secret(path, places)):
-        refusal = Refusal(f"it contains {secret.path} ({secret.reason})")
+        verb = "contains" if secret.exists else "is where programs put"
+        refusal = Refusal(f"it {verb} {secret.path} ({secret.reason})")
     if refusal is not None:
         raise Problem(
             f"{path} cannot be a project: {refusal.reason}",

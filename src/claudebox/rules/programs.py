@@ -34,7 +34,7 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, pr
     if named is None and (is_inside(path, project) or is_inside(candidates[0], project)):
         raise Problem(
             f"bwrap would come from the project: {candidates[0]}",
-            f"the agent can change that file. If you mean it: --bwrap {candidates[0]}",
+            f"if you mean it, although the agent can change that file:\n      --bwrap {candidates[0]}",
         )
     if is_privileged(tree, path):
         raise Problem(
@@ -71,7 +71,7 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
     if named is None and (is_inside(install.real, project) or is_inside(path, project)):
         raise Problem(
             f"claude would come from the project: {path}",
-            f"the agent can change that file. If you mean it: --claude {path}",
+            f"if you mean it, although the agent can change that file:\n      --claude {path}",
         )
     if install.missing:
         raise Problem(
@@ -115,7 +115,7 @@ def run_program(command: tuple[str, ...]) -> Program:
     return Program("command", command, Origin("--run"))
 
 
-def signal_shim(tree: Tree, system: System, python: str) -> tuple[str, ...]:
+def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:
     """What gives Ctrl-C back to the program.
 
     bwrap would die of the first Ctrl-C, and take with it a program that wants to finish. So bwrap is started with
@@ -123,7 +123,7 @@ def signal_shim(tree: Tree, system: System, python: str) -> tuple[str, ...]:
     """
     env = tree.resolve("/usr/bin/env")
     if env is not None and _resets_signals(tree, env):
-        return (env if system.is_nix else "/usr/bin/env", "--default-signal=INT,QUIT")
+        return ("/usr/bin/env", "--default-signal=INT,QUIT")
     code = "import os,signal,sys;[signal.signal(s,signal.SIG_DFL) for s in(2,3)];os.execvp(sys.argv[1],sys.argv[1:])"
     if is_inside(python, "/usr") or is_inside(python, NIX_STORE):
         return (python, "-I", "-S", "-c", code)

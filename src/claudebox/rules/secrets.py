@@ -135,7 +135,7 @@ SECRET_PLACES = (
 STRONG_WORDS = ("apikey", "api_key", "credential", "passphrase", "passwd", "password", "private_key", "secret", "token")
 # Found as a word of the name, as in AWS_ACCESS_KEY_ID, unless the value is a number or a path.
 WEAK_WORDS = frozenset("auth cookie cred creds jwt key keys otp pass pat pw pwd session".split())
-HARMLESS_NAMES = frozenset("PWD OLDPWD XDG_SESSION_ID XDG_SESSION_TYPE XDG_SESSION_CLASS DESKTOP_SESSION".split())
+HARMLESS_NAMES = frozenset("PWD OLDPWD DESKTOP_SESSION".split())
 SWITCHES = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
 
 TOKEN_PREFIXES = (
@@ -197,12 +197,14 @@ def secret_places(tree: Tree, home: str) -> tuple[SecretPlace, ...]:
 
 def looks_secret(name: str, value: str) -> str:
     """Why a variable looks like a secret; "" if it does not."""
-    return _secret_name(name, value) or secret_value(value)
+    return _secret_name(name, value) or secret_value(value) or ("it looks random" if _looks_random(value) else "")
 
 
 def _secret_name(name: str, value: str) -> str:
     lower = name.lower()
-    if value.lower() in SWITCHES or name in HARMLESS_NAMES:
+    if value.lower() in SWITCHES or name in HARMLESS_NAMES or name.startswith("XDG_SESSION_"):
+        return ""
+    if value.isdigit() and "tokens" in lower:  # a limit, as in MAX_OUTPUT_TOKENS
         return ""
     weak = not WEAK_WORDS.isdisjoint(lower.split("_")) and not value.isdigit() and not value.startswith("/")
     if weak or any(word in lower for word in STRONG_WORDS):
@@ -218,9 +220,7 @@ def secret_value(value: str) -> str:
         for prefix, title in TOKEN_PREFIXES:
             if word.startswith(prefix) and len(word) >= SHORTEST_TOKEN:
                 return f"it looks like {title}"
-    if _has_url_password(value):
-        return "it holds a password for an address"
-    return "it looks random" if _looks_random(value) else ""
+    return "it holds a password for an address" if _has_url_password(value) else ""
 
 
 def secret_file(path: str) -> str:

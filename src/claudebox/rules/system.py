@@ -50,6 +50,7 @@ ETC_ENTRIES = (
     "static",  # NixOS: most of /etc are symlinks into it
     "terminfo",
 )
+PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "terminfo")
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 
 CERTIFICATE_BUNDLES = (
@@ -108,6 +109,7 @@ def system_mounts(tree: Tree, system: System) -> list[Mount]:
     mounts: list[Mount] = []
     if not system.is_nix:
         mounts.append(Mount(RO, "/usr", SYSTEM, source="/usr"))
+        mounts += _local_tree(tree)
         for path in ROOT_TREES:
             mounts += _root_tree(tree, path)
     else:
@@ -115,6 +117,12 @@ def system_mounts(tree: Tree, system: System) -> list[Mount]:
     if tree.is_dir(NIX_STORE):
         mounts.append(Mount(RO, NIX_STORE, STORE, source=NIX_STORE))
     return mounts
+
+
+def _local_tree(tree: Tree) -> list[Mount]:
+    """/usr/local, where that is a symlink out of /usr (Fedora Silverblue)."""
+    real = tree.resolve("/usr/local") if tree.is_link("/usr/local") else None
+    return [Mount(RO, real, SYSTEM, source=real)] if real and not is_inside(real, "/usr") else []
 
 
 def _root_tree(tree: Tree, path: str) -> list[Mount]:
@@ -151,8 +159,14 @@ def _is_public(tree: Tree, path: str) -> bool:
     return status is not None and bool(status.st_mode & 0o004)
 
 
-def root_only_places(tree: Tree, directory: str = "/usr/local/etc") -> list[Mount]:
-    """What only root may read in the one place below /usr where administrators keep configuration."""
+def root_only_hides(tree: Tree, mounts: list[Mount]) -> list[Mount]:
+    """What only root may read where administrators keep configuration: in mounted parts of /etc, in /usr/local/etc."""
+    directories = [mount.path for mount in mounts if mount.origin is ETC and mount.kind == RO]
+    private = [path for path in directories if path.removeprefix("/etc/") not in PUBLIC_BY_NATURE]
+    return [hide for path in ("/usr/local/etc", *private) for hide in _root_only(tree, path)]
+
+
+def _root_only(tree: Tree, directory: str) -> list[Mount]:
     hides: list[Mount] = []
     for name in tree.entries(directory):
         path = f"{directory}/{name}"
@@ -161,7 +175,7 @@ def root_only_places(tree: Tree, directory: str = "/usr/local/etc") -> list[Moun
         if not _is_public(tree, path):
             hides.append(Mount(HIDE, path, Origin("root", "only root may read it"), is_dir=tree.is_dir(path)))
         elif tree.is_dir(path):
-            hides += root_only_places(tree, path)
+            hides += _root_only(tree, path)
     return hides
 
 
@@ -220,7 +234,7 @@ def _hosts(tree: Tree, host_name: str) -> str:
     """The host's names for addresses, without its own name."""
     own = {host_name, host_name.split(".")[0]} - {"localhost"}
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}"]
-    for line in (tree.text("/etc/hosts") or "").splitlines():
+    for line in filter(str.isprintable, (tree.text("/etc/hosts") or "").expandtabs(1).splitlines()):
         words = line.split("#")[0].split()
         names = [name for name in words[1:] if name not in own and name.split(".")[0] not in own]
         if names and "localhost" not in names:

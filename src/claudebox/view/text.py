@@ -53,13 +53,14 @@ def width(text: str) -> int:
     )
 
 
-def fill(words: list[str], indent: int, room: int = WIDTH) -> list[str]:
-    """Words on as few lines as possible. Only a word that is longer than a line is broken."""
+def fill(words: list[str], indent: int, *, break_words: bool = True) -> list[str]:
+    """Words on as few lines as possible. A word that is longer than a line is broken, or stands out whole."""
+    room = WIDTH - indent
     lines: list[str] = []
     line = ""
     for word in words:
-        for piece in _pieces(word, room - indent):
-            if line and width(line) + 1 + width(piece) > room - indent:
+        for piece in _pieces(word, room) if break_words else (word,):
+            if line and width(line) + 1 + width(piece) > room:
                 lines.append(line)
                 line = ""
             line = f"{line} {piece}" if line else piece
@@ -83,6 +84,8 @@ def _pieces(word: str, room: int) -> list[str]:
 def table_row(label: str, words: list[str], indent: int, paint_label: Style | None = None) -> list[str]:
     """A label and, beside it, wrapped words."""
     lines = fill(words, indent) or [""]
+    if len(label) > indent - 3:
+        return [f"  {label}", *(" " * indent + line for line in lines)]
     head = f"  {label:<{indent - 3}} "
     if paint_label:
         head = "  " + paint_label.paint(label, DIM) + " " * (len(head) - 2 - len(label))
