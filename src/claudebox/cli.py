@@ -9,7 +9,7 @@ from claudebox.arguments import LAUNCH, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
-from claudebox.problem import FAILED, INTERRUPTED, Problem
+from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.kernel import doubts_namespaces
 from claudebox.settings import gather
 from claudebox.view.text import BOLD, RED, escape, fill, style_for
@@ -18,8 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+LONGEST_LINE = 4096  # that a terminal hands over
+
 
 def main() -> NoReturn:
+    if sys.stderr is None:  # closed by the caller
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (as long as we live)
     try:
         status = run(sys.argv[1:])
     except Problem as problem:
@@ -28,9 +32,6 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         status = INTERRUPTED
-    except BrokenPipeError:
-        status = INTERRUPTED
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(status)
 
 
@@ -68,9 +69,16 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
 
 def show(text: str) -> None:
     """Write data to standard output, whatever characters its encoding knows."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="backslashreplace"))
-    sys.stdout.flush()
+    if sys.stdout is None:
+        raise Problem("standard output is closed")
+    data = text.encode(sys.stdout.encoding, errors="backslashreplace")
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except BrokenPipeError:
+        raise SystemExit(BROKEN_PIPE) from None
+    except OSError as error:
+        raise Problem(f"cannot write to standard output: {error.strerror}") from None
 
 
 def _shown(plan: Plan, request: Request) -> str:
@@ -117,10 +125,13 @@ def _ask(question: str) -> str:
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        raise nobody_to_ask() from None
+        if not os.isatty(0):
+            raise nobody_to_ask() from None
+        terminal = os.dup(0)
     try:
-        os.write(terminal, question.encode())
-        line = os.read(terminal, 100)
+        os.write(2, question.encode())
+        # A whole line: what is left of it would be typed into whatever reads next, a shell perhaps.
+        line = os.read(terminal, LONGEST_LINE)
     finally:
         os.close(terminal)
     # End of input is a no.

@@ -33,7 +33,7 @@ def launch(plan: Plan) -> NoReturn:
     _close_all_but(descriptors)
     _set_signals()
     if plan.drop_groups:
-        os.setgroups([])
+        _drop_groups()
     environment = {variable.name: variable.value for variable in plan.environment if not variable.late}
     try:
         os.execve(plan.bwrap, argv, environment)
@@ -47,7 +47,7 @@ def _check_standard_streams() -> None:
             mode = os.fstat(descriptor).st_mode
         except OSError:
             # A closed stream would become whatever is opened next, such as our own data.
-            os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             continue
         if stat.S_ISDIR(mode):
             raise Problem(
@@ -70,6 +70,13 @@ def _close_all_but(descriptors: list[int]) -> None:
         descriptor = int(name)
         if descriptor >= FIRST_DATA_DESCRIPTOR and descriptor not in descriptors:
             os.closerange(descriptor, descriptor + 1)
+
+
+def _drop_groups() -> None:
+    try:
+        os.setgroups([])
+    except PermissionError:
+        pass  # root of a user namespace may not, and has none that count
 
 
 def _set_signals() -> None:

@@ -90,6 +90,11 @@ class Person(Record):
     name: str
     group: str
     home: str
+    account_home: str = ""  # if HOME says something else than the account's own entry
+
+    @property
+    def homes(self) -> tuple[str, ...]:
+        return (self.home, self.account_home) if self.account_home else (self.home,)
 
 
 class Program(Record):

@@ -103,11 +103,11 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 
 def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     """The secret places, once home and project are known to be usable."""
-    home = host.person.home
+    home, homes = host.person.home, host.person.homes
     if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
-    places = secret_places(host.tree, home)
-    check_project(host.cwd, home, places)
+    places = secret_places(host.tree, homes)
+    check_project(host.cwd, homes, places)
     return places
 
 
@@ -141,16 +141,17 @@ def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
         *system.resolver_mounts(tree),
         *system.identity_files(tree, ground.person, ground.base.shell, ground.host.hostname),
         *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
-        *git.repository_mounts(ground.repository, home, places),
+        *git.repository_mounts(ground.repository, ground.person.homes, places),
         git.config_file(ground.identity, home, project, ground.repository),
         Mount(RW, project, PROJECT, source=project),
     ]
     mounts += system.certificate_mounts(ground.certificates, mounts)
-    wished = wishes.wished_mounts(tree, ground.settings.mounts, project, home, places)
+    wished = wishes.wished_mounts(tree, ground.settings.mounts, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
     if ground.as_root:
+        mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)
     return arrange(mounts, hides), wished
 
@@ -174,7 +175,7 @@ def _findings(
         *environment.environment_findings(variables, ground.settings.env, ground.host.environ),
         *wishes.wish_findings(wished),
         *_argument_findings(program),
-        *git.git_findings(ground.repository, ground.identity, ground.home, ground.places),
+        *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
         *([ROOT_FINDING] if ground.as_root else []),
     )
 

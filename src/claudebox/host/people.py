@@ -14,7 +14,16 @@ def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
     if not home.startswith("/"):
         raise Problem("HOME is not set to an absolute path", "export HOME=/path/to/your/home")
     # Most of the rules compare paths with the home, so its real path is the one to compare with.
-    return Person(uid=uid, gid=gid, name=name, group=_group(tree, gid), home=tree.resolve(home) or home)
+    real = tree.resolve(home) or home
+    account_home = tree.resolve(database_home) if database_home.startswith("/") else None
+    return Person(
+        uid=uid,
+        gid=gid,
+        name=name,
+        group=_group(tree, gid),
+        home=real,
+        account_home=account_home if account_home not in (None, "/", real) else "",
+    )
 
 
 def _account(tree: Tree, uid: int) -> tuple[str, str]:

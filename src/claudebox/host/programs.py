@@ -16,6 +16,12 @@ def find_all(tree: Tree, name: str, path: str, cwd: str) -> list[str]:
     return [candidate for candidate in candidates if tree.is_executable(candidate)]
 
 
+def find_unusable(tree: Tree, name: str, path: str, cwd: str) -> str | None:
+    """A file of that name on PATH that cannot be executed."""
+    candidates = (posixpath.normpath(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
+    return next((candidate for candidate in candidates if tree.is_file(candidate)), None)
+
+
 def find(tree: Tree, name: str, path: str, cwd: str) -> str | None:
     found = find_all(tree, name, path, cwd)
     return found[0] if found else None

@@ -65,27 +65,27 @@ def quote(value: str) -> str:
     return f'"{escaped}"'
 
 
-def repository_mounts(repository: Repository, home: str, places: tuple[SecretPlace, ...]) -> list[Mount]:
-    if not _may_mount(repository, home, places):
+def repository_mounts(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> list[Mount]:
+    if not _may_mount(repository, homes, places):
         return []
     return [Mount(RW, repository.outside, Origin(RULE, repository.why), source=repository.outside)]
 
 
-def _may_mount(repository: Repository, home: str, places: tuple[SecretPlace, ...]) -> bool:
+def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:
     outside = repository.outside
     if not outside or not outside.isprintable():
         return False
-    return refuse_writable(outside, home, places) is None and contained_secret(outside, places) is None
+    return refuse_writable(outside, homes, places) is None and contained_secret(outside, places) is None
 
 
 def git_findings(
-    repository: Repository, identity: Identity, home: str, places: tuple[SecretPlace, ...]
+    repository: Repository, identity: Identity, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
 ) -> list[Finding]:
     findings = []
     if repository.trouble:
         advice = f"; {repository.remedy}" if repository.remedy else ""
         findings.append(Finding(Finding.NOTE, "git", f"{repository.trouble}{advice}"))
-    if repository.outside and not _may_mount(repository, home, places):
+    if repository.outside and not _may_mount(repository, homes, places):
         findings.append(Finding(Finding.NOTE, "git", f"{repository.outside} may not be mounted: git will not work"))
     if identity.is_neutral:
         findings.append(

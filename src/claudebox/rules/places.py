@@ -27,6 +27,7 @@ SYSTEM_TREES = (
 # Where people do keep projects although a system tree is above.
 PROJECT_TREES = ("/usr/src", "/usr/local/src", "/run/media")
 # Directories of directories: too broad as a whole, fine below.
+NO_FILES = ("/dev", "/proc", "/sys")  # the kernel's and the devices', not files
 BROAD = (
     "/home",
     "/media",
@@ -51,21 +52,23 @@ class Refusal(Record):
     reason: str
 
 
-def refuse_writable(path: str, home: str, places: tuple[SecretPlace, ...]) -> Refusal | None:
+def refuse_writable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
     """Judge a directory that the agent would be able to write: the project, or a mount that is asked for."""
     if any(is_inside(path, tree) for tree in SYSTEM_TREES) and not any(is_below(path, tree) for tree in PROJECT_TREES):
         return Refusal(f"{path} belongs to the system")
-    return refuse_readable(path, home, places)
+    return refuse_readable(path, homes, places)
 
 
-def refuse_readable(path: str, home: str, places: tuple[SecretPlace, ...]) -> Refusal | None:
+def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
     """Judge a directory or file that would become visible."""
     if path == "/":
         return Refusal("/ is the whole machine")
-    if path == home:
+    if path in homes:
         return Refusal(f"{path} is your home, with everything in it")
-    if is_inside(home, path):
+    if any(is_inside(home, path) for home in homes):
         return Refusal(f"{path} contains your home")
+    if any(is_inside(path, tree) for tree in NO_FILES):
+        return Refusal(f"{path} is not a place for files")
     if path in BROAD:
         return Refusal(f"{path} is too broad")
     for place in places:
@@ -80,14 +83,14 @@ def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace 
     return min(found, key=lambda place: not place.exists, default=None)
 
 
-def check_project(path: str, home: str, places: tuple[SecretPlace, ...]) -> None:
+def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
     """Raise unless a box can be made for this project directory."""
     if not path.isprintable():
         raise Problem(
             f"the project's path holds control or invisible characters: {path!r}",
             "rename the directory: such a name can forge what this program shows",
         )
-    refusal = refuse_writable(path, home, places)
+    refusal = refuse_writable(path, homes, places)
     if refusal is None and (secret := contained_secret(path, places)):
         verb = "contains" if secret.exists else "is where programs put"
         refusal = Refusal(f"it {verb} {secret.path} ({secret.reason})")

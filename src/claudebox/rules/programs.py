@@ -6,7 +6,7 @@ import posixpath
 import stat
 
 from claudebox.host.claude import ClaudeInstall, inspect
-from claudebox.host.programs import find_all
+from claudebox.host.programs import find_all, find_unusable
 from claudebox.host.tree import Tree
 from claudebox.model import RO, SYMLINK, Mount, Origin, Program
 from claudebox.paths import is_inside
@@ -64,6 +64,8 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
             raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {path}", CANNOT_EXECUTE)
     else:
         found = find_all(tree, "claude", search_path, cwd)
+        if not found and (unusable := find_unusable(tree, "claude", search_path, cwd)):
+            raise Problem(f"{unusable} cannot be executed", f"chmod +x {unusable}", CANNOT_EXECUTE)
         if not found:
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found[0]

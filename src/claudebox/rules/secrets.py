@@ -182,11 +182,17 @@ SECRET_FILE_ENDINGS = tuple(".pem .key .p12 .pfx .jks .keystore .kdbx .age .gpg 
 EXAMPLE_ENDINGS = (".example", ".sample", ".template", ".dist")
 
 
-def secret_places(tree: Tree, home: str) -> tuple[SecretPlace, ...]:
+def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]:
     """The table with real paths: as written and, where a symlink leads elsewhere, also the place it leads to."""
     places: list[SecretPlace] = []
-    for place in SECRET_PLACES:
-        path = expand_home(place.path, home)
+    named = [(expand_home(place.path, homes[0]), place) for place in SECRET_PLACES]
+    named += [
+        (expand_home(place.path, home), place)
+        for home in homes[1:]
+        for place in SECRET_PLACES
+        if place.path.startswith("~")
+    ]
+    for path, place in named:
         real = tree.resolve(path)
         # A symlink is not a place of its own: what counts as existing is what it leads to.
         places.append(SecretPlace(path, place.reason, real == path))

@@ -51,6 +51,13 @@ ETC_ENTRIES = (
     "terminfo",
 )
 PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "terminfo")
+# Of /proc, for root alone: other accounts may not touch these anyway.
+KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys")
+KERNEL_HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/mtrr"),
+    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
+    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
+)
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 
 CERTIFICATE_BUNDLES = (
@@ -177,6 +184,17 @@ def _root_only(tree: Tree, directory: str) -> list[Mount]:
         elif tree.is_dir(path):
             hides += _root_only(tree, path)
     return hides
+
+
+def kernel_masks(tree: Tree) -> list[Mount]:
+    """What root owns in /proc, and could therefore write without any capability: the host's core_pattern for one."""
+    origin = Origin("root", "root's part of the kernel")
+    shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
+    hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
+    return [
+        *(Mount(RO, path, origin, source=path, is_dir=tree.is_dir(path)) for path in shown),
+        *(Mount(HIDE, path, origin, is_dir=tree.is_dir(path)) for path in hidden),
+    ]
 
 
 def resolver_mounts(tree: Tree) -> list[Mount]:

@@ -18,12 +18,13 @@ RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 
 
 def wished_mounts(
-    tree: Tree, wishes: tuple[MountWish, ...], cwd: str, home: str, places: tuple[SecretPlace, ...]
+    tree: Tree, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
 ) -> list[Mount]:
-    return [_wished(tree, wish, cwd, home, places) for wish in wishes]
+    return [_wished(tree, wish, cwd, homes, places) for wish in wishes]
 
 
-def _wished(tree: Tree, wish: MountWish, cwd: str, home: str, places: tuple[SecretPlace, ...]) -> Mount:
+def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
+    home = homes[0]
     option = wish.origin.rule
     wish = _whole_name(tree, wish, cwd, home)
     named = posixpath.normpath(posixpath.join(cwd, expand_home(wish.source, home)))
@@ -31,7 +32,7 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, home: str, places: tuple[Secr
     if real is None:
         raise Problem(f"{option}: {named} does not exist", "check the spelling, or create it first")
     refuse = refuse_writable if wish.access == RW else refuse_readable
-    if refusal := refuse(real, home, places):
+    if refusal := refuse(real, homes, places):
         raise Problem(
             f"{option} {wish.source}: {refusal.reason}", "mount only what the agent needs, from a place of its own"
         )

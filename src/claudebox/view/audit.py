@@ -13,18 +13,29 @@ RULE = 11  # of which the rest is for the mark
 MARKS = {RO: "ro", RW: "rw", TMPFS: "tmp", PROC: "tmp", DEV: "tmp", FILE: "made", SYMLINK: "ro", HIDE: "none"}
 LEGEND = "rw writable, ro read-only, tmp empty, made written for this box"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the others say the same each time
+USUAL_RULES = (
+    "box",
+    "system",
+    "nix",
+    "etc",
+    "identity",
+    "resolver",
+    "certificates",
+    "root",
+    "claude",
+    "git",
+    "project",
+)
 NOT_SHOWN = "(secret, not shown)"
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
-    lines = [style.paint(f"claudebox {__version__}", BOLD) + f"  {escape(plan.project)}", ""]
-    lines += [
-        _heading("Files", LEGEND, style),
-        *_files(plan, style, everything),
-    ]
+    """Whatever differs from one project to the next comes last, next to the question, on a small screen too."""
+    lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan, style)]
-    lines += [_heading("Network", "", style), *table_row(plan.network.tier, plan.network.meaning.split(), LABEL, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
+    lines += [_heading("Network", "", style), *table_row(plan.network.tier, plan.network.meaning.split(), LABEL, style)]
+    lines += [_heading("Files", LEGEND, style), *_files(plan, style, everything)]
     lines += [_heading("Runs", "", style), *table_row(plan.program.origin.rule, _command(plan), LABEL, style)]
     return "\n".join([*lines, *_findings(plan, style)]) + "\n"
 
@@ -38,7 +49,7 @@ def _files(plan: Plan, style: Style, everything: bool) -> list[str]:
     for mount in plan.mounts:
         groups.setdefault((mount.origin.rule, MARKS[mount.kind]), []).append(mount)
     lines: list[str] = []
-    for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_first):
+    for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_last):
         label = f"{rule:<{RULE}} {mark}"
         reasons = dict.fromkeys(mount.origin.reason for mount in mounts if everything or rule in TELLING_REASONS)
         words = [*_paths(mounts, plan.person.home), *(f"({escape(reason)})" for reason in reasons if reason)]
@@ -46,10 +57,10 @@ def _files(plan: Plan, style: Style, everything: bool) -> list[str]:
     return lines
 
 
-def _most_telling_first(group: tuple[tuple[str, str], list[Mount]]) -> tuple[int, str]:
-    (rule, mark), _ = group
-    order = ("project", "--mount-rw", "--mount-ro", "secret", "git", "claude")
-    return (order.index(rule) if rule in order else len(order), f"{mark == 'tmp'}{rule}")
+def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:
+    (rule, _), _ = group
+    place = len(USUAL_RULES) if rule.startswith("--") or rule == "secret" else -1
+    return USUAL_RULES.index(rule) if rule in USUAL_RULES else place
 
 
 def _paths(mounts: list[Mount], home: str) -> list[str]:

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What a start costs, as ratios against others in one run.
+
+usage: bench/startup.py [--rounds N] [--srt PATH]
+
+Starts `true` in each sandbox, interleaved so that a busy moment of the machine hits all of them alike, and prints the
+medians and the ratios as a Markdown table. Peers that are not installed are left out, and said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+WARM_UP = 3
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=60)
+    options.add_argument("--srt", default=shutil.which("srt"), help="the srt command of @anthropic-ai/sandbox-runtime")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir=Path.home()) as made:
+        project = Path(made)
+        commands = contenders(project, chosen.srt)
+        medians = measure(commands, project, chosen.rounds)
+    print(table(medians))
+
+
+def contenders(project: Path, srt: str | None) -> dict[str, list[str]]:
+    claudebox = str(CHECKOUT / "claudebox")
+    commands = {
+        "bare interpreter (`python3 -I -c pass`)": [interpreter(), "-I", "-c", "pass"],
+        "the same bwrap": same_bwrap(claudebox, project),
+        "claudebox": [claudebox, "--yes", "--run", "true"],
+    }
+    if firejail := shutil.which("firejail"):
+        commands["firejail"] = [firejail, "--quiet", "--noprofile", "--private=" + str(project), "true"]
+    if srt:
+        commands["srt"] = [srt, "true"]
+    for peer in ("firejail", "srt"):
+        if peer not in commands:
+            print(f"{peer} is not installed: left out", file=sys.stderr)
+    return commands
+
+
+def interpreter() -> str:
+    """The one that ./claudebox uses."""
+    system = "/usr/bin/python3"
+    return system if os.access(system, os.X_OK) else sys.executable
+
+
+def same_bwrap(claudebox: str, project: Path) -> list[str]:
+    """bwrap with the very mounts of claudebox, as a script that the shell runs."""
+    text = subprocess.run(
+        [claudebox, "--dry-run", "--run", "true"], cwd=project, check=True, capture_output=True, text=True
+    ).stdout
+    script = project / "same-bwrap.sh"
+    script.write_text(text)
+    return ["sh", str(script)]
+
+
+def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for round_number in range(-WARM_UP, rounds):
+        for name, command in commands.items():
+            start = time.perf_counter()
+            subprocess.run(command, cwd=project, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            if round_number >= 0:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def table(medians: dict[str, float]) -> str:
+    names = list(medians)
+    floor = medians[names[0]] + medians[names[1]]
+    own = medians["claudebox"]
+    rows = ["| | median, ms | claudebox takes |", "|---|---:|---:|"]
+    rows += [f"| {name} | {1000 * median:.1f} | {own / median:.2f} × |" for name, median in medians.items()]
+    rows.append(f"| bare interpreter + the same bwrap | {1000 * floor:.1f} | **{own / floor:.2f} ×** |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Claude Code gets its arguments as they were typed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+FAKE = "#!/usr/bin/python3\nimport json, sys\nprint(json.dumps(sys.argv))\nsys.exit(7 if '--fail' in sys.argv else 0)\n"
+SKIP = "--dangerously-skip-permissions"
+
+
+@pytest.fixture
+def path_with_claude(account: Account) -> dict[str, str]:
+    """An environment in which a stand-in for claude is found."""
+    fake = account.write(account.home / "opt" / "claude", FAKE, mode=0o755)
+    return {"PATH": f"{fake.parent}:{account.environ['PATH']}"}
+
+
+@pytest.mark.req("UX-06", "ARGS-01")
+@pytest.mark.parametrize(
+    ("typed", "received"),
+    [
+        ([], []),
+        (["-p", "fix the test"], ["-p", "fix the test"]),
+        (["--continue", "--model", "opus"], ["--continue", "--model", "opus"]),
+        (["mcp", "list"], ["mcp", "list"]),
+        (["mcp", "add", "--env", "KEY=value", "--yes", "name"], ["mcp", "add", "--env", "KEY=value", "--yes", "name"]),
+        (["--", "--help", "--yes", "--dry-run"], ["--help", "--yes", "--dry-run"]),
+        (["-p", "a", "--", "--version"], ["-p", "a", "--version"]),
+        (["--", "a", "--", "b"], ["a", "--", "b"]),
+        (
+            ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
+            ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
+        ),
+        (["--model", "--yes", "last"], ["--model", "--yes", "last"]),
+        (["first", "-y", "last"], ["first", "last"]),
+        (["--append-system-prompt", "--shell"], ["--append-system-prompt", "--shell"]),
+        (["--output-format=json", "--json"], ["--output-format=json", "--json"]),
+    ],
+)
+def test_arguments_arrive_unchanged_and_in_order(
+    box: Box, account: Account, path_with_claude: dict[str, str], typed: list[str], received: list[str]
+) -> None:
+    result = box.claudebox("--yes", *typed, env=path_with_claude)
+    assert result.returncode == 0, result.stderr
+    program, *arguments = json.loads(result.stdout)
+    assert os.path.basename(program) == "claude"
+    assert arguments == [SKIP, *received]
+
+
+@pytest.mark.req("SAND-14")
+def test_exit_status_is_that_of_claude(box: Box, path_with_claude: dict[str, str]) -> None:
+    assert box.claudebox("--yes", "--fail", env=path_with_claude).returncode == 7
+
+
+@pytest.mark.req("SAND-01")
+def test_only_the_program_of_its_directory_is_visible(
+    box: Box, account: Account, path_with_claude: dict[str, str]
+) -> None:
+    account.write(account.home / "opt" / "private", "private")
+    assert box.sh("ls -A ~/opt; command -v claude", env=path_with_claude).split() == [
+        "claude",
+        f"{account.home}/.local/bin/claude",
+    ]
+
+
+@pytest.mark.req("SAND-01")
+def test_claude_cannot_be_changed_from_inside(box: Box, account: Account, path_with_claude: dict[str, str]) -> None:
+    attacks = "echo evil > ~/opt/claude; rm -f ~/opt/claude; mv ~/opt ~/moved; echo evil > ~/.local/bin/claude"
+    box.inside("sh", "-c", attacks, env=path_with_claude)
+    assert (account.home / "opt" / "claude").read_text() == FAKE
+
+
+@pytest.mark.req("SAND-01")
+@pytest.mark.parametrize(
+    "where", ["~/.local/share/claude/versions/9.9.9", "~/node/lib/node_modules/@anthropic-ai/claude-code/cli.js"]
+)
+def test_claude_behind_a_symlink_is_found(box: Box, account: Account, where: str) -> None:
+    program = account.write(Path(where.replace("~", str(account.home))), FAKE, mode=0o755)
+    link = account.home / ".local" / "bin" / "claude"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(program)
+    result = box.claudebox("--yes", "-p", "x", env={"PATH": f"{link.parent}:{account.environ['PATH']}"})
+    assert json.loads(result.stdout)[1:] == [SKIP, "-p", "x"]
+
+
+@pytest.mark.req("SAND-01")
+def test_interpreter_outside_of_the_system_comes_along(box: Box, account: Account) -> None:
+    """node from a version manager in the home."""
+    interpreter = account.write(account.home / "nvm" / "v1" / "bin" / "node9", mode=0o755)
+    interpreter.write_bytes(Path("/bin/sh").read_bytes())
+    program = account.write(account.home / "opt" / "claude", '#!/usr/bin/env node9\necho "$@"\n', mode=0o755)
+    path = f"{program.parent}:{interpreter.parent}:{account.environ['PATH']}"
+    assert box.claudebox("--yes", "hello", env={"PATH": path}).stdout == f"{SKIP} hello\n"
+
+
+@pytest.mark.req("SAND-01", "FAIL-01")
+def test_missing_claude_is_127_and_unusable_claude_126(box: Box, account: Account) -> None:
+    unusable = account.write(account.home / "opt" / "claude", FAKE, mode=0o644)
+    lost = account.write(account.home / "opt" / "lost", "#!/usr/bin/env no-such-interpreter\n", mode=0o755)
+    named = {"absent": account.home / "absent", "unusable": unusable, "lost": lost}
+    statuses = {name: box.claudebox("--yes", "--claude", str(path)).returncode for name, path in named.items()}
+    assert statuses == {"absent": 127, "unusable": 126, "lost": 126}
+
+
+@pytest.mark.req("SAND-01")
+def test_real_claude_tells_its_version(box: Box) -> None:
+    real = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
+    if not real:
+        pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
+    result = box.claudebox("--yes", "--claude", real, "--", "--version")
+    assert result.returncode == 0, result.stderr
+    assert "(Claude Code)" in result.stdout

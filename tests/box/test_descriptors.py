@@ -1,0 +1,80 @@
+"""Descriptors that the caller left open stay outside: a directory's would open everything below it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+OPEN_AND_START = """
+import os, socket, sys
+home, *command = sys.argv[1:]
+pair = socket.socketpair()
+opened = {
+    3: os.open(home + "/private", os.O_RDWR),
+    9: os.open(home, os.O_RDONLY | os.O_DIRECTORY),
+    10: os.open("/", os.O_PATH),
+    200: pair[0].fileno(),
+    1000: os.pipe()[1],
+}
+safe = {number: os.dup2(descriptor, 300 + number, inheritable=False) for number, descriptor in opened.items()}
+for number, descriptor in safe.items():
+    os.dup2(descriptor, number, inheritable=True)
+os.execv(command[0], command)
+"""
+LIST = "ls /proc/$$/fd; true"  # by a child, which opens descriptors of its own
+
+
+@pytest.mark.req("SAND-04")
+def test_open_descriptors_do_not_reach_the_program(box: Box, account: Account) -> None:
+    account.write(account.home / "private", "private\n")
+    program = str(box.claudebox("--help").args[0])
+    command = (program, "--yes", "--run", "sh", "-c", LIST)
+    result = account.run("/usr/bin/python3", "-c", OPEN_AND_START, str(account.home), *command, cwd=box.project)
+    assert result.stdout.split() == ["0", "1", "2"], result.stderr
+
+
+@pytest.mark.req("SAND-04")
+def test_open_descriptors_do_not_reach_the_first_process(box: Box, account: Account) -> None:
+    """Its descriptors can be opened through /proc/1/fd by everything in the box."""
+    account.write(account.home / "private", "private\n")
+    program = str(box.claudebox("--help").args[0])
+    look = "cd /proc/1/fd && for fd in *; do readlink $fd; done; cat /proc/1/fd/*/private"
+    command = (program, "--yes", "--run", "sh", "-c", look)
+    result = account.run("/usr/bin/python3", "-c", OPEN_AND_START, str(account.home), *command, cwd=box.project)
+    own = ("/dev/", "pipe:", "anon_inode:[eventfd]", "anon_inode:[signalfd]")
+    assert result.stdout
+    assert [line for line in result.stdout.splitlines() if not line.startswith(own)] == []
+
+
+@pytest.mark.req("SAND-04")
+def test_no_descriptor_of_ours_reaches_the_program(box: Box) -> None:
+    assert box.sh(LIST).split() == ["0", "1", "2"]
+
+
+@pytest.mark.req("SAND-04", "FAIL-01")
+@pytest.mark.parametrize("stream", ["0", "1", "2"])
+def test_directory_as_standard_stream_is_refused(box: Box, account: Account, project: Path, stream: str) -> None:
+    account.write(account.home / "private", "private\n")
+    program = str(box.claudebox("--help").args[0])
+    script = f'exec "$0" --yes --run touch started {stream}<"$HOME"'
+    result = account.run("sh", "-c", script, program, cwd=project)
+    # Python itself may be the one that refuses.
+    assert result.returncode != 0
+    assert not (project / "started").exists()
+
+
+@pytest.mark.req("SAND-04")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_standard_stream_works(box: Box, account: Account, project: Path, closed: str) -> None:
+    program = str(box.claudebox("--help").args[0])
+    inside = "import os; names = os.listdir('/proc/self/fd'); open('descriptors', 'w').write(' '.join(sorted(names)))"
+    start = f'exec "$0" --yes --run /usr/bin/python3 -c "$1" {closed}'
+    result = account.run("sh", "-c", start, program, inside, cwd=project)
+    assert result.returncode == 0, result.stderr
+    # The fourth is the listing itself. A closed one would become the next file that the program opens.
+    assert (project / "descriptors").read_text().split() == ["0", "1", "2", "3"]

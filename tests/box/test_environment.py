@@ -1,0 +1,197 @@
+"""What a program in the box can learn from environments, and what anybody can learn from arguments."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+CANARY = "canary-5f1d0c"
+PLANTED = {
+    "AWS_SECRET_ACCESS_KEY": f"{CANARY}-aws",
+    "GITHUB_TOKEN": f"{CANARY}-github",
+    "SSH_AUTH_SOCK": f"/{CANARY}/agent",
+    "FOO": f"{CANARY}-foo",
+    "XDG_CONFIG_HOME": f"/{CANARY}/config",
+    "CLAUDEBOX_UNKNOWN": CANARY,
+    "BASH_FUNC_evil%%": f"() {{ echo {CANARY}; }}",
+}
+ALL_PROCESSES = "for file in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do echo; cat $file; done; env; set"
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+SYSTEM_BIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def environment_of(result: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    assert result.returncode == 0, result.stderr
+    return dict(entry.split("=", 1) for entry in result.stdout.split("\0") if entry)
+
+
+def environment_in(box: Box, *options: str, **env: str) -> dict[str, str]:
+    return environment_of(box.inside("env", "-0", options=options, env=env))
+
+
+def made_by_the_box(account: Account, project: Path) -> dict[str, str]:
+    uid, name = (1000, "claude") if account.is_root else (account.uid, account.name)
+    return {
+        "HOME": str(account.home),
+        "USER": name,
+        "SHELL": "/bin/bash",
+        "PATH": SYSTEM_BIN,
+        "TMPDIR": "/tmp",
+        "XDG_RUNTIME_DIR": f"/run/user/{uid}",
+        "SSL_CERT_FILE": BUNDLE,
+        "NIX_SSL_CERT_FILE": BUNDLE,
+        "PWD": str(project),
+    }
+
+
+def without_claude(variables: dict[str, str]) -> dict[str, str]:
+    """A machine with claude has its directory at the front of PATH."""
+    path = variables["PATH"].removeprefix(f"{variables['HOME']}/.local/bin:")
+    return {**variables, "PATH": path}
+
+
+@pytest.mark.req("SAND-02", "SAND-03")
+def test_environment_is_exactly_what_rules_name(box: Box, account: Account, project: Path) -> None:
+    variables = without_claude(environment_in(box, **PLANTED))
+    assert variables == {**made_by_the_box(account, project), "TERM": "xterm", "LANG": "C.UTF-8"}
+
+
+@pytest.mark.req("SAND-02")
+def test_host_variables_are_in_no_process_of_the_box(box: Box) -> None:
+    seen = box.sh(ALL_PROCESSES, env=PLANTED)
+    assert CANARY not in seen
+
+
+@pytest.mark.req("SAND-02")
+def test_first_process_has_the_environment_of_the_box(box: Box, account: Account) -> None:
+    """What bwrap was started with stays readable in /proc/1/environ as long as the box lives."""
+    seen = box.sh("cat /proc/1/environ", env=PLANTED)
+    assert f"HOME={account.home}\0" in seen
+    assert CANARY not in seen
+
+
+@pytest.mark.req("SAND-03")
+def test_unset_stays_unset(box: Box, account: Account, project: Path) -> None:
+    bare = {"HOME": str(account.home), "PATH": account.environ["PATH"]}
+    variables = environment_in(replace(box, account=replace(account, environ=bare)))
+    assert without_claude(variables) == made_by_the_box(account, project)
+
+
+@pytest.mark.req("SAND-03")
+@pytest.mark.parametrize("name", ["TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY"])
+@pytest.mark.parametrize("value", ["C", "", "two words\n\tand 'quotes' \"$HOME\" é"])
+def test_allowed_variable_enters_unchanged(box: Box, name: str, value: str) -> None:
+    assert environment_in(box, **{name: value})[name] == value
+
+
+@pytest.mark.req("SAND-03", "SAND-10")
+def test_what_the_box_makes_is_not_taken_from_the_host(box: Box, account: Account, project: Path) -> None:
+    evil = dict.fromkeys(("USER", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR", "PWD"), f"/{CANARY}")
+    evil["PATH"] = f"{account.environ['PATH']}:/{CANARY}"
+    variables = without_claude(environment_in(box, **evil))
+    assert variables == {**made_by_the_box(account, project), "TERM": "xterm", "LANG": "C.UTF-8"}
+
+
+@pytest.mark.req("ENV-01")
+def test_extra_env_passes_the_named_variables(box: Box) -> None:
+    variables = environment_in(box, CLAUDEBOX_EXTRA_ENV="FOO, BAR,,ABSENT,", FOO="1", BAR="b=c,d", BAZ="3")
+    assert {name: variables.get(name) for name in ("FOO", "BAR", "BAZ", "ABSENT", "CLAUDEBOX_EXTRA_ENV")} == {
+        "FOO": "1",
+        "BAR": "b=c,d",
+        "BAZ": None,
+        "ABSENT": None,
+        "CLAUDEBOX_EXTRA_ENV": None,
+    }
+
+
+@pytest.mark.req("ENV-01")
+def test_env_option_passes_and_sets(box: Box) -> None:
+    options = ("--env", "FOO", "--env=BAR=a=b c", "--env", "EMPTY=", "--env", "ABSENT", "--env", "TERM=vt100")
+    variables = environment_in(box, *options, FOO="from the host", BAR="not this", OTHER="nor this")
+    assert {name: variables.get(name) for name in ("FOO", "BAR", "EMPTY", "ABSENT", "TERM", "OTHER")} == {
+        "FOO": "from the host",
+        "BAR": "a=b c",
+        "EMPTY": "",
+        "ABSENT": None,
+        "TERM": "vt100",
+        "OTHER": None,
+    }
+
+
+@pytest.mark.req("ENV-01")
+def test_option_wins_over_extra_env(box: Box) -> None:
+    variables = environment_in(box, "--env", "FOO=option", CLAUDEBOX_EXTRA_ENV="FOO", FOO="host")
+    assert variables["FOO"] == "option"
+
+
+@pytest.mark.req("SAND-03", "FAIL-01")
+@pytest.mark.parametrize("name", ["HOME", "USER", "PATH", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR"])
+def test_host_value_of_what_the_box_makes_is_refused(box: Box, name: str) -> None:
+    result = box.inside("true", options=("--env", name))
+    assert result.returncode == 125
+    assert f"{name} is made by the box" in result.stderr
+
+
+@contextmanager
+def living_box(box: Box, *options: str, **env: str) -> Iterator[list[str]]:
+    """The arguments of every process of the machine while a box is running."""
+    script = "touch started; while [ ! -e done ]; do sleep 0.02; done"
+    with ThreadPoolExecutor(1) as background:
+        box_ends = background.submit(box.inside, "sh", "-c", script, "the-living-box", options=options, env=env)
+        try:
+            while not (box.project / "started").exists() and not box_ends.done():
+                time.sleep(0.02)
+            yield list(arguments_of_all_processes())
+        finally:
+            box.account.write(box.project / "done")
+        assert box_ends.result().returncode == 0
+
+
+def arguments_of_all_processes() -> Iterator[str]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield path.read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # ended meanwhile
+
+
+@pytest.mark.req("SAND-02")
+def test_values_are_in_no_arguments_of_the_host(box: Box) -> None:
+    options = ("--env", "TOKEN", "--env", f"SET={CANARY}-set")
+    secrets = {"ANTHROPIC_API_KEY": f"sk-ant-{CANARY}", "TOKEN": f"{CANARY}-token", "EXTRA": f"{CANARY}-extra"}
+    with living_box(box, *options, CLAUDEBOX_EXTRA_ENV="EXTRA", **secrets) as arguments:
+        assert [line for line in arguments if "the-living-box" in line], "the box is not among the processes"
+        assert [line for line in arguments if CANARY in line] == []
+
+
+@pytest.mark.req("SAND-02")
+def test_loader_variable_acts_on_the_program_and_not_on_bwrap(box: Box, project: Path) -> None:
+    """bwrap runs outside of the box: a library that its loader took from the project would be an escape."""
+    report = project / "loader"
+    options = ("--env", "LD_DEBUG=files", "--env", f"LD_DEBUG_OUTPUT={report}")
+    assert box.inside("true", options=options).returncode == 0
+    lines = [line for file in project.glob("loader.*") for line in file.read_text().splitlines()]
+    started = [line.split("transferring control:")[1].strip() for line in lines if "transferring control:" in line]
+    assert started == ["/usr/bin/env", "true"]
+
+
+@pytest.mark.req("SAND-02")
+@pytest.mark.parametrize(
+    "name",
+    ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES", "MALLOC_CHECK_", "TZDIR"],
+)
+def test_loader_variable_reaches_only_the_program(box: Box, name: str) -> None:
+    seen = box.sh(f'tr "\\0" "\\n" < /proc/1/environ; echo --; echo "${name}"', options=("--env", f"{name}=libnone.so"))
+    of_bwrap, _, of_program = seen.partition("\n--\n")
+    assert (f"{name}=" in of_bwrap, of_program) == (False, "libnone.so\n")

@@ -1,0 +1,421 @@
+"""What the box shows of the host's files, and what it lets be changed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from claudebox.rules.secrets import SECRET_PLACES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+CANARY = "canary-93b7ae"
+HOME_PLACES = [place.path.removeprefix("~/") for place in SECRET_PLACES if place.path.startswith("~/")]
+# Directories that hold secret places among other things: somebody may want to mount these.
+PARENTS = sorted({place.split("/")[0] for place in HOME_PLACES if "/" in place})
+# Kernel settings that belong to the namespaces of the box, and triggers that anybody may set.
+OF_THE_BOX = tuple(
+    "/proc/pressure/ /proc/sys/fs/mqueue/ /proc/sys/kernel/auto_msgmni /proc/sys/kernel/msg "
+    "/proc/sys/kernel/ns_last_pid /proc/sys/kernel/pid_max /proc/sys/kernel/sem /proc/sys/kernel/shm "
+    "/proc/sys/user/".split()
+)
+# Names and contents of everything that can be seen, other than the system's own programs.
+SWEEP = f"""
+find / \\( -path /proc -o -path /usr -o -path /nix \\) -prune -o -name '*{CANARY}*' -print 2>/dev/null
+grep -rlsF {CANARY} $(find / -mindepth 1 -maxdepth 1 -type d ! -name proc ! -name usr ! -name dev ! -name nix)
+true
+"""
+
+
+def plant_secrets(account: Account, *, as_directories: bool) -> None:
+    for place in HOME_PLACES:
+        path = account.home / place
+        account.write(path / CANARY if as_directories else path, f"{CANARY}\n", mode=0o600)
+
+
+def reason(result: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a failed program wrote."""
+    assert result.returncode != 0
+    return result.stderr.strip().splitlines()[-1]
+
+
+# Nothing of the host, unless mounted
+
+
+@pytest.mark.req("SAND-04", "SAND-06")
+def test_root_holds_only_what_rules_put_there(box: Box) -> None:
+    system = {name for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix") if Path("/", name).exists()}
+    seen = set(box.sh("ls -A /").split())
+    assert seen == {"dev", "etc", "proc", "run", "tmp", "usr", "var"} | system
+
+
+@pytest.mark.req("SAND-06")
+def test_store_is_there_if_the_host_has_one(box: Box) -> None:
+    store = Path("/nix/store")
+    seen = box.sh("[ ! -d /nix/store ] || ls -A /nix/store").split()
+    assert sorted(seen) == (sorted(os.listdir(store)) if store.is_dir() else [])
+
+
+@pytest.mark.req("SAND-04")
+def test_home_is_empty_but_for_what_rules_put_there(box: Box, account: Account) -> None:
+    account.write(account.home / "notes.txt", "private")
+    account.write(account.home / "src" / "other" / "main.c", "another project")
+    seen = box.sh('cd "$HOME" && find . -path ./.local -prune -o -print').split()
+    assert sorted(seen) == [".", "./.gitconfig", "./src", "./src/shop", "./src/shop/README.md"]
+
+
+@pytest.mark.req("SAND-04")
+def test_etc_holds_no_file_that_no_rule_names(box: Box) -> None:
+    # Written out rather than taken from the rule, so that a new row there has to be meant.
+    named = set(
+        "alternatives bash.bashrc bashrc ca-certificates claude-code crypto-policies fonts group hosts ld.so.cache "
+        "ld.so.conf ld.so.conf.d localtime machine-id manpath.config nsswitch.conf os-release passwd pki profile "
+        "protocols resolv.conf services ssl static terminfo".split()
+    )
+    seen = set(box.sh("ls -A /etc").split())
+    assert {name for name in seen - named if not name.startswith("java-")} == set()
+
+
+@pytest.mark.req("SAND-04")
+def test_var_and_run_hold_nothing_of_the_host(box: Box, account: Account) -> None:
+    seen = box.sh("cd / && ls -A var var/tmp run run/user run/user/*")
+    uid = 1000 if account.is_root else account.uid
+    home = account.home.name
+    assert seen.split() == ["run:", "user", "run/user:", str(uid), f"run/user/{uid}:", "var:", "tmp", "var/tmp:", home]
+
+
+@pytest.mark.req("SAND-04", "SAND-05")
+@pytest.mark.parametrize(
+    "path", ["/", "/etc", "/usr", "/usr/bin", "/var", "/run", "/bin", "/lib", "/etc/ssl/certs", "/home", "/opt", "/nix"]
+)
+def test_nothing_can_be_created_outside_of_the_writable_places(box: Box, path: str) -> None:
+    # Leaves nothing behind on the host if it is possible after all.
+    result = box.inside("sh", "-c", f'made=$(mktemp -d -p {path}) && rmdir "$made" && echo possible')
+    assert (result.returncode != 0, result.stdout) == (True, "")
+
+
+@pytest.mark.req("SAND-04")
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/etc/machine-id", "/usr/bin/env"])
+def test_system_file_cannot_be_changed(box: Box, path: str) -> None:
+    # Opened and not written, asked and not removed: a broken box must not harm the machine that tests it.
+    opened = box.inside("sh", "-c", f": >> {path} && echo possible")
+    removable = box.inside("sh", "-c", f"[ -w {path} ] || [ -w {os.path.dirname(path)} ]")
+    assert (opened.stdout, removable.returncode) == ("", 1)
+
+
+# The project
+
+
+@pytest.mark.req("SAND-05")
+def test_project_is_writable_at_its_own_path(box: Box, project: Path) -> None:
+    seen = box.sh("pwd; cat README.md; mkdir made; echo from inside > made/file; rm README.md")
+    assert seen == f"{project}\na shop\n"
+    assert (project / "made" / "file").read_text() == "from inside\n"
+    assert not (project / "README.md").exists()
+    assert (project / "made" / "file").stat().st_uid == box.account.uid
+
+
+@pytest.mark.req("SAND-05")
+def test_change_on_the_host_is_seen_at_once(box: Box, account: Account, project: Path) -> None:
+    os.mkfifo(project / "fifo")
+    account.own(project)
+    script = "echo ready > fifo; cat fifo > /dev/null; cat later"
+    process = subprocess.Popen(
+        ["sh", "-c", f"read line < fifo; echo {CANARY} > later; echo go > fifo"], cwd=project, text=True
+    )
+    assert box.sh(script) == f"{CANARY}\n"
+    assert process.wait(10) == 0
+
+
+@pytest.mark.req("SAND-05")
+def test_project_reached_through_a_symlink_has_its_real_path(box: Box, account: Account, project: Path) -> None:
+    link = account.home / "link"
+    link.symlink_to(project)
+    assert box.sh("pwd -P", cwd=link) == f"{project}\n"
+
+
+@pytest.mark.req("SAND-05")
+@pytest.mark.parametrize(
+    "name", ["with space", "quo'te\"s", "dollar$HOME", "colon:colon", "ünïcödé", "-dash", "back\\slash"]
+)
+def test_project_may_have_an_odd_name(box: Box, account: Account, name: str) -> None:
+    project = account.home / name
+    account.write(project / "file", "found\n")
+    assert box.sh("cat file; pwd", cwd=project) == f"found\n{project}\n"
+
+
+@pytest.mark.req("SAND-04", "SAND-05")
+def test_start_leaves_no_trace_in_the_project_or_the_home(box: Box, account: Account, project: Path) -> None:
+    (project / "vendor").mkdir()
+    account.own(project)
+    before = sorted(account.home.rglob("*"))
+    box.sh("true", options=("--mount-ro", f"/usr/share:{project}/vendor", "--mount-ro", "README.md"))
+    assert sorted(account.home.rglob("*")) == before
+
+
+# Secret places
+
+
+@pytest.mark.req("SAND-09")
+@pytest.mark.parametrize("as_directories", [False, True], ids=["files", "directories"])
+def test_secret_places_are_invisible(box: Box, account: Account, as_directories: bool) -> None:
+    plant_secrets(account, as_directories=as_directories)
+    assert box.sh(SWEEP) == ""
+
+
+@pytest.mark.req("SAND-09")
+def test_sweep_finds_what_is_visible(box: Box, account: Account, project: Path) -> None:
+    account.write(project / "by-content", CANARY)
+    account.write(project / f"by-name-{CANARY}")
+    assert sorted(box.sh(SWEEP).split()) == [f"{project}/by-content", f"{project}/by-name-{CANARY}"]
+
+
+@pytest.mark.req("SAND-09", "EXT-02")
+@pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
+@pytest.mark.parametrize("as_directories", [False, True], ids=["files", "directories"])
+def test_mount_of_a_parent_hides_the_secret_places_below(
+    box: Box, account: Account, option: str, as_directories: bool
+) -> None:
+    plant_secrets(account, as_directories=as_directories)
+    options = []
+    for parent in PARENTS:
+        account.write(account.home / parent / "plain.txt", "harmless\n")
+        options += [option, str(account.home / parent)]
+    plain = [f"{account.home}/{parent}/plain.txt" for parent in PARENTS]
+    seen = box.sh(f"cat {shlex.join(plain)}; {SWEEP}", options=tuple(options))
+    assert seen == "harmless\n" * len(PARENTS)
+
+
+@pytest.mark.req("SAND-09", "EXT-02")
+def test_parent_at_another_destination_hides_them_too(box: Box, account: Account) -> None:
+    plant_secrets(account, as_directories=True)
+    account.write(account.home / ".config" / "plain.txt", "harmless\n")
+    options = ("--mount-ro", "~/.config:/mnt/a", "--mount-ro", "~/.config:/mnt/b/c", "--mount-ro", "~/.config")
+    assert box.sh(f"cat /mnt/a/plain.txt /mnt/b/c/plain.txt; {SWEEP}", options=options) == "harmless\n" * 2
+
+
+@pytest.mark.req("SAND-09")
+def test_hidden_place_cannot_be_uncovered(box: Box, account: Account) -> None:
+    secret = account.write(account.home / ".config" / "gcloud" / "key", CANARY)
+    account.write(account.home / ".config" / "git" / "credentials", CANARY)
+    attacks = """
+    cd ~/.config
+    umount gcloud; umount -l gcloud; umount git/credentials
+    chmod 777 gcloud; rmdir gcloud; mv gcloud moved; rm -rf gcloud
+    mv git moved; cp -r moved copied; ln moved/credentials link; rm -f moved/credentials
+    unshare -Urm sh -c 'umount ~/.config/gcloud; umount -l ~/.config/gcloud; mount --bind ~/.config /mnt; cat /mnt/*/*'
+    unshare -Urm sh -c 'cd /proc/1/root; umount .; mount --move ~/.config /mnt; cat /mnt/gcloud/key'
+    cat */* /proc/*/root/*/*/key /proc/*/cwd/../../.config/gcloud/key
+    """
+    options = ("--mount-rw", "~/.config")
+    result = box.inside("sh", "-c", f"{attacks}\n{SWEEP}", options=options)
+    assert CANARY not in result.stdout
+    assert secret.read_text() == CANARY
+
+
+@pytest.mark.req("SAND-09")
+def test_symlinked_secret_place_is_hidden_where_it_really_is(box: Box, account: Account) -> None:
+    account.write(account.home / ".config" / "elsewhere" / "key", CANARY)
+    account.write(account.home / "dotfiles" / "ssh" / "id_ed25519", CANARY)
+    account.write(account.home / "dotfiles" / "netrc", CANARY)
+    (account.home / ".config" / "gcloud").symlink_to("elsewhere")
+    (account.home / ".ssh").symlink_to(account.home / "dotfiles" / "ssh")
+    (account.home / ".netrc").symlink_to("dotfiles/netrc")
+    account.write(account.home / "dotfiles" / "vimrc", "harmless\n")
+    options = ("--mount-ro", "~/.config", "--mount-ro", "~/dotfiles")
+    assert box.sh(f"cat ~/dotfiles/vimrc; {SWEEP}", options=options) == "harmless\n"
+
+
+@pytest.mark.req("SAND-09")
+def test_home_of_symlinks_is_hidden_where_it_really_is(box: Box, account: Account) -> None:
+    account.write(account.home / "dotfiles" / "config" / "gh" / "hosts.yml", CANARY)
+    (account.home / ".config").symlink_to("dotfiles/config")
+    assert box.sh(SWEEP, options=("--mount-ro", "~/dotfiles", "--mount-ro", "~/.config:/mnt/config")) == ""
+
+
+@pytest.mark.req("SAND-09")
+def test_bundle_variable_cannot_show_a_secret_place(box: Box, account: Account) -> None:
+    """A project's `.envrc` can set the variable."""
+    key = account.write(account.home / ".ssh" / "id_ed25519", CANARY)
+    assert box.sh(SWEEP, env={"SSL_CERT_FILE": str(key)}) == ""
+
+
+# Mounts on request
+
+
+@pytest.mark.req("EXT-02")
+def test_mount_ro_is_read_only(box: Box, account: Account) -> None:
+    file = account.write(account.home / "lib" / "file", "as it was\n")
+    result = box.inside("sh", "-c", "cat ~/lib/file; echo changed > ~/lib/file", options=("--mount-ro", "~/lib"))
+    assert result.stdout == "as it was\n"
+    assert "Read-only file system" in reason(result)
+    assert box.inside("touch", f"{file.parent}/new", options=("--mount-ro", "~/lib")).returncode != 0
+    assert sorted(os.listdir(file.parent)) == ["file"]
+    assert file.read_text() == "as it was\n"
+
+
+@pytest.mark.req("EXT-02")
+def test_mount_rw_is_writable(box: Box, account: Account) -> None:
+    file = account.write(account.home / "lib" / "file", "as it was\n")
+    box.sh("echo changed > ~/lib/file; touch ~/lib/new", options=("--mount-rw", "~/lib"))
+    assert file.read_text() == "changed\n"
+    assert sorted(os.listdir(file.parent)) == ["file", "new"]
+
+
+@pytest.mark.req("EXT-02")
+@pytest.mark.parametrize(
+    ("written", "seen_at"),
+    [
+        ("~/lib", "{home}/lib"),
+        ("{home}/lib", "{home}/lib"),
+        ("../../lib", "{home}/lib"),
+        ("~/lib/../lib/.", "{home}/lib"),
+        ("~/link", "{home}/link"),
+        ("~/lib:/mnt/deep/er", "/mnt/deep/er"),
+        ("~/lib:~/elsewhere", "{home}/elsewhere"),
+        ("../../lib:/opt", "/opt"),
+        ("~/a b:/mnt/c d", "/mnt/c d"),
+        ("~/co:lon", "{home}/co:lon"),
+        ("~/co:/lon", "{home}/co:/lon"),
+        ("~/new\nline", "{home}/new\nline"),
+        ("~/lib:/tmp/lib", "/tmp/lib"),
+    ],
+)
+def test_mount_appears_where_it_was_asked_for(box: Box, account: Account, written: str, seen_at: str) -> None:
+    for name in ("lib", "a b", "co:lon", "co:/lon", "new\nline"):
+        account.write(account.home / name / "file", "seen\n")
+    (account.home / "link").symlink_to("lib")
+    path = seen_at.format(home=account.home)
+    options = ("--mount-ro", written.format(home=account.home))
+    assert box.inside("cat", f"{path}/file", options=options).stdout == "seen\n"
+
+
+@pytest.mark.req("EXT-02")
+def test_single_file_can_be_mounted(box: Box, account: Account) -> None:
+    account.write(account.home / "notes" / "todo", "buy milk\n")
+    account.write(account.home / "notes" / "diary", "private\n")
+    seen = box.sh(
+        "ls ~/notes; cat ~/notes/todo /mnt/todo",
+        options=("--mount-ro", "~/notes/todo", "--mount-ro", "~/notes/todo:/mnt/todo"),
+    )
+    assert seen == "todo\nbuy milk\nbuy milk\n"
+
+
+@pytest.mark.req("EXT-02")
+def test_part_of_the_project_can_be_made_read_only(box: Box, account: Account, project: Path) -> None:
+    file = account.write(project / "vendor" / "file", "as it was\n")
+    attacks = "echo changed > vendor/file; mv vendor moved; rm -rf vendor; touch README.new"
+    box.inside("sh", "-c", attacks, options=("--mount-ro", "vendor"))
+    assert file.read_text() == "as it was\n"
+    assert sorted(os.listdir(project)) == ["README.md", "README.new", "vendor"]
+
+
+@pytest.mark.req("EXT-02")
+def test_more_specific_mount_wins_whatever_the_order(box: Box, account: Account) -> None:
+    account.write(account.home / "outer" / "inner" / "file", "outer\n")
+    account.write(account.home / "other" / "file", "other\n")
+    for options in (
+        ("--mount-ro", "~/outer:/mnt", "--mount-ro", "~/other:/mnt/inner"),
+        ("--mount-ro", "~/other:/mnt/inner", "--mount-ro", "~/outer:/mnt"),
+    ):
+        assert box.sh("cat /mnt/inner/file", options=options) == "other\n"
+
+
+# Working places
+
+
+@pytest.mark.req("SAND-11")
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm"])
+def test_temporary_place_is_private(box: Box, account: Account, place: str) -> None:
+    outside = Path(place, f"{CANARY}-{account.home.name}")
+    outside.write_text(CANARY)
+    try:
+        seen = box.sh(f"ls -A {place}; echo made > {place}/inside-{account.home.name}; cat {place}/inside-*")
+    finally:
+        outside.unlink()
+    assert CANARY not in seen
+    assert seen.endswith("made\n")
+    assert not Path(place, f"inside-{account.home.name}").exists()
+
+
+@pytest.mark.req("SAND-11")
+def test_home_is_writable_and_gone_afterwards(box: Box, account: Account) -> None:
+    box.sh("mkdir -p ~/.cache/tool && echo x > ~/.cache/tool/file && echo x > ~/.profile")
+    assert sorted(os.listdir(account.home)) == ["src"]
+    assert sorted(os.listdir(account.home / "src")) == ["shop"]
+
+
+@pytest.mark.req("SAND-11")
+@pytest.mark.parametrize("first_line", ["#!/bin/sh", "#!/usr/bin/env sh", "#!/usr/bin/env -S sh -e", "#! /bin/bash"])
+def test_script_runs(box: Box, account: Account, project: Path, first_line: str) -> None:
+    account.write(project / "script", f"{first_line}\necho ran $1\n", mode=0o755)
+    assert box.inside("./script", "well").stdout == "ran well\n"
+
+
+@pytest.mark.req("SAND-11")
+def test_devices_work(box: Box) -> None:
+    script = """
+    dd if=/dev/zero bs=1000 count=2 status=none | wc -c
+    dd if=/dev/urandom bs=10 count=1 status=none | wc -c
+    echo gone > /dev/null && echo full 2>/dev/null > /dev/full || echo no space
+    echo through | cat /dev/stdin
+    echo data > "$(mktemp)" && rmdir "$(mktemp -d)" && echo made
+    """
+    assert box.sh(script).split("\n") == ["2000", "10", "no space", "through", "made", ""]
+
+
+@pytest.mark.req("SAND-11")
+def test_dev_holds_no_device_of_the_host(box: Box) -> None:
+    harmless = {
+        "core",
+        "fd",
+        "full",
+        "null",
+        "ptmx",
+        "pts",
+        "random",
+        "shm",
+        "stderr",
+        "stdin",
+        "stdout",
+        "tty",
+        "urandom",
+        "zero",
+    }
+    assert set(box.sh("ls -A /dev").split()) == harmless
+
+
+@pytest.mark.req("SAND-11")
+def test_pseudo_terminals_work(box: Box) -> None:
+    probe = """
+import os, pty
+pid, terminal = pty.fork()
+print(os.read(terminal, 100).decode().strip() if pid else os.ttyname(0))
+"""
+    assert box.inside("/usr/bin/python3", "-c", probe).stdout.startswith("/dev/pts/")
+
+
+@pytest.mark.req("SAND-11", "SEC-02")
+def test_kernel_settings_cannot_be_changed(box: Box) -> None:
+    """Root outside owns `/proc/sys/kernel/core_pattern`, which names a program that the host runs as root."""
+    probe = """
+import os
+for directory, below, names in os.walk("/proc"):
+    if directory == "/proc":
+        below[:] = [name for name in below if not name.isdigit() and name not in ("self", "thread-self")]
+    for name in names:
+        try:
+            os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            continue
+        print(os.path.join(directory, name))
+"""
+    result = box.inside("/usr/bin/python3", "-c", probe)
+    assert result.returncode == 0
+    assert [path for path in result.stdout.split() if not path.startswith(OF_THE_BOX)] == []

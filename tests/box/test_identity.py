@@ -1,0 +1,186 @@
+"""Who the agent is, which processes it sees, and that root outside is nobody special inside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+CANARY = "canary-2c80fa"
+
+
+# Namespaces
+
+
+@pytest.mark.req("SEC-02")
+@pytest.mark.parametrize("kind", ["pid", "ipc", "uts", "cgroup", "user", "mnt"])
+def test_box_has_a_namespace_of_its_own(box: Box, kind: str) -> None:
+    assert box.sh(f"readlink /proc/self/ns/{kind}").strip() != os.readlink(f"/proc/self/ns/{kind}")
+
+
+@pytest.mark.req("SEC-02")
+def test_no_process_of_the_host_is_visible(box: Box, account: Account) -> None:
+    sentinel = subprocess.Popen(["sleep", "60.2480"], **account.process_arguments())  # type: ignore[call-overload]
+    try:
+        seen = box.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/comm; echo; ls /proc | grep -c '^[0-9]'")
+    finally:
+        sentinel.kill()
+        sentinel.wait()
+    assert "60.2480" not in seen
+    assert int(seen.split()[-1]) <= 5, "more processes than bwrap, the shell and its pipe"
+
+
+@pytest.mark.req("SEC-02")
+def test_process_of_the_host_gets_no_signal(box: Box, account: Account) -> None:
+    # Aimed at one process by its number, never at all of them: a broken box must not harm the machine that tests it.
+    sentinel = subprocess.Popen(["sleep", "60"], **account.process_arguments())  # type: ignore[call-overload]
+    try:
+        box.inside("kill", "-9", str(sentinel.pid))
+        assert sentinel.poll() is None
+    finally:
+        sentinel.kill()
+        sentinel.wait()
+
+
+@pytest.mark.req("SEC-02")
+@pytest.mark.parametrize("source", ["/proc", "/proc/1", "/proc/sys"])
+def test_processes_of_the_host_cannot_be_mounted(box: Box, source: str) -> None:
+    result = box.inside("true", options=("--mount-ro", f"{source}:/mnt"))
+    assert result.returncode == 125, "the host's /proc names all processes of the host"
+
+
+# Names
+
+
+@pytest.mark.req("SEC-02")
+def test_hostname_and_machine_id_are_not_the_hosts(box: Box) -> None:
+    hostname, machine_id, boot_hosts = box.sh("hostname; cat /etc/machine-id; cat /etc/hosts").split("\n", 2)
+    host = os.uname().nodename
+    assert (hostname, machine_id) == ("claudebox", "c1a0deb0c1a0deb0c1a0deb0c1a0deb0")
+    assert host == "localhost" or host not in boot_hosts.split()
+    assert box.inside("cat", "/var/lib/dbus/machine-id").returncode != 0
+
+
+@pytest.mark.req("SAND-04")
+def test_accounts_are_only_those_that_are_needed(box: Box, account: Account) -> None:
+    uid, gid, name = (1000, 1000, "claude") if account.is_root else (account.uid, account.gid, account.name)
+    group = box.sh("id -gn").strip()
+    assert box.sh("cat /etc/passwd /etc/group").splitlines() == [
+        "root:x:0:0:root:/root:/bin/sh",
+        f"{name}:x:{uid}:{gid}::{account.home}:/bin/bash",
+        "nobody:x:65534:65534:nobody:/:/bin/false",
+        "root:x:0:",
+        f"{group}:x:{gid}:",
+        "nogroup:x:65534:",
+    ]
+
+
+@pytest.mark.req("SAND-04")
+def test_agent_is_an_ordinary_account_with_a_name(box: Box, account: Account) -> None:
+    uid, name = (1000, "claude") if account.is_root else (account.uid, account.name)
+    assert box.sh("id -u; id -un; whoami").split() == [str(uid), name, name]
+
+
+@pytest.mark.req("SEC-02")
+def test_groups_of_root_stay_outside(box: Box, account: Account) -> None:
+    if not account.is_root:
+        assert box.sh("id -g").strip() == str(account.gid)
+        return
+    program = str(box.claudebox("--help").args[0])
+    result = account.run("setpriv", "--groups", "4,24,27", program, "--yes", "--run", "id", "-G", cwd=box.project)
+    assert result.stdout == "1000\n"
+
+
+# Privileges
+
+
+@pytest.mark.req("SEC-02")
+@pytest.mark.parametrize("process", ["self", "1"])
+def test_no_capability_is_left(box: Box, process: str) -> None:
+    status = dict(line.split(":\t", 1) for line in box.sh(f"cat /proc/{process}/status").splitlines() if ":\t" in line)
+    kept = {name: status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs")}
+    none = "0" * 16
+    assert kept == {"CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none, "NoNewPrivs": "1"}
+    assert status["Uid"].split()[0] != "0"
+
+
+@pytest.mark.req("SEC-02")
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "umount /etc/resolv.conf",
+        "umount -l /tmp",
+        "mount -t tmpfs none /tmp",
+        "mount --bind / /tmp",
+        "mount -o remount,rw /usr",
+        "mount -o remount,rw /",
+        "chroot / true",
+        "nsenter -t 1 -m true",
+        "nsenter -t 1 -a true",
+        'hostname "$(hostname)"',
+        "mknod /tmp/disk b 8 0",
+        "su -c true",
+        "setpriv --reuid 0 true",
+        "chown 0 README.md",
+    ],
+)
+def test_privileged_act_fails(box: Box, attempt: str) -> None:
+    assert box.inside("sh", "-c", f"{attempt} && echo possible").stdout == ""
+
+
+@pytest.mark.req("SEC-02")
+def test_nested_namespace_cannot_peel_the_box(box: Box) -> None:
+    """Whoever makes a user namespace is root in it, but the mounts of the box are locked for it."""
+    attacks = (
+        "umount /usr",
+        "umount -l /etc/resolv.conf",
+        "umount -l /proc",
+        'mount -o remount,bind,rw /usr && rmdir "$(mktemp -d -p /usr)"',
+        'mount -o remount,bind,rw / && rmdir "$(mktemp -d -p /)"',
+    )
+    script = "; ".join(f"{{ {attack}; }} && echo possible: {number}" for number, attack in enumerate(attacks))
+    result = box.inside("unshare", "-Urmpf", "sh", "-c", script)
+    assert result.stdout == ""
+
+
+@pytest.mark.req("SEC-02")
+@pytest.mark.parametrize(
+    "path", ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/root", "/var/lib/private", "/etc/ssl/private"]
+)
+def test_what_only_root_may_read_is_not_there(box: Box, path: str) -> None:
+    assert box.inside("ls", path).returncode != 0
+
+
+@pytest.mark.req("SEC-02")
+def test_root_only_file_below_usr_is_unreadable(box: Box, account: Account) -> None:
+    if not account.is_root:
+        assert (
+            box.sh("find /usr/local/etc ! -readable") == account.run("find", "/usr/local/etc", "!", "-readable").stdout
+        )
+        return
+    # In a mount namespace of its own, so that other tests do not meet the planted files.
+    plant = f"""
+    mount -t tmpfs none /usr/local/etc && cd /usr/local/etc && mkdir -p open closed &&
+    echo {CANARY} | tee open/secret closed/secret secret > public && chmod 600 secret open/secret && chmod 700 closed &&
+    chmod 644 public closed/secret && cd "$0" && exec "$@"
+    """
+    program = str(box.claudebox("--help").args[0])
+    look = "grep -rl . /usr/local/etc"
+    result = account.run(
+        "unshare", "-m", "sh", "-c", plant, str(box.project), program, "--yes", "--run", "sh", "-c", look
+    )
+    assert result.stdout == "/usr/local/etc/public\n"
+
+
+@pytest.mark.req("FAIL-01")
+def test_root_of_a_user_namespace_gets_a_box_or_a_reason(box: Box, account: Account) -> None:
+    """There root may not change its groups."""
+    program = str(box.claudebox("--help").args[0])
+    result = account.run("unshare", "-Ur", program, "--yes", "--run", "echo", "well", cwd=box.project)
+    assert "Traceback" not in result.stderr
+    assert (result.returncode, result.stdout) in ((0, "well\n"), (125, ""))

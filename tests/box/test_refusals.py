@@ -1,0 +1,302 @@
+"""When a promise cannot be kept nothing starts: exit status 125, a reason, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
+
+
+@pytest.fixture
+def alarm(account: Account) -> Path:
+    """A stand-in for bwrap. It leaves a file that tells that something was started."""
+    rung = account.home / "started"
+    return account.write(account.home / "tools" / "bwrap", f"#!/bin/sh\necho started > '{rung}'\n", mode=0o755)
+
+
+def start(box: Box, alarm: Path, *options: str, cwd: Path | str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    named = {"CLAUDEBOX_BWRAP": str(alarm), **env}
+    return box.claudebox("--yes", *options, "--run", "true", cwd=cwd or box.project, env=named)
+
+
+def was_started(box: Box) -> bool:
+    return (box.account.home / "started").exists()
+
+
+def assert_refused(box: Box, result: subprocess.CompletedProcess[str], reason: str) -> None:
+    assert result.returncode == 125, result.stderr
+    assert not was_started(box)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    message, _, hint = result.stderr.partition("\n\nhint: ")
+    assert message.startswith("error: ")
+    assert reason in " ".join(message.split())  # long messages are wrapped
+    assert hint.strip()
+
+
+@pytest.mark.req("FAIL-01")
+def test_alarm_rings_when_something_starts(box: Box, alarm: Path) -> None:
+    assert start(box, alarm).returncode == 0
+    assert was_started(box)
+
+
+# The project
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize(
+    ("directory", "reason"),
+    [
+        ("/", "the whole machine"),
+        ("/etc", "belongs to the system"),
+        ("/usr/share", "belongs to the system"),
+        ("/proc", "belongs to the system"),
+        ("/proc/self", "belongs to the system"),
+        ("/dev/shm", "belongs to the system"),
+        ("/run", "belongs to the system"),
+        ("/tmp", "too broad"),
+        ("/var/tmp", "contains your home"),
+        ("/var", "contains your home"),
+        ("/home", "too broad"),
+    ],
+)
+def test_directory_of_the_system_is_no_project(box: Box, alarm: Path, directory: str, reason: str) -> None:
+    assert_refused(box, start(box, alarm, cwd=directory), reason)
+
+
+@pytest.mark.req("FAIL-01")
+def test_home_is_no_project(box: Box, account: Account, alarm: Path) -> None:
+    assert_refused(box, start(box, alarm, cwd=account.home), "is your home")
+
+
+@pytest.mark.req("FAIL-01")
+def test_home_reached_by_another_name_is_no_project(box: Box, account: Account, alarm: Path) -> None:
+    link = account.home / "src" / "link"
+    link.symlink_to(account.home)
+    assert_refused(box, start(box, alarm, cwd=link), "is your home")
+    assert_refused(box, start(box, alarm, cwd=account.home, HOME=str(link)), "is your home")
+    assert_refused(box, start(box, alarm, cwd=account.home, HOME=f"{account.home}/src/.."), "is your home")
+
+
+@pytest.mark.req("FAIL-01", "SAND-09")
+def test_home_of_an_account_is_no_project_whatever_HOME_says(box: Box, alarm: Path) -> None:
+    """`sudo claudebox` in somebody's home: HOME is root's, and the project would hold that person's keys."""
+    entry = pwd.getpwuid(box.account.uid)
+    if not os.access(entry.pw_dir, os.X_OK) or not os.path.isdir(entry.pw_dir):
+        pytest.fail(f"{entry.pw_dir}, the home of {entry.pw_name}, is missing")
+    assert_refused(box, start(box, alarm, cwd=entry.pw_dir), entry.pw_dir)
+
+
+@pytest.mark.req("FAIL-01", "SAND-09")
+def test_project_that_contains_a_secret_place_is_refused(box: Box, account: Account, alarm: Path) -> None:
+    for place in (".config", ".local/share", ".cargo"):
+        directory = account.home / place
+        directory.mkdir(parents=True, exist_ok=True)
+        assert_refused(box, start(box, alarm, cwd=account.own(directory)), f"{directory} cannot be a project")
+
+
+@pytest.mark.req("FAIL-01", "SAND-09")
+def test_project_in_a_secret_place_is_refused(box: Box, account: Account, alarm: Path) -> None:
+    for place in (".ssh", ".gnupg/private-keys-v1.d", ".config/gcloud/x", ".claude", ".claudebox/instances"):
+        directory = account.home / place
+        directory.mkdir(parents=True)
+        account.own(account.home)
+        assert_refused(box, start(box, alarm, cwd=directory), "is secret")
+
+
+@pytest.mark.req("FAIL-01", "SAND-09")
+def test_project_to_which_a_secret_place_leads_is_refused(
+    box: Box, account: Account, project: Path, alarm: Path
+) -> None:
+    account.write(project / "ssh" / "id_ed25519", "key")
+    (account.home / ".ssh").symlink_to(project / "ssh")
+    assert_refused(box, start(box, alarm), "contains")
+    assert_refused(box, start(box, alarm, cwd=project / "ssh"), "is secret")
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", ["new\nline", "escape\x1b[2J", "carriage\rreturn", "override\u202e", "delete\x7f"])
+def test_project_with_invisible_characters_is_refused(box: Box, account: Account, alarm: Path, name: str) -> None:
+    directory = account.home / "src" / name
+    directory.mkdir()
+    result = start(box, alarm, cwd=account.own(directory))
+    assert_refused(box, result, "control or invisible characters")
+    assert not any(character in result.stderr for character in "\x1b\r\u202e\x7f")
+
+
+@pytest.mark.req("FAIL-01")
+def test_deleted_project_is_refused(box: Box, account: Account, alarm: Path) -> None:
+    program = str(box.claudebox("--help").args[0])
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" --yes --run true'
+    result = account.run("sh", "-c", script, program, cwd=box.project, env={"CLAUDEBOX_BWRAP": str(alarm)})
+    assert result.returncode == 125
+    assert "error: the current directory no longer exists" in result.stderr
+    assert "hint: " in result.stderr
+    assert not was_started(box)
+
+
+# Who asks
+
+
+@pytest.mark.req("FAIL-01", "UX-02")
+def test_start_without_a_yes_and_without_a_terminal_is_refused(box: Box, project: Path) -> None:
+    result = box.claudebox("--run", "touch", "started", input="y\n")
+    assert result.returncode == 125
+    assert "error: there is no terminal to ask on" in result.stderr
+    assert "hint: to start without the question: --yes" in result.stderr
+    assert not (project / "started").exists()
+
+
+# Programs
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6755])
+@pytest.mark.parametrize("named", [True, False], ids=["named", "found"])
+def test_setuid_bwrap_is_refused(box: Box, account: Account, mode: int, named: bool) -> None:
+    copy = account.home / "tools" / "bwrap"
+    copy.parent.mkdir()
+    shutil.copy(BWRAP, copy)
+    account.own(copy.parent)
+    copy.chmod(mode)
+    env = {"CLAUDEBOX_BWRAP": str(copy)} if named else {"PATH": f"{copy.parent}:{account.environ['PATH']}"}
+    assert_refused(box, box.inside("touch", "started", env=env), "setuid")
+    assert not (box.project / "started").exists()
+
+
+@pytest.mark.req("FAIL-01")
+def test_setuid_bwrap_behind_a_symlink_is_refused(box: Box, account: Account) -> None:
+    copy = account.home / "real" / "bwrap"
+    copy.parent.mkdir()
+    shutil.copy(BWRAP, copy)
+    account.own(copy.parent)
+    copy.chmod(0o4755)
+    link = account.home / "bwrap"
+    link.symlink_to(copy)
+    assert_refused(box, box.inside("touch", "started", env={"CLAUDEBOX_BWRAP": str(link)}), "setuid")
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("entry", ["{project}/bin", "bin", "./bin", "../shop/bin", "{home}/link"])
+def test_bwrap_from_the_project_is_refused(box: Box, account: Account, project: Path, entry: str) -> None:
+    account.write(project / "bin" / "bwrap", f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
+    (account.home / "link").symlink_to(project / "bin")
+    path = entry.format(project=project, home=account.home)
+    result = box.inside("true", env={"PATH": f"{path}:{account.environ['PATH']}"})
+    assert_refused(box, result, "bwrap would come from the project")
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("entry", ["{project}/node_modules/.bin", "", ".", "{home}/link"])
+def test_claude_from_the_project_is_refused(box: Box, account: Account, project: Path, alarm: Path, entry: str) -> None:
+    fake = account.write(project / "node_modules" / ".bin" / "claude", "#!/bin/sh\n", mode=0o755)
+    shutil.copy(fake, account.write(project / "claude", mode=0o755))
+    (account.home / "link").symlink_to(project)
+    path = entry.format(project=project, home=account.home)
+    env = {"PATH": f"{path}:{account.environ['PATH']}", "CLAUDEBOX_BWRAP": str(alarm)}
+    assert_refused(box, box.claudebox("--yes", env=env), "claude would come from the project")
+
+
+@pytest.mark.req("FAIL-01")
+def test_bwrap_that_is_no_program_is_refused(box: Box, account: Account) -> None:
+    for path in (account.home / "absent", account.home, account.write(account.home / "text")):
+        result = box.inside("touch", "started", env={"CLAUDEBOX_BWRAP": str(path)})
+        assert (result.returncode, "is not a program" in result.stderr) == (125, True)
+        assert not (box.project / "started").exists()
+
+
+@pytest.mark.req("FAIL-01")
+def test_machine_without_bwrap_is_refused(box: Box, account: Account) -> None:
+    python = account.home / "bin"
+    python.mkdir()
+    for tool in ("python3", "sh", "readlink", "env"):
+        (python / tool).symlink_to(f"/usr/bin/{tool}")
+    program = str(box.claudebox("--help").args[0])
+    source = Path(program).parent / "src"
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+    command = ["/usr/bin/python3", "-I", "-S", "-c", code, str(source), "--yes", "--run", "true"]
+    result = account.run(*command, cwd=box.project, env={"PATH": str(python)})
+    assert_refused(box, result, "bwrap is not installed")
+
+
+# Mounts
+
+
+@pytest.mark.req("FAIL-01", "EXT-02")
+@pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
+@pytest.mark.parametrize(
+    ("mount", "reason"),
+    [
+        ("~/absent", "does not exist"),
+        ("~/dangling", "does not exist"),
+        ("~/.ssh", "is secret"),
+        ("~/.ssh/config", "is secret"),
+        ("~/link-to-ssh", "is secret"),
+        ("~/link-to-ssh/config:/mnt/config", "is secret"),
+        ("~/src/../.ssh", "is secret"),
+        ("~", "is your home"),
+        ("~/link-to-home", "is your home"),
+        ("/", "the whole machine"),
+        ("/var/tmp", "contains your home"),
+        ("/var/lib/private", "is secret"),
+        ("~/lib:/", "cannot be a place in the box"),
+        ("~/lib:/proc", "cannot be a place in the box"),
+        ("~/lib:/proc/self", "cannot be a place in the box"),
+        ("~/lib:/dev/shm", "cannot be a place in the box"),
+        ("~/lib/file:/etc/passwd", "cannot be a place in the box"),
+        ("~/lib/file:/etc/../etc/group", "cannot be a place in the box"),
+        ("~/lib:{project}/absent", "does not exist in the box"),
+        ("~/lib:{project}/a/b/c", "does not exist in the box"),
+        ("~/lib:{project}/link", "a symlink leads there"),
+        ("~/lib:{project}/link/below", "a symlink leads there"),
+        ("~/lib:{project}/to-etc/ssl", "a symlink leads there"),
+        ("~/lib:{project}/README.md", "one is a directory"),
+        ("~/lib/file:{project}/vendor", "one is a directory"),
+        ("~/lib:/usr/absent", "does not exist in the box"),
+    ],
+)
+def test_mount_is_refused(
+    box: Box, account: Account, project: Path, alarm: Path, option: str, mount: str, reason: str
+) -> None:
+    account.write(account.home / ".ssh" / "config", "key")
+    account.write(account.home / "lib" / "file", "")
+    account.write(project / "vendor" / "below" / "file")
+    (account.home / "link-to-ssh").symlink_to(".ssh")
+    (account.home / "link-to-home").symlink_to(".")
+    (account.home / "dangling").symlink_to("nowhere")
+    (project / "link").symlink_to("vendor")
+    (project / "to-etc").symlink_to("/etc")
+    before = sorted(account.home.rglob("*"))
+    written = mount.format(project=project)
+    assert_refused(box, start(box, alarm, option, written), reason)
+    assert sorted(account.home.rglob("*")) == before
+
+
+@pytest.mark.req("FAIL-01", "EXT-02")
+@pytest.mark.parametrize("source", ["/usr/share", "/etc", "/boot", "/run"])
+def test_writable_mount_of_the_system_is_refused(box: Box, alarm: Path, source: str) -> None:
+    if os.path.isdir(source):
+        assert_refused(box, start(box, alarm, "--mount-rw", f"{source}:/mnt"), "belongs to the system")
+
+
+@pytest.mark.req("FAIL-01", "EXT-02", "SAND-09")
+@pytest.mark.parametrize("source", ["/etc/shadow", "/etc/ssl/private", "/etc/sudoers", "/run/user"])
+def test_readable_mount_of_a_secret_of_the_system_is_refused(box: Box, alarm: Path, source: str) -> None:
+    if os.path.exists(source):
+        assert_refused(box, start(box, alarm, "--mount-ro", f"{source}:/mnt"), "is secret")
+
+
+@pytest.mark.req("FAIL-01", "ENV-01")
+@pytest.mark.parametrize("name", ["", "A-B", "1A", "A B", "=x", "é"])
+def test_odd_variable_name_is_refused(box: Box, alarm: Path, name: str) -> None:
+    assert_refused(box, start(box, alarm, "--env", name), "is not a variable name")

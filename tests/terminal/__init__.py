@@ -1,0 +1,1 @@
+"""claudebox at a real terminal."""

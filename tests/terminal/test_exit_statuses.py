@@ -1,0 +1,71 @@
+"""$? after claudebox: the program's own, or one that says who failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Box
+
+pytestmark = pytest.mark.req("SAND-14")
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 125, 255])
+def test_status_of_the_program_is_ours(box: Box, status: int) -> None:
+    assert box.inside("sh", "-c", f"exit {status}").returncode == status
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 9, 11, 15])
+def test_program_killed_by_a_signal_gives_128_and_the_signal(box: Box, number: int) -> None:
+    assert box.inside("sh", "-c", f"kill -{number} $$").returncode == 128 + number
+
+
+def test_command_that_is_not_in_the_box_gives_127(box: Box) -> None:
+    result = box.inside("no-such-command")
+    assert (result.returncode, "no-such-command" in result.stderr.splitlines()[-1]) == (127, True)
+
+
+def test_command_that_cannot_be_executed_gives_126(box: Box) -> None:
+    assert box.inside("./README.md").returncode == 126
+
+
+def test_refusal_gives_125(box: Box) -> None:
+    assert box.inside("true", cwd="/").returncode == 125
+
+
+def test_wrong_usage_gives_125(box: Box) -> None:
+    assert box.claudebox("--mount-ro").returncode == 125
+
+
+def test_named_claude_that_is_missing_gives_127(box: Box) -> None:
+    assert box.claudebox("--yes", "--claude", "/no/such/claude").returncode == 127
+
+
+def test_claude_that_is_not_installed_gives_127(box: Box) -> None:
+    result = box.claudebox("--yes", env={"PATH": "/usr/bin:/bin"})
+    assert (result.returncode, result.stderr.splitlines()[0]) == (127, "error: claude is not installed")
+
+
+def test_named_claude_that_is_not_executable_gives_126(box: Box) -> None:
+    claude = box.account.write(box.account.home / "bin" / "claude", "#!/bin/sh\n", mode=0o644)
+    assert box.claudebox("--yes", "--claude", str(claude)).returncode == 126
+
+
+def test_claude_on_path_that_is_not_executable_gives_126(box: Box) -> None:
+    """As a shell answers."""
+    claude = box.account.write(box.account.home / "bin" / "claude", "#!/bin/sh\n", mode=0o644)
+    result = box.claudebox("--yes", env={"PATH": f"{claude.parent}:/usr/bin:/bin"})
+    assert (result.returncode, str(claude) in result.stderr) == (126, True)
+
+
+def test_claude_whose_interpreter_is_missing_gives_126(box: Box) -> None:
+    claude = box.account.write(box.account.home / "bin" / "claude", "#!/no/such/node\n", mode=0o755)
+    assert box.claudebox("--yes", "--claude", str(claude)).returncode == 126
+
+
+def test_status_of_claude_is_ours(box: Box) -> None:
+    claude = box.account.write(box.account.home / "bin" / "claude", "#!/bin/sh\nexit 42\n", mode=0o755)
+    result = box.claudebox("--yes", "--claude", str(claude))
+    assert result.returncode == 42

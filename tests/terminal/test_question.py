@@ -1,0 +1,150 @@
+"""The one question before the box starts, and what each answer does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, claudebox_path, claudebox_terminal, shell_terminal, terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conftest import Box
+
+SECRET = {"ANTHROPIC_API_KEY": "sk-ant-api03-0123456789abcdef"}
+REFUSED, INTERRUPTED = 125, 130
+
+
+def ask(box: Box, answer: str, env: Mapping[str, str | None] | None = None) -> tuple[int, bool]:
+    """The exit status, and whether the program was started."""
+    with claudebox_terminal(box, "--run", "touch", "started", env=env) as opened:
+        opened.read_until(r"Start\?.*\[(Y/n|y/N)\] ")
+        opened.type(answer)
+        status = opened.wait()
+        assert opened.echoes()
+    return status, (box.project / "started").exists()
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("answer", ["\n", "y\n", "Y\n", "yes\n", " yes \n"])
+def test_yes_starts(box: Box, answer: str) -> None:
+    assert ask(box, answer) == (0, True)
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("answer", ["n\n", "N\n", "no\n", "maybe\n", "yesterday\n", "y y\n", "\x1b[A\n", CTRL_D])
+def test_anything_else_starts_nothing(box: Box, answer: str) -> None:
+    assert ask(box, answer) == (REFUSED, False)
+
+
+@pytest.mark.req("UX-02", "SEC-01")
+@pytest.mark.parametrize("answer", ["\n", "n\n", CTRL_D, "\t\n"])
+def test_enter_means_no_when_something_looks_secret(box: Box, answer: str) -> None:
+    assert ask(box, answer, env=SECRET) == (REFUSED, False)
+
+
+@pytest.mark.req("UX-02", "SEC-01")
+def test_secret_can_be_said_yes_to(box: Box) -> None:
+    assert ask(box, "y\n", env=SECRET) == (0, True)
+
+
+@pytest.mark.req("UX-02")
+def test_capital_letter_is_what_enter_means(box: Box) -> None:
+    def question(env: dict[str, str]) -> str:
+        with claudebox_terminal(box, "--run", "true", env={**PLAIN, **env}) as opened:
+            return opened.read_until(r"^Start\? .*\] ")[0]
+
+    assert (question({}), question(SECRET)) == ("Start? [Y/n] ", "Start? [y/N] ")
+
+
+@pytest.mark.req("UX-02", "SAND-15")
+def test_ctrl_c_at_the_question_starts_nothing_and_leaves_a_sane_terminal(box: Box) -> None:
+    assert ask(box, CTRL_C) == (INTERRUPTED, False)
+
+
+@pytest.mark.req("UX-02")
+def test_ctrl_c_at_the_question_shows_no_traceback(box: Box) -> None:
+    with claudebox_terminal(box, "--run", "true", env=PLAIN) as opened:
+        opened.read_until(r"Start\? \[Y/n\] ")
+        opened.type(CTRL_C)
+        opened.wait()
+        assert opened.read_all().endswith("Start? [Y/n] ^C\r\n")
+
+
+@pytest.mark.req("UX-02")
+def test_closed_terminal_at_the_question_starts_nothing(box: Box) -> None:
+    with claudebox_terminal(box, "--run", "touch", "started") as opened:
+        opened.read_until(r"Start\?")
+        opened.hang_up()
+        opened.process.wait(10)
+    assert not (box.project / "started").exists()
+
+
+@pytest.mark.req("UX-02", "SAND-15")
+def test_piped_input_is_for_the_program_and_the_terminal_for_the_answer(box: Box) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"n\nthe whole input\n")
+    os.close(write_end)
+    box.account.write(box.project / "program", "cat > received")
+    with claudebox_terminal(box, "--run", "sh", "program", stdin=read_end) as opened:
+        os.close(read_end)
+        opened.read_until(r"Start\?.*\] ")
+        opened.type("y\n")
+        assert opened.wait() == 0
+    assert (box.project / "received").read_text() == "n\nthe whole input\n"
+
+
+@pytest.mark.req("UX-02")
+def test_what_is_typed_after_the_answer_reaches_the_program(box: Box) -> None:
+    box.account.write(box.project / "program", 'read line; echo "read: $line"')
+    with claudebox_terminal(box, "--run", "sh", "program", env=PLAIN) as opened:
+        opened.read_until(r"Start\?")
+        opened.type("y\ntyped ahead\n")
+        opened.read_until("read: typed ahead")
+
+
+@pytest.mark.req("UX-02")
+def test_rest_of_a_long_answer_does_not_reach_the_shell(box: Box) -> None:
+    """Somebody pastes a prompt before looking: it must not become a command."""
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --run true\n")
+        shell.read_until(r"Start\? \[Y/n\] ")
+        shell.type("a" * 95 + "          touch pasted\n")
+        shell.read_until("not started")
+        shell.read_until("host> ")
+        shell.type("echo one more command\n")
+        shell.read_until("^one more command")
+    assert not (box.project / "pasted").exists()
+
+
+@pytest.mark.req("UX-02")
+def test_nobody_to_ask_is_a_refusal(box: Box) -> None:
+    result = box.claudebox("--run", "touch", "started")
+    assert (result.returncode, (box.project / "started").exists()) == (REFUSED, False)
+
+
+@pytest.mark.req("UX-01", "UX-02")
+def test_audit_that_nobody_can_see_is_not_asked_about(box: Box) -> None:
+    box.account.write(box.project / "script", f"{claudebox_path()} --run touch started 2> log\n")
+    with terminal(box.account, "sh", "script", cwd=box.project) as opened:
+        opened.type("y\n")
+        assert opened.wait() == REFUSED
+    assert not (box.project / "started").exists()
+
+
+@pytest.mark.req("UX-03")
+@pytest.mark.parametrize("option", ["--yes", "-y"])
+def test_yes_option_asks_nothing_even_if_something_looks_secret(box: Box, option: str) -> None:
+    with claudebox_terminal(box, option, "--run", "true", env=SECRET) as opened:
+        assert (opened.wait(), "Start?" in opened.read_all()) == (0, False)
+
+
+def test_terminal_driver_notices_a_terminal_that_is_not_sane(box: Box) -> None:
+    """Or else `echoes` above would prove nothing."""
+    with terminal(box.account, "sh", "-c", "stty -echo; echo done; sleep 5", cwd=box.project) as opened:
+        opened.read_until("done")
+        assert not opened.echoes()

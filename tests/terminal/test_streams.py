@@ -1,0 +1,79 @@
+"""Standard input and output: pipes, files, no terminal at all, and readers that leave early."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from terminal.pseudoterminal import claudebox_path, program_terminal
+
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+pytestmark = pytest.mark.req("SAND-15")
+
+
+def run_shell(account: Account, script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A line of shell on the host, with claudebox as $1."""
+    return account.run("bash", "-c", script, "bash", claudebox_path(), cwd=cwd)
+
+
+def test_data_passes_through_pipes_unchanged(box: Box) -> None:
+    script = """
+        head -c 10000000 /dev/urandom > sent
+        cat sent | "$1" --yes --run cat | cat > received
+        echo ${PIPESTATUS[*]}
+        cmp sent received && echo same
+    """
+    assert run_shell(box.account, script, box.project).stdout == "0 0 0\nsame\n"
+
+
+def test_audit_never_mixes_with_the_data(box: Box) -> None:
+    result = box.inside("echo", "data")
+    assert (result.stdout, "Environment" in result.stderr) == ("data\n", True)
+
+
+def test_output_may_be_a_pipe_while_the_input_is_the_terminal(box: Box) -> None:
+    read_end, write_end = os.pipe()
+    with program_terminal(box, "sh", 'read line; echo "got $line"', stdout=write_end) as opened:
+        os.close(write_end)
+        opened.type("words\n")
+        with os.fdopen(read_end) as output:
+            assert output.read() == "got words\n"
+        assert opened.wait() == 0
+
+
+def test_works_without_any_terminal(box: Box) -> None:
+    result = run_shell(box.account, 'setsid --wait "$1" --yes --run sh -c "cat; tty" < /dev/null', box.project)
+    assert (result.returncode, result.stdout) == (1, "not a tty\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_works_with_standard_streams_closed(box: Box, closed: str) -> None:
+    result = run_shell(box.account, f'"$1" --yes --run touch done {closed}', box.project)
+    assert (result.returncode, (box.project / "done").exists()) == (0, True), result.stderr
+
+
+def test_reader_that_leaves_early_ends_the_writer_in_the_box(box: Box) -> None:
+    assert box.sh('bash -c "yes | head -1; echo \\${PIPESTATUS[*]}"') == "y\n141 0\n"
+
+
+def test_reader_that_leaves_early_ends_the_box(box: Box) -> None:
+    script = '"$1" --yes --run yes 2> /dev/null | head -1; echo ${PIPESTATUS[*]}'
+    assert run_shell(box.account, script, box.project).stdout == "y\n141 0\n"
+
+
+@pytest.mark.parametrize("arguments", ["--dry-run --shell", "--audit --shell", "--help", "--dry-run --json --shell"])
+def test_reader_that_leaves_early_sees_no_traceback(box: Box, arguments: str) -> None:
+    """The reader is gone before the first byte, so that every write fails."""
+    script = f'{{ sleep 0.1; "$1" {arguments}; echo $? >&2; }} | true'
+    assert run_shell(box.account, script, box.project).stderr == "141\n"
+
+
+def test_full_disk_is_an_error_without_a_traceback(box: Box) -> None:
+    result = run_shell(box.account, '"$1" --dry-run --shell > /dev/full', box.project)
+    assert (result.returncode, "Traceback" in result.stderr, "No space left" in result.stderr) == (125, False, True)
