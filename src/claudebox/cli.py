@@ -61,7 +61,7 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
 
         require_namespaces(host, plan.bwrap)
     confirm(plan, request)
-    from claudebox.launch import launch
+    from claudebox.launch.box import launch
 
     launch(plan)
 

@@ -92,6 +92,27 @@ class Person(Record):
     home: str
 
 
+class Preparation(Record):
+    """Something of claudebox's own state on the host that has to be there before the box starts."""
+
+    DIRECTORY = "directory"
+    FILE = "file"  # with this content
+    EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
+    SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
+    USED = "used"  # note the time
+
+    kind: str
+    path: str
+    content: bytes = b""
+
+
+class Login(Record):
+    """Claude's login: the user's own file, and the directory that all boxes share a copy in."""
+
+    file: str
+    directory: str
+
+
 class Program(Record):
     """What runs in the box."""
 
@@ -116,6 +137,8 @@ class Plan(Record):
     drop_groups: bool
     findings: tuple[Finding, ...]
     outside: Outside
+    preparations: tuple[Preparation, ...] = ()
+    login: Login | None = None
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

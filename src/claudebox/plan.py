@@ -11,6 +11,7 @@ from claudebox.model import (
     TMPFS,
     EnvVar,
     Finding,
+    Login,
     Mount,
     Network,
     Origin,
@@ -22,11 +23,14 @@ from claudebox.model import (
 )
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.rules import environment, git, programs, seccomp, system, wishes
+from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
+from claudebox.rules.claude_state import Seed, seed_state
+from claudebox.rules.instance import canonical_root, instance_directory
 from claudebox.rules.mounts import arrange
 from claudebox.rules.places import check_project
+from claudebox.rules.runnable import Runnable
 from claudebox.rules.secrets import secret_places, secret_value
-from claudebox.settings import Settings
+from claudebox.settings import PASSTHROUGH, Settings
 
 FULL = Network("full", "the host's network: internet, LAN, VPNs and this host's localhost", Origin("default"))
 PROJECT = Origin("project", "what the agent works on")
@@ -49,6 +53,8 @@ class _Ground(Record):
     identity: git.Identity
     certificates: str
     install: ClaudeInstall | None
+    claude: claude_home.ClaudeHome
+    login: Login | None
 
     @property
     def home(self) -> str:
@@ -61,26 +67,12 @@ class _Ground(Record):
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
-    search_path = host.environ.get("PATH", "")
-    places = _check_places(host)
-    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, search_path, host.cwd, host.cwd)
-    repository = find_repository(host.tree, host.cwd)
-    ground = _Ground(
-        host=host,
-        request=request,
-        settings=settings,
-        person=system.box_person(host.person),
-        as_root=host.person.uid == 0,
-        places=places,
-        base=system.find_system(host.tree, search_path),
-        repository=repository,
-        identity=git.find_identity(host.tree, host.environ, host.person.home, repository.git_dir),
-        certificates=system.find_certificates(host.tree, host.environ),
-        install=_find_claude(host, request, settings),
-    )
+    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, host.cwd)
+    ground = _survey(host, request, settings)
     program = _program(ground)
     mounts, wished = _mounts(ground)
     variables = _variables(ground)
+    seed = _seed(ground, mounts)
     return Plan(
         project=ground.project,
         bwrap=bwrap,
@@ -93,11 +85,37 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         signal_shim=programs.signal_shim(host.tree, host.python),
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
-        findings=_findings(ground, program, variables, wished),
+        findings=(*_findings(ground, program, variables, wished), *seed.findings),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
-            places=tuple(place for place in places if place.exists),
+            places=tuple(place for place in ground.places if place.exists),
         ),
+        preparations=seed.preparations,
+        login=ground.login,
+    )
+
+
+def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
+    tree, environ, home = host.tree, host.environ, host.person.home
+    places = _check_places(host)
+    repository = find_repository(tree, host.cwd)
+    person = system.box_person(host.person)
+    instance = instance_directory(home, canonical_root(host.cwd, repository))
+    claude = claude_home.claude_home(instance, home, person, environ)
+    return _Ground(
+        host=host,
+        request=request,
+        settings=settings,
+        person=person,
+        as_root=host.person.uid == 0,
+        places=places,
+        base=system.find_system(tree, environ.get("PATH", "")),
+        repository=repository,
+        identity=git.find_identity(tree, environ, home, repository.git_dir),
+        certificates=system.find_certificates(tree, environ),
+        install=_find_claude(host, request, settings),
+        claude=claude,
+        login=claude_home.find_login(tree, claude, home) if settings.auth == PASSTHROUGH else None,
     )
 
 
@@ -141,6 +159,7 @@ def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
         *system.resolver_mounts(tree),
         *system.identity_files(tree, ground.person, ground.base.shell, ground.host.hostname),
         *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
+        *_home_mounts(ground),
         *git.repository_mounts(ground.repository, home, places),
         git.config_file(ground.identity, home, project, ground.repository),
         Mount(RW, project, PROJECT, source=project),
@@ -155,6 +174,32 @@ def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
     return arrange(mounts, hides), wished
 
 
+def _home_mounts(ground: _Ground) -> list[Mount]:
+    if ground.install is None:
+        return []
+    tree, claude = ground.host.tree, ground.claude
+    mounts = [*claude_home.home_mounts(tree, claude, ground.project), *claude_home.managed_mounts(tree, claude)]
+    return mounts + (claude_home.auth_mounts(claude) if _shares_login(ground) else [])
+
+
+def _shares_login(ground: _Ground) -> bool:
+    return ground.settings.auth == PASSTHROUGH
+
+
+def _seed(ground: _Ground, mounts: tuple[Mount, ...]) -> Seed:
+    """What has to be written before the box starts."""
+    if ground.install is None:
+        return Seed((), ())
+    tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
+    claude_home.check_state(tree, claude, ground.host.person.uid)
+    root = canonical_root(ground.project, ground.repository)
+    directories = claude_home.home_preparations(claude, root, mounts, with_login=_shares_login(ground))
+    runnable = Runnable(tree, mounts, ground.base.path, home)
+    key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
+    seed = seed_state(tree, claude, home, ground.project, key, runnable.can_run)
+    return seed.replace(preparations=(*directories, *seed.preparations))
+
+
 def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
     claude_path = (f"{ground.home}/.local/bin",) if ground.install else ()
     return environment.plan_environment(
@@ -163,6 +208,7 @@ def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
         path=(*claude_path, *ground.base.path),
         shell=ground.base.shell,
         certificates=ground.certificates,
+        claude=claude_home.home_variables(ground.claude, with_login=_shares_login(ground)) if ground.install else [],
         wishes=ground.settings.env,
     )
 

@@ -33,10 +33,12 @@ SETTINGS = (
     Setting("mount_ro", LIST, "show PATH in the box, read-only", metavar="PATH[:DEST]"),
     Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
     Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]"),
+    Setting("auth", VALUE, "Claude's login: passthrough (default) or none", metavar="HOW", variable="CLAUDEBOX_AUTH"),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),
     Setting("bwrap", VALUE, "use this bwrap", metavar="PATH", variable="CLAUDEBOX_BWRAP"),
     Setting("claude", VALUE, "use this claude", metavar="PATH", variable="CLAUDEBOX_CLAUDE"),
+    Setting("instances", MODE, "list the state kept for each project; with gc: remove what is gone", metavar="[gc]"),
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
     Setting("check", MODE, "check this machine, say how to fix it"),
@@ -50,6 +52,8 @@ BY_OPTION = {setting.option: setting for setting in SETTINGS} | {
 }
 
 EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
+PASSTHROUGH = "passthrough"
+NONE = "none"
 
 
 class MountWish(Record):
@@ -83,6 +87,7 @@ class Settings(Record):
     env: tuple[EnvWish, ...] = ()
     bwrap: Named | None = None
     claude: Named | None = None
+    auth: str = PASSTHROUGH
 
 
 def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settings:
@@ -95,7 +100,17 @@ def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settin
         env=extra + tuple(_env_wish(value, Origin("--env")) for name, value in said if name == "env"),
         bwrap=_named("bwrap", said, environ),
         claude=_named("claude", said, environ),
+        auth=_auth(said, environ),
     )
+
+
+def _auth(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> str:
+    named = _named("auth", said, environ)
+    if named is None:
+        return PASSTHROUGH
+    if named.path not in (PASSTHROUGH, NONE):
+        raise Problem(f"{named.origin.rule}: `{named.path}` is not a way to log in", "passthrough or none")
+    return named.path
 
 
 def _named(name: str, said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Named | None:

@@ -68,5 +68,5 @@ def _mount(mount: Mount) -> list[Operation]:
 
 def _hide(mount: Mount) -> list[Operation]:
     if mount.is_dir:
-        return [("--perms", "0000", "--tmpfs", mount.path), ("--remount-ro", mount.path)]
+        return [("--perms", "0555", "--tmpfs", mount.path), ("--remount-ro", mount.path)]
     return [("--ro-bind", "/dev/null", mount.path)]
