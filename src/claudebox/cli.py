@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.arguments import LAUNCH, Request, parse
+from claudebox.arguments import COLLECT, LAUNCH, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
@@ -41,6 +41,8 @@ def run(words: list[str]) -> int:
 
         show(help_text())
         return 0
+    if request.mode == "instances":
+        return tend_instances(collect=("instances", COLLECT) in request.said)
     if request.mode in ("version", "check"):
         from claudebox import doctor
 
@@ -64,6 +66,26 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
     from claudebox.launch.box import launch
 
     launch(plan)
+
+
+def tend_instances(*, collect: bool) -> int:
+    from claudebox import instances
+
+    found = instances.find_instances(read_host().person.home)
+    style = style_for(sys.stdout.isatty(), dict(os.environ))
+    if not collect:
+        show(instances.listing(found, style))
+        return 0
+    gone = instances.collect(found)
+    show(instances.listing(gone, style) if gone else "Every project is still there: nothing to remove.\n")
+    if gone:
+        if not sys.stderr.isatty():
+            raise nobody_to_ask()
+        if _ask("Remove these, with their conversations? [y/N] ") not in ("y", "yes"):
+            raise Problem("nothing removed")
+        for instance in gone:
+            instances.remove(instance)
+    return 0
 
 
 def show(text: str) -> None:

@@ -104,6 +104,7 @@ class Preparation(Record):
     kind: str
     path: str
     content: bytes = b""
+    is_private: bool = False  # never shown
 
 
 class Login(Record):

@@ -18,12 +18,14 @@ from claudebox.model import (
     Outside,
     Person,
     Plan,
+    Preparation,
     Program,
     SecretPlace,
 )
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
+from claudebox.rules.claude_options import named_paths
 from claudebox.rules.claude_state import Seed, seed_state
 from claudebox.rules.instance import canonical_root, instance_directory
 from claudebox.rules.mounts import arrange
@@ -70,22 +72,22 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     bwrap = programs.choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, host.cwd)
     ground = _survey(host, request, settings)
     program = _program(ground)
-    mounts, wished = _mounts(ground)
+    layout = _layout(ground)
     variables = _variables(ground)
-    seed = _seed(ground, mounts)
+    seed = _seed(ground, layout)
     return Plan(
         project=ground.project,
         bwrap=bwrap,
         person=ground.person,
         hostname=system.HOSTNAME,
-        mounts=mounts,
+        mounts=layout.mounts,
         environment=variables,
         network=FULL,
         program=program,
         signal_shim=programs.signal_shim(host.tree, host.python),
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
-        findings=(*_findings(ground, program, variables, wished), *seed.findings),
+        findings=(*_findings(ground, program, variables, layout.wished), *seed.findings),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
             places=tuple(place for place in ground.places if place.exists),
@@ -147,8 +149,15 @@ def _program(ground: _Ground) -> Program:
     return programs.claude_program(ground.install, ground.request.claude, ground.home)
 
 
-def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
-    """Everything at every path of the box, and which of it somebody wished for."""
+class _Layout(Record):
+    """Everything at every path of the box."""
+
+    mounts: tuple[Mount, ...]
+    wished: list[Mount]  # those of them that somebody asked for
+    preparations: tuple[Preparation, ...]  # without which they cannot be made
+
+
+def _layout(ground: _Ground) -> _Layout:
     tree, home, project, places = ground.host.tree, ground.home, ground.project, ground.places
     mounts = [
         Mount(TMPFS, "/", system.BOX),
@@ -165,13 +174,14 @@ def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
         Mount(RW, project, PROJECT, source=project),
     ]
     mounts += system.certificate_mounts(ground.certificates, mounts)
-    wished = wishes.wished_mounts(tree, ground.settings.mounts, project, home, places)
-    wished = wishes.settle(tree, wished, mounts)
+    named = named_paths(tree, ground.request.claude, project, home, mounts)
+    asked = (*ground.settings.mounts, *named.wishes)
+    wished = wishes.settle(tree, wishes.wished_mounts(tree, asked, project, home, places), mounts)
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
     if ground.as_root:
         hides += system.root_only_hides(tree, mounts)
-    return arrange(mounts, hides), wished
+    return _Layout(arrange(mounts, hides), wished, named.preparations)
 
 
 def _home_mounts(ground: _Ground) -> list[Mount]:
@@ -186,18 +196,18 @@ def _shares_login(ground: _Ground) -> bool:
     return ground.settings.auth == PASSTHROUGH
 
 
-def _seed(ground: _Ground, mounts: tuple[Mount, ...]) -> Seed:
+def _seed(ground: _Ground, layout: _Layout) -> Seed:
     """What has to be written before the box starts."""
     if ground.install is None:
-        return Seed((), ())
+        return Seed(layout.preparations, ())
     tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
     claude_home.check_state(tree, claude, ground.host.person.uid)
     root = canonical_root(ground.project, ground.repository)
-    directories = claude_home.home_preparations(claude, root, mounts, with_login=_shares_login(ground))
-    runnable = Runnable(tree, mounts, ground.base.path, home)
+    directories = claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground))
+    runnable = Runnable(tree, layout.mounts, ground.base.path, home)
     key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
     seed = seed_state(tree, claude, home, ground.project, key, runnable.can_run)
-    return seed.replace(preparations=(*directories, *seed.preparations))
+    return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
 
 
 def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
@@ -218,7 +228,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     return (
         *environment.environment_findings(variables, ground.settings.env, ground.host.environ),
-        *wishes.wish_findings(wished),
+        *wishes.wish_findings(ground.host.tree, wished),
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.home, ground.places),
         *([ROOT_FINDING] if ground.as_root else []),

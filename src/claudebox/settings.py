@@ -63,6 +63,7 @@ class MountWish(Record):
     source: str
     destination: str  # "" means the same path as on the host
     origin: Origin
+    is_new: bool = False  # a file that will be made before the box starts
 
 
 class EnvWish(Record):

@@ -41,8 +41,11 @@ def seed_state(
         servers = import_servers(state.load().get("mcpServers"), can_run)
         state.left_out = servers.left_out
         merged = merge_state(current, project, api_key, servers.value)
-        preparations += [_json_file(f"{home.state}/.claude.json", merged), state.note()]
-        preparations.append(Preparation(Preparation.FILE, f"{home.instance}/answered", answers.encode() + b"\n"))
+        preparations += [
+            _json_file(f"{home.state}/.claude.json", merged).replace(is_private=True),
+            state.note(),
+            Preparation(Preparation.FILE, f"{home.instance}/answered", answers.encode() + b"\n", is_private=True),
+        ]
     left_out = (*settings.left_out, *state.left_out)
     return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
 
