@@ -42,7 +42,7 @@ def run(words: list[str]) -> int:
         show(help_text())
         return 0
     if request.mode == "instances":
-        return tend_instances(collect=("instances", COLLECT) in request.said)
+        return tend_instances(collect=("instances", COLLECT) in request.said, yes=request.yes)
     if request.mode in ("version", "check"):
         from claudebox import doctor
 
@@ -68,7 +68,7 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
     launch(plan)
 
 
-def tend_instances(*, collect: bool) -> int:
+def tend_instances(*, collect: bool, yes: bool) -> int:
     from claudebox import instances
 
     found = instances.find_instances(read_host().person.home)
@@ -78,13 +78,10 @@ def tend_instances(*, collect: bool) -> int:
         return 0
     gone = instances.collect(found)
     show(instances.listing(gone, style) if gone else "Every project is still there: nothing to remove.\n")
-    if gone:
-        if not sys.stderr.isatty():
-            raise nobody_to_ask()
-        if _ask("Remove these, with their conversations? [y/N] ") not in ("y", "yes"):
-            raise Problem("nothing removed")
-        for instance in gone:
-            instances.remove(instance)
+    if gone and not yes and _ask("Remove these, with their conversations? [y/N] ") not in ("y", "yes"):
+        raise Problem("nothing removed")
+    for instance in gone:
+        instances.remove(instance)
     return 0
 
 
@@ -122,8 +119,6 @@ def confirm(plan: Plan, request: Request) -> None:
     sys.stderr.flush()
     if request.yes:
         return
-    if not sys.stderr.isatty():
-        raise nobody_to_ask()
     question = style.paint("Start? ", BOLD) + ("[y/N] " if plan.flagged else "[Y/n] ")
     answer = _ask(question)
     if answer not in (("y", "yes") if plan.flagged else ("y", "yes", "")):
@@ -136,6 +131,8 @@ def nobody_to_ask() -> Problem:
 
 def _ask(question: str) -> str:
     """Ask on the terminal itself: standard input may be a pipe with the prompt for claude."""
+    if not sys.stderr.isatty():
+        raise nobody_to_ask()
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

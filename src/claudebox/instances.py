@@ -54,12 +54,10 @@ def listing(instances: list[Instance], style: Style) -> str:
         return "No project has been started in a box yet.\n"
     lines = [style.paint("last use    size  project", "1")]
     for instance in instances:
-        mark = "  (gone)" if instance.is_gone else ""
-        first, *rest = fill([escape(instance.project) or "(unknown)", *([mark.strip()] if mark else [])], 18)
-        lines += [
-            f"{_age(instance.last_use):<10} {_amount(instance.size):>5}  {first}",
-            *(" " * 18 + line for line in rest),
-        ]
+        words = [escape(instance.project) or "(unknown)", *(["(gone)"] if instance.is_gone else [])]
+        first, *rest = fill(words, COLUMN)
+        lines.append(f"{_age(instance.last_use):<10} {_amount(instance.size):>5}  {first}")
+        lines += [" " * COLUMN + line for line in rest]
     return "\n".join(lines) + "\n"
 
 
