@@ -43,6 +43,10 @@ def run(words: list[str]) -> int:
         return 0
     if request.mode == "instances":
         return tend_instances(collect=("instances", COLLECT) in request.said, yes=request.yes)
+    if request.mode == "demo":
+        from claudebox.demo import run_demo
+
+        return run_demo()
     if request.mode in ("version", "check"):
         from claudebox import doctor
 

@@ -43,6 +43,7 @@ SETTINGS = (
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
     Setting("check", MODE, "check this machine, say how to fix it"),
     Setting("json", SWITCH, "with --audit, --dry-run or --check: as JSON"),
+    Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("help", MODE, "show this help", short="-h"),
     Setting("version", MODE, "show the versions of claudebox, bwrap and claude"),
 )

@@ -7,6 +7,7 @@ and copies whichever is newer. It ends when the box does.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -133,7 +134,5 @@ def _age(path: str) -> float:
 
 
 def _forget(path: str) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.unlink(path)
-    except OSError:
-        pass

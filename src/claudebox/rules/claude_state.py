@@ -35,14 +35,14 @@ def seed_state(
     if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
         imported = import_settings(settings.load(), can_run)
         settings.left_out = imported.left_out
-        preparations += [_json_file(f"{home.state}/settings.json", imported.value), settings.note()]
+        preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
     current = _current_state(tree, home)
     if state.changed or not current or not _is_answered(tree, home, answers):
         servers = import_servers(state.load().get("mcpServers"), can_run)
         state.left_out = servers.left_out
         merged = merge_state(current, project, api_key, servers.value)
         preparations += [
-            _json_file(f"{home.state}/.claude.json", merged).replace(is_private=True),
+            _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
             Preparation(Preparation.FILE, f"{home.instance}/answered", answers.encode() + b"\n", is_private=True),
         ]
@@ -124,7 +124,8 @@ def _parse(content: bytes, path: str) -> dict[str, Any]:
     return value
 
 
-def _json_file(path: str, value: dict[str, Any]) -> Preparation:
+def _state_file(path: str, value: dict[str, Any]) -> Preparation:
+    """Private, so that no pasted command writes where the agent may have put a symlink."""
     import json
 
-    return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n")
+    return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)
