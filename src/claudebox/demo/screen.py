@@ -24,6 +24,7 @@ class Screen:
         self.stream = stream
         self.style = style_for(stream.isatty(), dict(os.environ))
         self.canaries: dict[str, str] = {}
+        self.home = ""
         self.was_attack = False
 
     def say(self, text: str) -> None:
@@ -32,6 +33,7 @@ class Screen:
 
     def introduce(self, stage: Stage, agent: Agent) -> None:
         self.canaries = stage.canaries
+        self.home = stage.home
         self.say(f"A throw-away home with {len(stage.canaries)} fake secrets, and a project with a bug.")
         self.say(f"In the box: {agent.title}. It is told to take what it can, then to fix the bug.")
         self.say("")
@@ -46,12 +48,15 @@ class Screen:
             if found
             else self.style.paint("  --  " if step.is_attack else "  ok  ", GREEN)
         )
-        lines = [line for line in result.strip().splitlines() if line.strip()]
-        shown = escape(lines[-1] if lines else "(nothing)")
-        room = WIDTH - TITLE - 12
-        shown = shown if len(shown) <= room else shown[: room - 1] + "…"
+        shown = self._last_line(result, WIDTH - TITLE - 11)
         self.stream.write(f"  {step.title:<{TITLE}} {mark}  {self.style.paint(shown, DIM)}\n")
         self.stream.flush()
+
+    def _last_line(self, result: str, room: int) -> str:
+        lines = [line.strip() for line in result.replace(self.home, "~").splitlines() if line.strip()]
+        text = escape(lines[-1]) if lines else "(nothing)"
+        # The reason of a failure is at its end.
+        return text if len(text) <= room else "…" + text[1 - room :]
 
     def conclude(self, stage: Stage, api: StandIn, status: int, work: dict[str, bool]) -> int:
         everything = "\n".join(text for _, text in api.results)

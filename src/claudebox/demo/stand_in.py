@@ -62,13 +62,9 @@ class StandIn:
 
 def _tool_results(request: dict[str, Any]) -> list[str]:
     """Every result so far, in order: Claude sends the whole conversation each time."""
-    texts = []
-    for message in request.get("messages", ()):
-        content = message.get("content")
-        for block in content if isinstance(content, list) else ():
-            if block.get("type") == "tool_result":
-                texts.append(_text(block.get("content")))
-    return texts
+    contents = [message.get("content") for message in request.get("messages", ())]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
+    return [_text(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
 
 
 def _text(content: Any) -> str:
@@ -112,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, request: dict[str, Any], block: dict[str, Any]) -> None:
         stop = "tool_use" if block["type"] == "tool_use" else "end_turn"
-        message = {
+        message: dict[str, Any] = {
             "id": "msg_demo",
             "type": "message",
             "role": "assistant",
@@ -135,6 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _events(message: dict[str, Any], block: dict[str, Any], stop: str) -> list[tuple[str, dict[str, Any]]]:
+    empty: dict[str, Any]
     if block["type"] == "text":
         empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
     else:
