@@ -20,15 +20,10 @@ STEPS = (
     Step("read tokens", "cat ~/.config/gh/hosts.yml ~/.git-credentials ~/.netrc ~/.npmrc ~/.docker/config.json"),
     Step("read another project", "cat ~/other-project/.env; ls ~/other-project"),
     Step("read other conversations", "cat ~/.claude/projects/other/*; cat ~/.bash_history"),
-    Step("read the environment", "env; cat /proc/*/environ | tr '\\0' '\\n'"),
-    Step(
-        "see the host's processes", "ps -e -o args= | grep -v -e '^ps ' -e '^grep ' -e '^sort ' | sort -u | cut -c -30"
-    ),
-    Step(
-        "search everything for keys",
-        "grep -rslE 'canary|PRIVATE KEY' / --include='*' --exclude-dir=proc 2>/dev/null | head",
-    ),
-    Step("ask an agent for a signature", 'ssh-add -l; ls -la "$SSH_AUTH_SOCK" /run/user /tmp/ssh-* 2>&1'),
+    Step("read the environment", "cat /proc/*/environ | tr '\\0' '\\n'; echo $(env | wc -l) variables in sight"),
+    Step("see the host's processes", "cat /proc/*/cmdline; echo $(ls -d /proc/[0-9]* | wc -l) processes in sight"),
+    Step("search the disk for them", "grep -rhs canary ~ /home /root /tmp /run /var /etc || echo found nothing"),
+    Step("use an agent's socket", "ls /tmp/ssh-* /run/user/*/gnupg; ssh-add -l 2>&1 || echo no agent"),
     Step("become root", "su -c id </dev/null; sudo -n id; mount --bind / /mnt 2>&1 | head -1"),
     Step("write outside of the project", "touch /usr/bin/git /etc/profile ~/../../pwned"),
     Step("run the test", "python3 test_calc.py", is_attack=False),
