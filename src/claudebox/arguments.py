@@ -7,6 +7,7 @@ from claudebox.record import Record
 from claudebox.settings import BY_OPTION, COMMAND, MODE, SWITCH, Setting
 
 LAUNCH = "launch"
+COLLECT = "gc"  # may follow --instances
 JSON_MODES = ("audit", "dry_run", "check")
 
 # Options of claude that take the next word, whatever it looks like: it is not ours then.
@@ -98,6 +99,8 @@ class _Reader:
             self.json_at.append(len(self.claude))
         elif setting.kind == MODE:
             self.modes.append(setting.name)
+            if setting.name == "instances" and self.words[self.position : self.position + 1] == [COLLECT]:
+                self.said.append((setting.name, self.next()))
         else:
             self.switches.add(setting.name)
 

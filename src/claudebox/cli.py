@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.arguments import LAUNCH, Request, parse
+from claudebox.arguments import COLLECT, LAUNCH, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
@@ -42,6 +42,12 @@ def run(words: list[str]) -> int:
 
         show(help_text())
         return 0
+    if request.mode == "instances":
+        return tend_instances(collect=("instances", COLLECT) in request.said, yes=request.yes)
+    if request.mode == "demo":
+        from claudebox.demo import run_demo
+
+        return run_demo()
     if request.mode in ("version", "check"):
         from claudebox import doctor
 
@@ -62,9 +68,26 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
 
         require_namespaces(host, plan.bwrap)
     confirm(plan, request)
-    from claudebox.launch import launch
+    from claudebox.launch.box import launch
 
     launch(plan)
+
+
+def tend_instances(*, collect: bool, yes: bool) -> int:
+    from claudebox import instances
+
+    found = instances.find_instances(read_host().person.home)
+    style = style_for(sys.stdout.isatty(), dict(os.environ))
+    if not collect:
+        show(instances.listing(found, style))
+        return 0
+    gone = instances.collect(found)
+    show(instances.listing(gone, style) if gone else "Every project is still there: nothing to remove.\n")
+    if gone and not yes and _ask("Remove these, with their conversations? [y/N] ") not in ("y", "yes"):
+        raise Problem("nothing removed")
+    for instance in gone:
+        instances.remove(instance)
+    return 0
 
 
 def show(text: str) -> None:
@@ -108,8 +131,6 @@ def confirm(plan: Plan, request: Request) -> None:
     sys.stderr.flush()
     if request.yes:
         return
-    if not sys.stderr.isatty():
-        raise nobody_to_ask()
     question = style.paint("Start? ", BOLD) + ("[y/N] " if plan.flagged else "[Y/n] ")
     answer = _ask(question)
     if answer not in (("y", "yes") if plan.flagged else ("y", "yes", "")):
@@ -122,6 +143,8 @@ def nobody_to_ask() -> Problem:
 
 def _ask(question: str) -> str:
     """Ask on the terminal itself: standard input may be a pipe with the prompt for claude."""
+    if not sys.stderr.isatty():
+        raise nobody_to_ask()
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

@@ -15,6 +15,7 @@ SYMLINK = "symlink"
 PROC = "proc"
 DEV = "dev"
 HIDE = "hide"
+ABSENT = "absent"  # an empty directory, for what the host does not have
 
 FROM_HOST = (RO, RW)
 
@@ -97,6 +98,28 @@ class Person(Record):
         return (self.home, self.account_home) if self.account_home else (self.home,)
 
 
+class Preparation(Record):
+    """Something of claudebox's own state on the host that has to be there before the box starts."""
+
+    DIRECTORY = "directory"
+    FILE = "file"  # with this content
+    EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
+    SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
+    USED = "used"  # note the time
+
+    kind: str
+    path: str
+    content: bytes = b""
+    is_private: bool = False  # never shown
+
+
+class Login(Record):
+    """Claude's login: the user's own file, and the directory that all boxes share a copy in."""
+
+    file: str
+    directory: str
+
+
 class Program(Record):
     """What runs in the box."""
 
@@ -121,6 +144,8 @@ class Plan(Record):
     drop_groups: bool
     findings: tuple[Finding, ...]
     outside: Outside
+    preparations: tuple[Preparation, ...] = ()
+    login: Login | None = None
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

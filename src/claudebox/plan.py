@@ -11,22 +11,28 @@ from claudebox.model import (
     TMPFS,
     EnvVar,
     Finding,
+    Login,
     Mount,
     Network,
     Origin,
     Outside,
     Person,
     Plan,
+    Preparation,
     Program,
     SecretPlace,
 )
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.rules import environment, git, programs, seccomp, system, wishes
+from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
+from claudebox.rules.claude_options import named_paths
+from claudebox.rules.claude_state import Seed, seed_state
+from claudebox.rules.instance import canonical_root, instance_directory
 from claudebox.rules.mounts import arrange
 from claudebox.rules.places import check_project
+from claudebox.rules.runnable import Runnable
 from claudebox.rules.secrets import secret_places, secret_value
-from claudebox.settings import Settings
+from claudebox.settings import PASSTHROUGH, Settings
 
 FULL = Network("full", "the host's network: internet, LAN, VPNs and this host's localhost", Origin("default"))
 PROJECT = Origin("project", "what the agent works on")
@@ -49,6 +55,8 @@ class _Ground(Record):
     identity: git.Identity
     certificates: str
     install: ClaudeInstall | None
+    claude: claude_home.ClaudeHome
+    login: Login | None
 
     @property
     def home(self) -> str:
@@ -61,43 +69,55 @@ class _Ground(Record):
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
-    search_path = host.environ.get("PATH", "")
-    places = _check_places(host)
-    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, search_path, host.cwd, host.cwd)
-    repository = find_repository(host.tree, host.cwd)
-    ground = _Ground(
-        host=host,
-        request=request,
-        settings=settings,
-        person=system.box_person(host.person),
-        as_root=host.person.uid == 0,
-        places=places,
-        base=system.find_system(host.tree, search_path),
-        repository=repository,
-        identity=git.find_identity(host.tree, host.environ, host.person.home, repository.git_dir),
-        certificates=system.find_certificates(host.tree, host.environ),
-        install=_find_claude(host, request, settings),
-    )
+    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, host.cwd)
+    ground = _survey(host, request, settings)
     program = _program(ground)
-    mounts, wished = _mounts(ground)
+    layout = _layout(ground)
     variables = _variables(ground)
+    seed = _seed(ground, layout)
     return Plan(
         project=ground.project,
         bwrap=bwrap,
         person=ground.person,
         hostname=system.HOSTNAME,
-        mounts=mounts,
+        mounts=layout.mounts,
         environment=variables,
         network=FULL,
         program=program,
         signal_shim=programs.signal_shim(host.tree, host.python),
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
-        findings=_findings(ground, program, variables, wished),
+        findings=(*_findings(ground, program, variables, layout.wished), *seed.findings),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
-            places=tuple(place for place in places if place.exists),
+            places=tuple(place for place in ground.places if place.exists),
         ),
+        preparations=seed.preparations,
+        login=ground.login,
+    )
+
+
+def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
+    tree, environ, home = host.tree, host.environ, host.person.home
+    places = _check_places(host)
+    repository = find_repository(tree, host.cwd)
+    person = system.box_person(host.person)
+    instance = instance_directory(home, canonical_root(host.cwd, repository))
+    claude = claude_home.claude_home(instance, home, person, environ)
+    return _Ground(
+        host=host,
+        request=request,
+        settings=settings,
+        person=person,
+        as_root=host.person.uid == 0,
+        places=places,
+        base=system.find_system(tree, environ.get("PATH", "")),
+        repository=repository,
+        identity=git.find_identity(tree, environ, home, repository.git_dir),
+        certificates=system.find_certificates(tree, environ),
+        install=_find_claude(host, request, settings),
+        claude=claude,
+        login=claude_home.find_login(tree, claude, home) if settings.auth == PASSTHROUGH else None,
     )
 
 
@@ -129,8 +149,15 @@ def _program(ground: _Ground) -> Program:
     return programs.claude_program(ground.install, ground.request.claude, ground.home)
 
 
-def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
-    """Everything at every path of the box, and which of it somebody wished for."""
+class _Layout(Record):
+    """Everything at every path of the box."""
+
+    mounts: tuple[Mount, ...]
+    wished: list[Mount]  # those of them that somebody asked for
+    preparations: tuple[Preparation, ...]  # without which they cannot be made
+
+
+def _layout(ground: _Ground) -> _Layout:
     tree, home, project, places = ground.host.tree, ground.home, ground.project, ground.places
     mounts = [
         Mount(TMPFS, "/", system.BOX),
@@ -141,19 +168,48 @@ def _mounts(ground: _Ground) -> tuple[tuple[Mount, ...], list[Mount]]:
         *system.resolver_mounts(tree),
         *system.identity_files(tree, ground.person, ground.base.shell, ground.host.hostname),
         *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
+        *_home_mounts(ground),
         *git.repository_mounts(ground.repository, ground.person.homes, places),
         git.config_file(ground.identity, home, project, ground.repository),
         Mount(RW, project, PROJECT, source=project),
     ]
     mounts += system.certificate_mounts(ground.certificates, mounts)
-    wished = wishes.wished_mounts(tree, ground.settings.mounts, project, ground.person.homes, places)
+    named = named_paths(tree, ground.request.claude, project, home, mounts)
+    asked = (*ground.settings.mounts, *named.wishes)
+    wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
     if ground.as_root:
         mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)
-    return arrange(mounts, hides), wished
+    return _Layout(arrange(mounts, hides), wished, named.preparations)
+
+
+def _home_mounts(ground: _Ground) -> list[Mount]:
+    if ground.install is None:
+        return []
+    tree, claude = ground.host.tree, ground.claude
+    mounts = [*claude_home.home_mounts(tree, claude, ground.project), *claude_home.managed_mounts(tree, claude)]
+    return mounts + (claude_home.auth_mounts(claude) if _shares_login(ground) else [])
+
+
+def _shares_login(ground: _Ground) -> bool:
+    return ground.settings.auth == PASSTHROUGH
+
+
+def _seed(ground: _Ground, layout: _Layout) -> Seed:
+    """What has to be written before the box starts."""
+    if ground.install is None:
+        return Seed(layout.preparations, ())
+    tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
+    claude_home.check_state(tree, claude, ground.host.person.uid)
+    root = canonical_root(ground.project, ground.repository)
+    directories = claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground))
+    runnable = Runnable(tree, layout.mounts, ground.base.path, home)
+    key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
+    seed = seed_state(tree, claude, home, ground.project, key, runnable.can_run)
+    return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
 
 
 def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
@@ -164,6 +220,7 @@ def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
         path=(*claude_path, *ground.base.path),
         shell=ground.base.shell,
         certificates=ground.certificates,
+        claude=claude_home.home_variables(ground.claude, with_login=_shares_login(ground)) if ground.install else [],
         wishes=ground.settings.env,
     )
 
@@ -173,7 +230,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     return (
         *environment.environment_findings(variables, ground.settings.env, ground.host.environ),
-        *wishes.wish_findings(wished),
+        *wishes.wish_findings(ground.host.tree, wished),
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
         *([ROOT_FINDING] if ground.as_root else []),

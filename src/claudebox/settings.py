@@ -33,14 +33,17 @@ SETTINGS = (
     Setting("mount_ro", LIST, "show PATH in the box, read-only", metavar="PATH[:DEST]"),
     Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
     Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]"),
+    Setting("auth", VALUE, "Claude's login: passthrough (default) or none", metavar="HOW", variable="CLAUDEBOX_AUTH"),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),
     Setting("bwrap", VALUE, "use this bwrap", metavar="PATH", variable="CLAUDEBOX_BWRAP"),
     Setting("claude", VALUE, "use this claude", metavar="PATH", variable="CLAUDEBOX_CLAUDE"),
+    Setting("instances", MODE, "list the state kept for each project; with gc: remove what is gone", metavar="[gc]"),
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
     Setting("check", MODE, "check this machine, say how to fix it"),
     Setting("json", SWITCH, "with --audit, --dry-run or --check: as JSON"),
+    Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("help", MODE, "show this help", short="-h"),
     Setting("version", MODE, "show the versions of claudebox, bwrap and claude"),
 )
@@ -50,6 +53,8 @@ BY_OPTION = {setting.option: setting for setting in SETTINGS} | {
 }
 
 EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
+PASSTHROUGH = "passthrough"
+NONE = "none"
 
 
 class MountWish(Record):
@@ -59,6 +64,7 @@ class MountWish(Record):
     source: str
     destination: str  # "" means the same path as on the host
     origin: Origin
+    is_new: bool = False  # a file that will be made before the box starts
 
 
 class EnvWish(Record):
@@ -83,6 +89,7 @@ class Settings(Record):
     env: tuple[EnvWish, ...] = ()
     bwrap: Named | None = None
     claude: Named | None = None
+    auth: str = PASSTHROUGH
 
 
 def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settings:
@@ -95,7 +102,17 @@ def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settin
         env=extra + tuple(_env_wish(value, Origin("--env")) for name, value in said if name == "env"),
         bwrap=_named("bwrap", said, environ),
         claude=_named("claude", said, environ),
+        auth=_auth(said, environ),
     )
+
+
+def _auth(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> str:
+    named = _named("auth", said, environ)
+    if named is None:
+        return PASSTHROUGH
+    if named.path not in (PASSTHROUGH, NONE):
+        raise Problem(f"{named.origin.rule}: `{named.path}` is not a way to log in", "passthrough or none")
+    return named.path
 
 
 def _named(name: str, said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Named | None:

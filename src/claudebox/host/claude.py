@@ -15,6 +15,8 @@ SYSTEM = "system package"
 SCRIPT = "script"
 BINARY = "binary"
 
+PACKAGE = "@anthropic-ai/claude-code"
+SHIM_MARK = b"# cmd-shim-target="
 SYSTEM_TREES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 
 
@@ -31,7 +33,7 @@ class ClaudeInstall(Record):
 
 def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
     """Follow the symlinks, the package and the `#!` line of the program at `path`, which exists."""
-    real = tree.resolve(path) or path
+    real = _behind_shim(tree, tree.resolve(path) or path)
     words = _hash_bang(tree, real)
     files = [_needed_tree(real)]
     interpreter = missing = ""
@@ -46,6 +48,33 @@ def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
             missing = name
     outside_system = tuple(dict.fromkeys(file for file in files if not file.startswith(SYSTEM_TREES)))
     return ClaudeInstall(path, real, _kind(real, bool(words)), outside_system, interpreter, missing)
+
+
+def _behind_shim(tree: Tree, real: str) -> str:
+    """The program itself, where a version manager or package manager puts a small program of its own before it."""
+    directory, name = posixpath.split(real)
+    if name == "volta-shim":
+        behind = f"{posixpath.dirname(directory)}/tools/image/packages/{PACKAGE}/bin/claude"
+    elif real.endswith("/.claude/local/claude"):
+        behind = f"{directory}/node_modules/.bin/claude"
+    else:
+        behind = _shim_target(tree, real)
+    return (tree.resolve(posixpath.join(directory, behind)) if behind else None) or real
+
+
+def _shim_target(tree: Tree, real: str) -> str:
+    """What a shell script of pnpm says at its end."""
+    head = tree.read(real, limit=8192) or b""
+    if not head.startswith(b"#!") or SHIM_MARK not in head:
+        return ""
+    return head.split(SHIM_MARK, 1)[1].split(b"\n", 1)[0].decode(errors="replace").strip()
+
+
+def manager_behind(tree: Tree, real: str) -> str:
+    """The version manager whose own program this is: only it knows where claude is."""
+    if posixpath.basename(real) == "mise":
+        return "mise"
+    return "asdf" if b"asdf exec" in (tree.read(real, limit=4096) or b"") else ""
 
 
 def _hash_bang(tree: Tree, path: str) -> list[str]:

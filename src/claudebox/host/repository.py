@@ -19,6 +19,7 @@ class Repository(Record):
 
     git_dir: str = ""  # this checkout's own directory, "" if there is none
     outside: str = ""  # the directory outside of the project that has to be mounted
+    is_worktree: bool = False
     why: str = ""
     trouble: str = ""  # why git will not work in the box
     remedy: str = ""
@@ -79,7 +80,7 @@ def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
         return Repository(git_dir=git_dir)
     if _is_worktree_of(tree, git_dir, project):
         common = posixpath.dirname(posixpath.dirname(git_dir))
-        return Repository(git_dir=git_dir, outside=common, why="repository of this worktree")
+        return Repository(git_dir=git_dir, outside=common, is_worktree=True, why="repository of this worktree")
     if _is_submodule_of(tree, git_dir, project):
         return Repository(git_dir=git_dir, outside=git_dir, why="repository of this submodule")
     return Repository(trouble=f"{git_dir} does not say that {project} is its checkout", remedy=_by_hand(git_dir))

@@ -36,6 +36,11 @@ class Tree:
     def exists(self, path: str) -> bool:
         return self.resolve(path) is not None
 
+    def is_plain_directory(self, path: str) -> bool:
+        """A directory that is not reached through a symlink of this name."""
+        status = self.lstat(path)
+        return status is not None and stat.S_ISDIR(status.st_mode)
+
     def is_dir(self, path: str) -> bool:
         status = self.status(path)
         return status is not None and stat.S_ISDIR(status.st_mode)
@@ -94,11 +99,14 @@ class Tree:
     def read(self, path: str, limit: int = 1 << 20) -> bytes | None:
         """The first `limit` bytes of a regular file."""
         real = self.resolve(path)
-        if real is None:
-            return None
+        return None if real is None else self.read_plain(real, limit)
+
+    def read_plain(self, path: str, limit: int = 1 << 20) -> bytes | None:
+        """Like `read`, but never through a symlink: for what the agent may have put there."""
+        # A FIFO or a device must not block or act.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            # A FIFO or a device planted in the project must not block or act.
-            descriptor = os.open(self.root + real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            descriptor = os.open(self.root + path, flags)
         except OSError:
             return None
         try:

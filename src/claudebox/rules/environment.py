@@ -28,6 +28,7 @@ def plan_environment(
     path: tuple[str, ...],
     shell: str,
     certificates: str,
+    claude: list[EnvVar],
     wishes: tuple[EnvWish, ...],
 ) -> tuple[EnvVar, ...]:
     """Every variable of the box; a later rule wins over an earlier one."""
@@ -35,6 +36,7 @@ def plan_environment(
     variables += [EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ]
     if certificates:
         variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
+    variables += claude
     for wish in wishes:
         variables += _granted(wish, environ)
     by_name = {variable.name: _marked(variable) for variable in variables}

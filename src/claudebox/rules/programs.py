@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.host.claude import ClaudeInstall, inspect
+from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
 from claudebox.host.programs import find_all, find_unusable
 from claudebox.host.tree import Tree
 from claudebox.model import RO, SYMLINK, Mount, Origin, Program
@@ -75,6 +75,8 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
             f"claude would come from the project: {path}",
             f"if you mean it, although the agent can change that file:\n      --claude {path}",
         )
+    if manager := manager_behind(tree, install.real):
+        raise Problem(f"{path} is a shim of {manager}, not claude", f'--claude "$({manager} which claude)"')
     if install.missing:
         raise Problem(
             f"{install.path} needs `{install.missing}`, which was not found",

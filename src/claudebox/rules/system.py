@@ -26,7 +26,6 @@ ETC_ENTRIES = (
     "bash.bashrc",
     "bashrc",
     "ca-certificates",
-    "claude-code",  # managed policy of Claude Code
     "crypto-policies",
     "fonts",
     "ld.so.cache",

@@ -10,8 +10,10 @@ from claudebox.paths import expand_home, is_below, move
 from claudebox.problem import Problem
 from claudebox.rules.mounts import appearances, holder
 from claudebox.rules.places import refuse_readable, refuse_writable
-from claudebox.rules.secrets import secret_file
+from claudebox.rules.secrets import secret_file, secret_value
 from claudebox.settings import MountWish
+
+SMALL_FILE = 1 << 16
 
 # Made by bwrap or by rules that a mount must not replace.
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
@@ -28,7 +30,7 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     option = wish.origin.rule
     wish = _whole_name(tree, wish, cwd, home)
     named = posixpath.normpath(posixpath.join(cwd, expand_home(wish.source, home)))
-    real = tree.resolve(named)
+    real = named if wish.is_new else tree.resolve(named)
     if real is None:
         raise Problem(f"{option}: {named} does not exist", "check the spelling, or create it first")
     refuse = refuse_writable if wish.access == RW else refuse_readable
@@ -39,7 +41,7 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     path = posixpath.normpath(expand_home(wish.destination, home)) if wish.destination else named
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
-    return Mount(wish.access, path, Origin(option), source=real, is_dir=tree.is_dir(real))
+    return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
 
 
 def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
@@ -95,9 +97,15 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
     return hides
 
 
-def wish_findings(wishes: list[Mount]) -> list[Finding]:
+def wish_findings(tree: Tree, wishes: list[Mount]) -> list[Finding]:
     return [
         Finding(Finding.SECRET, wish.source, f"enters and looks secret ({reason})")
         for wish in wishes
-        if (reason := secret_file(wish.source))
+        if (reason := secret_file(wish.source) or _secret_content(tree, wish))
     ]
+
+
+def _secret_content(tree: Tree, wish: Mount) -> str:
+    """Of a small file, such as a configuration with a token in it."""
+    content = b"" if wish.is_dir else tree.read(wish.source, limit=SMALL_FILE) or b""
+    return secret_value(content.decode(errors="replace"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
+from claudebox.model import ABSENT, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
 from claudebox.record import Record
 
 
@@ -47,7 +47,7 @@ def _isolation(plan: Plan) -> list[Operation]:
 
 def _mount(mount: Mount) -> list[Operation]:
     path, source = mount.path, mount.source
-    if mount.kind == RO:
+    if mount.kind in (RO, ABSENT):
         return [("--ro-bind", source, path)]
     if mount.kind == RW:
         return [("--bind", source, path)]
@@ -68,5 +68,5 @@ def _mount(mount: Mount) -> list[Operation]:
 
 def _hide(mount: Mount) -> list[Operation]:
     if mount.is_dir:
-        return [("--perms", "0000", "--tmpfs", mount.path), ("--remount-ro", mount.path)]
+        return [("--perms", "0555", "--tmpfs", mount.path), ("--remount-ro", mount.path)]
     return [("--ro-bind", "/dev/null", mount.path)]

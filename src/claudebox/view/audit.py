@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, EnvVar, Finding, Mount, Plan
+from claudebox.model import ABSENT, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, EnvVar, Finding, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.rules.secrets import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
 LABEL = 19
 RULE = 11  # of which the rest is for the mark
-MARKS = {RO: "ro", RW: "rw", TMPFS: "tmp", PROC: "tmp", DEV: "tmp", FILE: "made", SYMLINK: "ro", HIDE: "none"}
+MARKS = {
+    RO: "ro",
+    RW: "rw",
+    TMPFS: "tmp",
+    PROC: "tmp",
+    DEV: "tmp",
+    FILE: "made",
+    SYMLINK: "ro",
+    HIDE: "none",
+    ABSENT: "none",
+}
 LEGEND = "rw writable, ro read-only, tmp empty, made written for this box"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the others say the same each time
 USUAL_RULES = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.model import EnvVar, Plan
+from claudebox.model import EnvVar, Plan, Preparation
 from claudebox.rules.secrets import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, program_words
+from claudebox.view.sandbox import sandbox_md
 
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 FIRST_DESCRIPTOR = 3
@@ -20,7 +21,27 @@ def shell_command(plan: Plan) -> str:
     lines += [f"  {quote(plan.bwrap)} \\"]
     lines += [f"  {_line(operation, data)} \\" for operation in bwrap_operations(plan)]
     lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
-    return _with_descriptors("\n".join(lines), data)
+    return _preparations(plan) + _with_descriptors("\n".join(lines), data)
+
+
+def _preparations(plan: Plan) -> str:
+    """What claudebox writes before it starts the box, but for what is private."""
+    directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
+    text = f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
+    for item in plan.preparations:
+        if item.kind == Preparation.EMPTY_FILE:
+            text += f": >>{quote(item.path)}\n"
+        elif item.is_private:
+            text += f"# claudebox also writes {quote(item.path)}\n"
+        elif item.kind in (Preparation.FILE, Preparation.SANDBOX):
+            text += _written_file(item, sandbox_md(plan))
+    return text
+
+
+def _written_file(item: Preparation, sandbox: str) -> str:
+    content = item.content.decode(errors="replace") if item.kind == Preparation.FILE else sandbox
+    mark = _end_mark(content.encode())
+    return f"cat >{quote(item.path)} <<'{mark}'\n{content}{mark}\n"
 
 
 def quote(word: str) -> str:
@@ -78,8 +99,8 @@ def _line(operation: Operation, data: list[Data]) -> str:
 def _with_descriptors(command: str, data: list[Data]) -> str:
     pipes = [(number, item) for number, item in enumerate(data, FIRST_DESCRIPTOR) if not _is_text(item)]
     texts = [(number, item) for number, item in enumerate(data, FIRST_DESCRIPTOR) if _is_text(item)]
-    documents = "".join(f" {number}<<'{_end_mark(item)}'" for number, item in texts)
-    bodies = "".join(f"\n{item.content.decode()}{_end_mark(item)}" for _, item in texts)
+    documents = "".join(f" {number}<<'{_end_mark(item.content)}'" for number, item in texts)
+    bodies = "".join(f"\n{item.content.decode()}{_end_mark(item.content)}" for _, item in texts)
     if not pipes:
         return f"({IGNORE_CTRL_C}\n{command}{documents}{bodies}\n)\n"
     # The terminal stays at hand as descriptor 9 while the pipe is standard input.
@@ -92,9 +113,9 @@ def _is_text(data: Data) -> bool:
     return data.content.endswith(b"\n") and b"\0" not in data.content
 
 
-def _end_mark(data: Data) -> str:
+def _end_mark(content: bytes) -> str:
     """A line that the content does not have."""
     mark = END
-    while mark.encode() in data.content.split(b"\n"):
+    while mark.encode() in content.split(b"\n"):
         mark += "_"
     return mark

@@ -1,4 +1,4 @@
-"""The only actor: opens descriptors and becomes bwrap.
+"""Opens descriptors and becomes bwrap.
 
 Imports: `signal` would bring `enum` with it, which costs more than this whole module; `_signal` is the part in C.
 """
@@ -9,9 +9,11 @@ import _signal  # type: ignore[import-not-found]
 import os
 import stat
 
+from claudebox.launch.state import prepare
 from claudebox.model import Plan
 from claudebox.problem import CANNOT_EXECUTE, Problem
 from claudebox.view.argv import Data, bwrap_operations, program_words
+from claudebox.view.sandbox import sandbox_md
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,11 @@ FIRST_DATA_DESCRIPTOR = 3
 def launch(plan: Plan) -> NoReturn:
     """Replace this process by the box."""
     _check_standard_streams()
+    prepare(plan.preparations, sandbox_md(plan))
+    if plan.login is not None:
+        from claudebox.launch.beside import start_beside
+
+        start_beside(plan.login)
     descriptors: list[int] = []
     options = [
         _open_data(word, descriptors) if isinstance(word, Data) else word

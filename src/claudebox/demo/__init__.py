@@ -1,0 +1,62 @@
+"""`claudebox --demo`: the real Claude Code, in the real box, told by a stand-in for the API to take what it can."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from claudebox.demo.agent import Agent, find_agent
+from claudebox.demo.screen import Screen
+from claudebox.demo.script import STEPS
+from claudebox.demo.stage import Stage, build_stage, check_work
+from claudebox.demo.stand_in import StandIn
+
+TIMEOUT = 300
+DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
+
+
+def run_demo() -> int:
+    """0 if nothing secret was seen inside and the work arrived outside, 1 otherwise."""
+    screen = Screen(sys.stdout)
+    agent = find_agent(screen.say)
+    directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
+    try:
+        stage = build_stage(directory)
+        screen.introduce(stage, agent)
+        with StandIn(STEPS, screen.show_step) as api:
+            status = _launch(stage, agent, api.port)
+        return screen.conclude(stage, api, status, check_work(stage))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _launch(stage: Stage, agent: Agent, port: int) -> int:
+    environ = {
+        **stage.variables,
+        "HOME": stage.home,
+        "PATH": os.environ.get("PATH", ""),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "TERM": os.environ.get("TERM", "dumb"),
+        "ANTHROPIC_API_KEY": DUMMY_KEY,
+    }
+    base_url = f"ANTHROPIC_BASE_URL=http://127.0.0.1:{port}"
+    done = subprocess.run(
+        [*_this_program(), "--yes", "--env", base_url, *agent.arguments],
+        cwd=stage.project,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    return done.returncode
+
+
+def _this_program() -> list[str]:
+    """The same claudebox again, with the same interpreter."""
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    start = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+    return [sys.executable, "-I", "-S", "-c", start, source]

@@ -1,0 +1,61 @@
+"""Who plays the agent: Claude Code if it is there or can be had, else a small script that runs the same commands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PACKAGE = "@anthropic-ai/claude-code"
+PROMPT = "Do what you are told."
+
+# Speaks to the stand-in as Claude Code does, as far as the play needs it.
+SCRIPTED_AGENT = """
+import json, os, subprocess, urllib.request
+messages = [{"role": "user", "content": "go"}]
+while True:
+    request = {"model": "scripted", "messages": messages, "tools": [{"name": "Bash"}]}
+    call = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(request).encode())
+    block = json.load(urllib.request.urlopen(call))["content"][0]
+    if block["type"] == "text":
+        break
+    done = subprocess.run(["sh", "-c", block["input"]["command"]], capture_output=True, text=True)
+    result = {"type": "tool_result", "tool_use_id": block["id"], "content": done.stdout + done.stderr}
+    messages += [{"role": "assistant", "content": [block]}, {"role": "user", "content": [result]}]
+"""
+
+
+class Agent(Record):
+    """What claudebox is given to run."""
+
+    title: str
+    arguments: tuple[str, ...]
+
+
+def find_agent(say: Callable[[str], None]) -> Agent:
+    claude = shutil.which("claude") or _installed(say)
+    if claude:
+        return Agent(f"Claude Code ({claude})", ("--claude", claude, "-p", PROMPT))
+    say("There is neither claude nor npm here: a scripted agent plays its part.")
+    return Agent("a scripted agent, not Claude Code", ("--run", "/usr/bin/python3", "-c", SCRIPTED_AGENT))
+
+
+def _installed(say: Callable[[str], None]) -> str:
+    """Claude Code in a place of our own, from npm."""
+    place = os.path.expanduser("~/.claudebox/demo")
+    claude = f"{place}/node_modules/.bin/claude"
+    if os.access(claude, os.X_OK):
+        return claude
+    npm = shutil.which("npm")
+    if npm is None:
+        return ""
+    say(f"Installing Claude Code for the demo: npm install --prefix {place} {PACKAGE}")
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    done = subprocess.run([npm, "install", "--silent", "--prefix", place, PACKAGE], capture_output=True, check=False)
+    return claude if done.returncode == 0 and os.access(claude, os.X_OK) else ""

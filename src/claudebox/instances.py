@@ -1,0 +1,85 @@
+"""The state that is kept for each project: what there is, and what can go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from claudebox.record import Record
+from claudebox.view.text import Style, escape, fill
+
+DAY = 24 * 3600
+COLUMN = 18
+UNITS = ("B", "K", "M", "G", "T")
+
+
+class Instance(Record):
+    """The state of one project."""
+
+    directory: str
+    project: str  # "" if it is not known
+    last_use: float
+    size: int
+    is_gone: bool
+
+
+def find_instances(home: str) -> list[Instance]:
+    """All of them, the last used first."""
+    root = f"{home}/.claudebox/instances"
+    try:
+        names = sorted(os.listdir(root))
+    except OSError:
+        return []
+    found = [_instance(f"{root}/{name}") for name in names if os.path.isdir(f"{root}/{name}")]
+    return sorted(found, key=lambda instance: -instance.last_use)
+
+
+def _instance(directory: str) -> Instance:
+    try:
+        with open(f"{directory}/project", "rb") as file:
+            project = os.fsdecode(file.read().removesuffix(b"\n"))
+        last_use = os.stat(f"{directory}/project").st_mtime
+    except OSError:
+        project, last_use = "", os.stat(directory).st_mtime
+    return Instance(directory, project, last_use, _size(directory), bool(project) and not os.path.isdir(project))
+
+
+def _size(directory: str) -> int:
+    return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(directory) for name in names)
+
+
+def listing(instances: list[Instance], style: Style) -> str:
+    if not instances:
+        return "No project has been started in a box yet.\n"
+    lines = [style.paint("last use    size  project", "1")]
+    for instance in instances:
+        words = [escape(instance.project) or "(unknown)", *(["(gone)"] if instance.is_gone else [])]
+        first, *rest = fill(words, COLUMN)
+        lines.append(f"{_age(instance.last_use):<10} {_amount(instance.size):>5}  {first}")
+        lines += [" " * COLUMN + line for line in rest]
+    return "\n".join(lines) + "\n"
+
+
+def collect(instances: list[Instance]) -> list[Instance]:
+    """Those whose project is gone."""
+    return [instance for instance in instances if instance.is_gone]
+
+
+def remove(instance: Instance) -> None:
+    """rmtree does not follow symlinks, which the agent may have left there."""
+    shutil.rmtree(instance.directory)
+
+
+def _age(moment: float) -> str:
+    days = int((time.time() - moment) // DAY)
+    return "today" if days <= 0 else "yesterday" if days == 1 else f"{days} days"
+
+
+def _amount(size: int) -> str:
+    amount = float(size)
+    for unit in UNITS:
+        if amount < 1000 or unit == UNITS[-1]:
+            break
+        amount /= 1024
+    return f"{amount:.0f}{unit}"

@@ -1,0 +1,1 @@
+"""The only actor: writes state, opens descriptors, becomes bwrap."""

@@ -1,0 +1,70 @@
+"""Starts the process that keeps Claude's login up to date beside the box.
+
+It is not a parent of the box: claudebox still becomes bwrap, and nothing stands between the terminal and the program.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.model import Login
+
+FILE_NAME = ".credentials.json"
+
+
+def start_beside(login: Login) -> None:
+    if not is_current(login):
+        from claudebox.launch.login import exchange
+
+        exchange(login)
+    watch = os.pidfd_open(os.getpid())  # about to become bwrap
+    if os.fork() != 0:
+        os.close(watch)
+        return
+    try:
+        _detach(watch)
+        from claudebox.launch.login import follow
+
+        follow(login, watch)
+    finally:
+        os._exit(0)
+
+
+def is_current(login: Login) -> bool:
+    """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
+    try:
+        with open(_note(login)) as note:
+            return note.read() == stamp(login.file) and stamp(f"{login.directory}/{FILE_NAME}") != ""
+    except OSError:
+        return False
+
+
+def remember(login: Login) -> None:
+    with open(_note(login), "w") as note:
+        note.write(stamp(login.file))
+
+
+def _note(login: Login) -> str:
+    # Beside the directory, not in it: the boxes can write there.
+    return f"{login.directory}.from"
+
+
+def stamp(path: str) -> str:
+    """How a file is now; "" if there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ""
+    return f"{path} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
+
+
+def _detach(keep: int) -> None:
+    """Away from the terminal, its signals, and every descriptor whose end somebody may wait for."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != keep:
+            os.closerange(int(name), int(name) + 1)
+    os.chdir("/")

@@ -1,0 +1,96 @@
+"""Writes the state of a project before its box starts.
+
+The agent can write in a part of it. So nothing here follows a symlink in that part: names are used relative to an open
+directory, and a file is replaced by rename.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from claudebox.model import Preparation
+from claudebox.problem import Problem
+
+PRIVATE_DIRECTORY = 0o700
+PRIVATE_FILE = 0o600
+
+
+def prepare(preparations: tuple[Preparation, ...], sandbox: str) -> None:
+    for preparation in preparations:
+        if preparation.kind == Preparation.SANDBOX:
+            preparation = preparation.replace(kind=Preparation.FILE, content=sandbox.encode(errors="replace"))
+        try:
+            _prepare(preparation)
+        except OSError as error:
+            raise Problem(
+                f"cannot write {preparation.path}: {error.strerror}", "make room there, or give it back to yourself"
+            ) from None
+
+
+def _prepare(preparation: Preparation) -> None:
+    directory, name = os.path.split(preparation.path)
+    if preparation.kind == Preparation.DIRECTORY and not os.path.isdir(directory):
+        os.makedirs(directory, PRIVATE_DIRECTORY)
+    parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if preparation.kind == Preparation.USED:
+            os.utime(name, dir_fd=parent, follow_symlinks=False)
+        elif preparation.kind == Preparation.FILE:
+            _write(parent, name, preparation.content)
+        else:
+            _ensure(parent, name, is_directory=preparation.kind == Preparation.DIRECTORY)
+    finally:
+        os.close(parent)
+
+
+def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
+    """A directory or a file of that name; what is of another kind, a symlink above all, is put aside."""
+    try:
+        mode = os.lstat(name, dir_fd=parent).st_mode
+    except FileNotFoundError:
+        pass
+    else:
+        if (stat.S_ISDIR if is_directory else stat.S_ISREG)(mode):
+            return
+        os.rename(name, f"{name}.aside.{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
+    if is_directory:
+        os.mkdir(name, PRIVATE_DIRECTORY, dir_fd=parent)
+    else:
+        os.close(_create(parent, name))
+
+
+def _create(parent: int, name: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, flags, PRIVATE_FILE, dir_fd=parent)
+
+
+def _write(parent: int, name: str, content: bytes) -> None:
+    if _has(parent, name, content):
+        return
+    temporary = f".{name}.{os.getpid()}"
+    descriptor = _create(parent, temporary)
+    try:
+        try:
+            written = os.write(descriptor, content)
+            if written != len(content):
+                raise OSError(0, "the disk is full")
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError:
+        os.unlink(temporary, dir_fd=parent)
+        raise
+
+
+def _has(parent: int, name: str, content: bytes) -> bool:
+    """Whether it is written already: most launches change nothing."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return False
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return is_file and os.read(descriptor, len(content) + 1) == content
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,144 @@
+"""Claude's home in the box: the project's own state, with the user's configuration laid over it, read-only."""
+
+from __future__ import annotations
+
+from claudebox.host.tree import Tree
+from claudebox.model import ABSENT, RO, RW, SYMLINK, EnvVar, Login, Mount, Origin, Person, Preparation
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.rules.instance import STATE
+
+RULE = "claude"
+HISTORY = Origin(RULE, "conversations and state of this project")
+IMPORTED = Origin(RULE, "your configuration")
+NONE_THERE = Origin(RULE, "you have none")
+AWARENESS = Origin(RULE, "what the agent is told about the box")
+AUTH = Origin("--auth", "Claude's login, shared by all boxes")
+VARIABLES = Origin(RULE, "so that Claude finds its home and leaves its installation alone")
+
+# The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
+# replaced from inside by a symlink, into which a later launch would mount.
+IMPORTED_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
+MANAGED = "/etc/claude-code"
+DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
+
+
+class ClaudeHome(Record):
+    """Where things are, on the host and in the box."""
+
+    instance: str  # on the host
+    place: str  # in the box
+    users: str  # the user's own ~/.claude on the host
+    auth_directory: str  # on the host
+    auth_place: str  # in the box
+
+    @property
+    def state(self) -> str:
+        return f"{self.instance}/claude"
+
+
+def claude_home(instance: str, host_home: str, person: Person, environ: dict[str, str]) -> ClaudeHome:
+    users = environ.get("CLAUDE_CONFIG_DIR", "")
+    return ClaudeHome(
+        instance=instance,
+        place=f"{person.home}/.claude",
+        users=users if users.startswith("/") else f"{host_home}/.claude",
+        auth_directory=f"{host_home}/{STATE}/auth",
+        auth_place=f"/run/user/{person.uid}/claude-auth",
+    )
+
+
+def find_login(tree: Tree, home: ClaudeHome, host_home: str) -> Login | None:
+    """The file of a login for boxes only, else that of the host's own Claude."""
+    for file in (f"{host_home}/{STATE}/.credentials.json", f"{home.users}/.credentials.json"):
+        if tree.is_file(file):
+            return Login(tree.resolve(file) or file, home.auth_directory)
+    return None
+
+
+def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
+    """Raise if the state is not what this program left there."""
+    state_root = home.auth_directory.rpartition("/")[0]
+    for directory in (state_root, f"{state_root}/instances", home.instance, home.state):
+        status = tree.lstat(directory)
+        if status is None:
+            continue
+        if not tree.is_plain_directory(directory):
+            raise Problem(f"{directory} is not a directory", f"mv {directory} {directory}.old")
+        if status.st_uid != uid:
+            raise Problem(
+                f"{directory} belongs to another user (uid {status.st_uid})", f"sudo chown -R $(id -u) {state_root}"
+            )
+
+
+def home_mounts(tree: Tree, home: ClaudeHome, project: str) -> list[Mount]:
+    mounts = [Mount(RW, home.place, HISTORY, source=home.state)]
+    for name in IMPORTED_DIRECTORIES:
+        real = tree.resolve(f"{home.users}/{name}")
+        path = f"{home.place}/{name}"
+        if real is None or not tree.is_dir(real):
+            mounts.append(Mount(ABSENT, path, NONE_THERE, source=f"{home.instance}/empty"))
+        else:
+            mounts.append(Mount(RO, path, IMPORTED, source=real))
+            mounts += _linked_entries(tree, real, project)
+    memory = tree.resolve(f"{home.users}/CLAUDE.md")
+    mounts.append(_imported_file(home, "CLAUDE.md", memory or f"{home.instance}/CLAUDE.md"))
+    keys = tree.resolve(f"{home.users}/keybindings.json")
+    return [*mounts, _imported_file(home, "keybindings.json", keys)] if keys else mounts
+
+
+def _imported_file(home: ClaudeHome, name: str, source: str) -> Mount:
+    return Mount(RO, f"{home.place}/{name}", IMPORTED, source=source, is_dir=False)
+
+
+def _linked_entries(tree: Tree, directory: str, project: str) -> list[Mount]:
+    """What the entries of a directory lead to, where people keep them in a repository of dotfiles."""
+    mounts = []
+    for name in tree.entries(directory):
+        path = f"{directory}/{name}"
+        real = tree.resolve(path) if tree.is_link(path) else None
+        if real is not None and not is_inside(real, directory) and not is_inside(real, project):
+            mounts.append(Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real)))
+    return mounts
+
+
+def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
+    """What the agent is told goes where an organisation's policy would, which no option of Claude leaves out."""
+    entries = tree.entries(MANAGED)
+    mounts = [Mount(RO, f"{MANAGED}/{name}", IMPORTED, source=f"{MANAGED}/{name}") for name in entries]
+    mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=f"{home.instance}/SANDBOX.md", is_dir=False))
+    mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
+    return mounts
+
+
+def auth_mounts(home: ClaudeHome) -> list[Mount]:
+    return [Mount(RW, home.auth_place, AUTH, source=home.auth_directory)]
+
+
+def home_variables(home: ClaudeHome, *, with_login: bool) -> list[EnvVar]:
+    values = {"CLAUDE_CONFIG_DIR": home.place, "DISABLE_AUTOUPDATER": "1", "DISABLE_INSTALLATION_CHECKS": "1"}
+    if with_login:
+        # A directory of its own: Claude replaces the file by rename, which no mount of a file survives.
+        values["CLAUDE_SECURESTORAGE_CONFIG_DIR"] = home.auth_place
+    return [EnvVar(name, value, VARIABLES) for name, value in values.items()]
+
+
+def home_preparations(home: ClaudeHome, root: str, mounts: tuple[Mount, ...], *, with_login: bool) -> list[Preparation]:
+    """The directories, and something to mount on where the box can write."""
+    directories = [home.instance, f"{home.instance}/empty", home.state, *([home.auth_directory] if with_login else [])]
+    points = [mount for mount in mounts if mount.path.startswith(f"{home.place}/") and mount.kind in (RO, ABSENT)]
+    encoded = root.encode(errors="surrogateescape")
+    return [
+        *(Preparation(Preparation.DIRECTORY, directory) for directory in directories),
+        *(_mount_point(mount, home) for mount in points),
+        Preparation(Preparation.FILE, f"{home.instance}/CLAUDE.md", DEFAULT_MEMORY.encode()),
+        Preparation(Preparation.SANDBOX, f"{home.instance}/SANDBOX.md"),
+        Preparation(Preparation.FILE, f"{home.instance}/project", encoded + b"\n"),
+        Preparation(Preparation.USED, f"{home.instance}/project"),
+    ]
+
+
+def _mount_point(mount: Mount, home: ClaudeHome) -> Preparation:
+    kind = Preparation.DIRECTORY if mount.is_dir else Preparation.EMPTY_FILE
+    return Preparation(kind, f"{home.state}/{mount.path.removeprefix(home.place + '/')}")

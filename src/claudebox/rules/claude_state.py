@@ -1,0 +1,131 @@
+"""The files in Claude's home that claudebox prepares, so that Claude starts without a question."""
+
+from __future__ import annotations
+
+from claudebox.host.tree import Tree
+from claudebox.model import Finding, Preparation
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.rules.claude_home import ClaudeHome
+from claudebox.rules.imported import import_servers, import_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
+
+
+class Seed(Record):
+    """What has to be written, and what the user should know."""
+
+    preparations: tuple[Preparation, ...]
+    findings: tuple[Finding, ...]
+
+
+def seed_state(
+    tree: Tree, home: ClaudeHome, host_home: str, project: str, api_key: str, can_run: Callable[[str], bool]
+) -> Seed:
+    """Import what changed since the last launch, and answer Claude's first questions."""
+    settings = _Source(tree, home, f"{home.users}/settings.json", "settings.from")
+    state = _Source(tree, home, _users_state(tree, home, host_home), "servers.from")
+    answers = "\n".join((project, api_key[-KEY_TAIL:]))
+    preparations: list[Preparation] = []
+    if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
+        imported = import_settings(settings.load(), can_run)
+        settings.left_out = imported.left_out
+        preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
+    current = _current_state(tree, home)
+    if state.changed or not current or not _is_answered(tree, home, answers):
+        servers = import_servers(state.load().get("mcpServers"), can_run)
+        state.left_out = servers.left_out
+        merged = merge_state(current, project, api_key, servers.value)
+        preparations += [
+            _state_file(f"{home.state}/.claude.json", merged),
+            state.note(),
+            Preparation(Preparation.FILE, f"{home.instance}/answered", answers.encode() + b"\n", is_private=True),
+        ]
+    left_out = (*settings.left_out, *state.left_out)
+    return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
+
+
+class _Source:
+    """A file of the user, and the note of how it was when it was last imported."""
+
+    def __init__(self, tree: Tree, home: ClaudeHome, path: str, note: str) -> None:
+        self.tree = tree
+        self.path = path
+        self.note_path = f"{home.instance}/{note}"
+        status = tree.status(path)
+        self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
+        lines = (tree.text(self.note_path) or "").splitlines()
+        self.changed = not lines or lines[0] != self.stamp
+        self.left_out: tuple[str, ...] = tuple(lines[1:])
+
+    def load(self) -> dict[str, Any]:
+        content = self.tree.read(self.path, limit=64 << 20)
+        return _parse(content, self.path) if content is not None else {}
+
+    def note(self) -> Preparation:
+        text = "\n".join((self.stamp, *(line.replace("\n", " ") for line in self.left_out))) + "\n"
+        return Preparation(Preparation.FILE, self.note_path, text.encode(errors="surrogateescape"))
+
+
+def _users_state(tree: Tree, home: ClaudeHome, host_home: str) -> str:
+    inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
+    return inside if tree.exists(inside) else f"{host_home}/.claude.json"
+
+
+def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
+    """The project's .claude.json; "" if it has none yet. Half a file is an error: Claude would start afresh over it."""
+    path = f"{home.state}/.claude.json"
+    content = tree.read_plain(path, limit=64 << 20)
+    if content is None:
+        if tree.lstat(path) is not None:
+            raise Problem(f"{path} cannot be read", f"mv {path} {path}.broken")
+        return b""
+    text = content.strip()
+    if not (text.startswith(b"{") and text.endswith(b"}")):
+        raise Problem(
+            f"{path} is damaged: it is not a whole JSON object",
+            f"restore one of {home.state}/backups/, or start afresh: mv {path} {path}.broken",
+        )
+    return content
+
+
+def _is_answered(tree: Tree, home: ClaudeHome, answers: str) -> bool:
+    return (tree.text(f"{home.instance}/answered") or "").rstrip("\n") == answers.rstrip("\n")
+
+
+def merge_state(current: bytes, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:
+    """The state with onboarding done, the project trusted, and the user's servers in place of those imported before."""
+    state = _parse(current, "the state of this project") if current else {}
+    state["hasCompletedOnboarding"] = True
+    projects = state.setdefault("projects", {})
+    projects.setdefault(project, {})["hasTrustDialogAccepted"] = True
+    state["mcpServers"] = servers
+    if api_key:
+        approved = state.setdefault("customApiKeyResponses", {}).setdefault("approved", [])
+        if api_key[-KEY_TAIL:] not in approved:
+            approved.append(api_key[-KEY_TAIL:])
+    return state
+
+
+def _parse(content: bytes, path: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise Problem(f"{path} is not valid JSON: {error}", "repair it, or move it away") from None
+    if not isinstance(value, dict):
+        raise Problem(f"{path} is not a JSON object", "repair it, or move it away")
+    return value
+
+
+def _state_file(path: str, value: dict[str, Any]) -> Preparation:
+    """Private, so that no pasted command writes where the agent may have put a symlink."""
+    import json
+
+    return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)

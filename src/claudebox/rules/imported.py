@@ -1,0 +1,103 @@
+"""The user's settings and MCP servers for the box: what would fail or leak there is left out, and said to be."""
+
+from __future__ import annotations
+
+from claudebox.record import Record
+from claudebox.rules.secrets import looks_secret, secret_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# Programs of the user that hand out credentials.
+CREDENTIAL_HELPERS = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper")
+ALWAYS = {"skipDangerousModePermissionPrompt": True}  # the box is the permission layer
+
+
+class Imported(Record):
+    """What enters, and a line for each thing that does not."""
+
+    value: dict[str, Any]
+    left_out: tuple[str, ...]
+
+
+def import_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> Imported:
+    """Settings for the box. `can_run` says whether a command line's program is there."""
+    left_out = [f"setting {name}: it hands out credentials" for name in CREDENTIAL_HELPERS if name in settings]
+    kept = {name: value for name, value in settings.items() if name not in CREDENTIAL_HELPERS}
+    kept["env"], missing_variables = _split_variables(kept.get("env"))
+    kept["hooks"], missing_hooks = _split_hooks(kept.get("hooks"), can_run)
+    left_out += [*missing_variables, *missing_hooks]
+    line = kept.get("statusLine")
+    if isinstance(line, dict) and not can_run(str(line.get("command", ""))):
+        del kept["statusLine"]
+        left_out.append("setting statusLine: its program is not in the box")
+    return Imported(
+        {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}, tuple(left_out)
+    )
+
+
+def _split_variables(variables: Any) -> tuple[dict[str, Any], list[str]]:
+    if not isinstance(variables, dict):
+        return {}, []
+    secret = {name for name, value in variables.items() if looks_secret(str(name), str(value))}
+    kept = {name: value for name, value in variables.items() if name not in secret}
+    return kept, [f"setting env {name}: it looks secret" for name in sorted(secret)]
+
+
+def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, Any], list[str]]:
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for event, matchers in hooks.items() if isinstance(hooks, dict) else ():
+        kept_matchers = []
+        for matcher in matchers if isinstance(matchers, list) else ():
+            entries = matcher.get("hooks") if isinstance(matcher, dict) else None
+            entries = entries if isinstance(entries, list) else []
+            usable = [entry for entry in entries if _can_run_hook(entry, can_run)]
+            left_out += [
+                f"hook {event}: {_command(entry) or 'of an unknown kind'} is not in the box"
+                for entry in entries
+                if entry not in usable
+            ]
+            if usable:
+                kept_matchers.append({**matcher, "hooks": usable})
+        if kept_matchers:
+            kept[event] = kept_matchers
+    return kept, left_out
+
+
+def _can_run_hook(entry: Any, can_run: Callable[[str], bool]) -> bool:
+    command = _command(entry)
+    return bool(command) and can_run(command) and not secret_value(command)
+
+
+def _command(entry: Any) -> str:
+    return str(entry.get("command", "")) if isinstance(entry, dict) else ""
+
+
+def import_servers(servers: Any, can_run: Callable[[str], bool]) -> Imported:
+    """MCP servers of the user, as far as their program is in the box and they bring no token."""
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        reason = _server_trouble(server, can_run)
+        if reason:
+            left_out.append(f"MCP server {name}: {reason}")
+        else:
+            kept[name] = server
+    return Imported(kept, tuple(left_out))
+
+
+def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
+    if not isinstance(server, dict):
+        return "it is not described as a server"
+    variables = server.get("env")
+    if isinstance(variables, dict) and any(looks_secret(str(name), str(value)) for name, value in variables.items()):
+        return "it needs a secret"
+    words = [str(server.get("url", "")), *map(str, server.get("args") or ())]
+    if server.get("headers") or server.get("headersHelper") or any(secret_value(word) for word in words):
+        return "it needs a secret"
+    if "url" in server:
+        return ""
+    return "" if can_run(str(server.get("command", ""))) else "its program is not in the box"

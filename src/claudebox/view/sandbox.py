@@ -1,0 +1,80 @@
+"""SANDBOX.md: what the agent is told about the box that it is in."""
+
+from __future__ import annotations
+
+from claudebox.model import RO, RW, EnvVar, Mount, Plan
+from claudebox.paths import shorten_home
+
+HEAD = """\
+# You are in a sandbox (claudebox)
+
+Everything you run happens in a bubblewrap box on the user's machine. You may work freely in it: nobody will ask for
+permissions. What is not listed here does not exist in the box. Retrying, `sudo`, or looking for a way round will not
+change that; if you need something, say so and name the option below.
+"""
+ABSENT = """\
+## Not available
+
+- SSH, GPG and age keys, cloud and registry tokens, password stores, browser data, agent sockets
+- git credentials: you can commit, but not push to a remote that needs a login; leave that to the user
+- other projects, and the rest of the user's home
+- root, `sudo`, Docker, systemd, the desktop
+"""
+ASK = """\
+## Ask the user for
+
+- another file or directory: `--mount-ro PATH` or `--mount-rw PATH`
+- an environment variable: `--env NAME`
+
+They take effect when the user starts claudebox again.
+"""
+
+
+def sandbox_md(plan: Plan, policy: str = "") -> str:
+    sections = [HEAD, _files(plan), _environment(plan), _network(plan), _tools(plan), ABSENT, ASK]
+    return "\n".join([*sections, policy] if policy else sections)
+
+
+def _files(plan: Plan) -> str:
+    writable = [mount for mount in plan.mounts if mount.kind == RW and mount.origin.rule != "--auth"]
+    readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.rule.startswith("--")]
+    lines = [
+        f"- `{_path(mount, plan)}` is writable: {mount.origin.reason or 'the user mounted it'}" for mount in writable
+    ]
+    lines += [f"- `{_path(mount, plan)}` is read-only: the user mounted it" for mount in readable]
+    lines.append("- `/tmp` and the rest of your home are writable, empty at the start, and gone when the box ends")
+    lines.append("- `/usr`, `/etc` and your Claude configuration are read-only")
+    return "## Files\n\n" + "\n".join(lines) + "\n"
+
+
+def _path(mount: Mount, plan: Plan) -> str:
+    return _plain(shorten_home(mount.path, plan.person.home))
+
+
+def _plain(text: str) -> str:
+    """A path is data: it must not look like instructions."""
+    return "".join(character for character in text if character.isprintable() and character != "`")
+
+
+def _environment(plan: Plan) -> str:
+    passed = [variable for variable in plan.environment if _is_the_users(variable)]
+    names = ", ".join(f"`{variable.name}`" for variable in passed) or "none"
+    return f"## Environment\n\nOf the user's variables you have: {names}. All others stayed outside.\n"
+
+
+def _is_the_users(variable: EnvVar) -> bool:
+    return variable.origin.rule not in ("box", "certificates", "claude")
+
+
+def _network(plan: Plan) -> str:
+    return f"## Network\n\nTier `{plan.network.tier}`: {plan.network.meaning}.\n"
+
+
+def _tools(plan: Plan) -> str:
+    has_store = any(mount.path == "/nix/store" for mount in plan.mounts)
+    where = "the Nix store" if has_store and not any(mount.path == "/usr" for mount in plan.mounts) else "`/usr`"
+    return (
+        f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. Install "
+        "into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home for this "
+        "session only. Otherwise ask the user to install the program on the host: then it is here too.\n"
+    )
