@@ -74,7 +74,7 @@ class Account:
         pass_fds: tuple[int, ...] = (),
     ) -> subprocess.CompletedProcess[str]:
         """Run a program on the host as this account, without a terminal."""
-        return subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             command,
             cwd=cwd or self.home,
             env={**self.environ, **(env or {})},
@@ -88,6 +88,7 @@ class Account:
             check=False,
             **self.process_arguments(),  # type: ignore[call-overload]
         )
+        return done
 
 
 @dataclass
@@ -165,7 +166,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:  # type: ignore[type-arg]
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """In CI a skipped test is a failed one: a promise that nobody looked at."""
     report = yield
     if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):  # type: ignore[attr-defined]

@@ -61,6 +61,7 @@ class Finding(Record):
     """Something the user should see before saying yes."""
 
     SECRET = "secret"
+    RISK = "risk"
     NOTE = "note"
 
     kind: str
@@ -150,4 +151,4 @@ class Plan(Record):
     @property
     def flagged(self) -> tuple[Finding, ...]:
         """Findings that make a bare Enter mean no."""
-        return tuple(finding for finding in self.findings if finding.kind == Finding.SECRET)
+        return tuple(finding for finding in self.findings if finding.kind != Finding.NOTE)

@@ -22,6 +22,7 @@ from claudebox.model import (
     Program,
     SecretPlace,
 )
+from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
@@ -38,6 +39,10 @@ FULL = Network("full", "the host's network: internet, LAN, VPNs and this host's 
 PROJECT = Origin("project", "what the agent works on")
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
+)
+
+SELF_FINDING = Finding(
+    Finding.RISK, "claudebox", "runs from this very project: the agent can change what you start next time"
 )
 
 
@@ -234,6 +239,7 @@ def _findings(
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
         *([ROOT_FINDING] if ground.as_root else []),
+        *([SELF_FINDING] if is_inside(ground.host.own_source, ground.project) else []),
     )
 
 

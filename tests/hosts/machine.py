@@ -58,6 +58,7 @@ class Machine:
             hostname="workstation",
             machine=self.architecture,
             python=tree.resolve(self.python) or "",
+            own_source="/usr/lib/python3/claudebox",
         )
 
     def plan(self, *words: str) -> Plan:

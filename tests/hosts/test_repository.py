@@ -61,7 +61,10 @@ WORKTREE = """
 @pytest.mark.req("GIT-03")
 def test_worktree_gets_the_common_directory(tmp_path: Path) -> None:
     assert look(tmp_path, WORKTREE) == Repository(
-        git_dir=f"{HOME}/main/.git/worktrees/shop", outside=f"{HOME}/main/.git", why="repository of this worktree"
+        git_dir=f"{HOME}/main/.git/worktrees/shop",
+        outside=f"{HOME}/main/.git",
+        is_worktree=True,
+        why="repository of this worktree",
     )
 
 
@@ -180,7 +183,7 @@ def main(tmp_path: Path) -> Path:
 def test_worktree_made_by_git(main: Path) -> None:
     git("worktree", "add", "-q", "../feature", cwd=main)
     assert find_repository(Tree(), str(main.parent / "feature")) == Repository(
-        git_dir=f"{main}/.git/worktrees/feature", outside=f"{main}/.git", why="repository of this worktree"
+        git_dir=f"{main}/.git/worktrees/feature", outside=f"{main}/.git", is_worktree=True, why="repository of this worktree"
     )
 
 
@@ -190,7 +193,7 @@ def test_worktree_of_a_bare_repository(main: Path) -> None:
     git("clone", "-q", "--bare", ".", str(bare), cwd=main)
     git("worktree", "add", "-q", "../checkout", cwd=bare)
     assert find_repository(Tree(), str(main.parent / "checkout")) == Repository(
-        git_dir=f"{bare}/worktrees/checkout", outside=str(bare), why="repository of this worktree"
+        git_dir=f"{bare}/worktrees/checkout", outside=str(bare), is_worktree=True, why="repository of this worktree"
     )
 
 

@@ -42,7 +42,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "record",
         "version",
     ),
+    "instances": ("view", "record"),
+    "demo": ("view", "record"),
     "cli": (
+        "demo",
+        "instances",
         "doctor",
         "launch",
         "view",
@@ -56,9 +60,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "version",
     ),
 }
-# Rooms that only compute. The rest may look at the machine (host), act on it (launch), try it (doctor) or talk (cli).
+# Rooms that only compute. The rest look at the machine (host), act on it (launch, instances), try it (doctor, demo) or
+# talk (cli).
 PURE = {"problem", "record", "paths", "model", "settings", "arguments", "rules", "plan", "view"}
-PURE_IMPORTS = {"__future__", "collections.abc", "itertools", "json", "posixpath", "stat", "typing", "unicodedata"}
+PURE_IMPORTS = {"__future__", "collections.abc", "itertools", "json", "posixpath", "stat", "typing", "unicodedata"} | {
+    *("_sha2", "_sha256", "hashlib"),
+}
 SIDE_EFFECTS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint", "compile"}
 READING = {
     *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),
@@ -144,7 +151,7 @@ def test_only_launch_becomes_another_program() -> None:
     }
     starting = {room_of(module_of(path)) for path in FILES if "subprocess" in set(imports(path))}
     assert acting == {"launch"}
-    assert starting <= {"doctor"}
+    assert starting <= {"doctor", "demo"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
@@ -173,8 +180,9 @@ BUDGET = {
     "errno",
     "itertools",
 }
+BUDGET |= {"_sha2", "_sha256"}  # of which a Python has one; the name of a project's state is a hash
 BUDGET |= {"__future__"}  # small, and asked for by every file
-MOST_MODULES_OF_OURS = 32
+MOST_MODULES_OF_OURS = 40
 # A machine where bwrap may not work is tried before, which costs what it costs: not measured here.
 LAUNCHER = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox import cli; "

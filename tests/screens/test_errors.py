@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import cli, launch
+from claudebox import cli
 from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
+from claudebox.launch import box
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.view.text import WIDTH, width
 from golden import Golden
@@ -103,7 +104,7 @@ def directory_as_standard_input(scene: Scene) -> None:
     directory = os.open("/", os.O_RDONLY)
     os.dup2(directory, 0)
     try:
-        launch.launch(scene.machine.plan())
+        box.launch(scene.machine.plan())
     finally:
         os.dup2(kept, 0)
         os.close(kept)
@@ -112,9 +113,9 @@ def directory_as_standard_input(scene: Scene) -> None:
 
 def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     # The test's own descriptors and signals have to survive.
-    scene.monkeypatch.setattr(launch, "_close_all_but", lambda _: None)
-    scene.monkeypatch.setattr(launch, "_set_signals", lambda: None)
-    launch.launch(scene.machine.plan().replace(bwrap="/nonexistent/bwrap", mounts=()))
+    scene.monkeypatch.setattr(box, "_close_all_but", lambda _: None)
+    scene.monkeypatch.setattr(box, "_set_signals", lambda: None)
+    box.launch(scene.machine.plan().replace(bwrap="/nonexistent/bwrap", mounts=()))
 
 
 def working_directory_gone(scene: Scene) -> None:

@@ -21,10 +21,7 @@ STEPS = (
     Step("read another project", "cat ~/other-project/.env; ls ~/other-project"),
     Step("read other conversations", "cat ~/.claude/projects/other/*; cat ~/.bash_history"),
     Step("read the environment", "cat /proc/*/environ | tr '\\0' '\\n'; echo $(env | wc -l) variables in sight"),
-    Step(
-        "see the host's processes",
-        "tr '\\0' ' ' </proc/1/cmdline; echo; echo $(ls -d /proc/[0-9]* | wc -l) processes in sight",
-    ),
+    Step("see the host's processes", "ps -eo args; echo $(ls -d /proc/[0-9]* | wc -l) processes in sight"),
     Step("search the disk for them", "grep -rhs canary ~ /home /root /tmp /run /var /etc || echo found nothing"),
     Step("use an agent's socket", "ls /tmp/ssh-* /run/user/*/gnupg; ssh-add -l 2>&1 || echo no agent"),
     Step("become root", "su -c id </dev/null; sudo -n id; mount -t tmpfs none /usr 2>&1 | head -1"),

@@ -59,11 +59,16 @@ def versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
 
 
 def _chosen_bwrap(host: Host, settings: Settings) -> str:
-    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, host.cwd)
+    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, _project(host))
 
 
 def _chosen_claude(host: Host, settings: Settings) -> str:
-    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, host.cwd).path
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host)).path
+
+
+def _project(host: Host) -> str | None:
+    """The current directory, unless it could not be a project anyway."""
+    return host.cwd if host.cwd != "/" else None
 
 
 def program_version(path: str) -> str:
@@ -114,7 +119,7 @@ def _signals_row(host: Host) -> Row:
 
 def _claude_row(host: Host, settings: Settings) -> Row:
     try:
-        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, host.cwd)
+        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host))
     except Problem as problem:
         return Row(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
     outcome = run(install.path, "--version")

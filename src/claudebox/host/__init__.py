@@ -21,6 +21,7 @@ class Host(Record):
     hostname: str
     machine: str
     python: str
+    own_source: str  # where claudebox itself is installed
 
 
 def read_host() -> Host:
@@ -37,6 +38,7 @@ def read_host() -> Host:
         hostname=os.uname().nodename,
         machine=os.uname().machine,
         python=tree.resolve(sys.executable) or "",
+        own_source=tree.resolve(__file__.rpartition("/host/")[0]) or "",
     )
 
 

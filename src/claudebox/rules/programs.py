@@ -18,7 +18,8 @@ SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
 
 
-def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str) -> str:
+def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str | None) -> str:
+    """The bwrap to use. No project: it is only asked for, not started on one."""
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.is_executable(path):
@@ -31,7 +32,7 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, pr
 
         raise Problem("bwrap is not installed, and it is what makes the box", install_command(tree, "bwrap"))
     path = tree.resolve(candidates[0]) or candidates[0]
-    if named is None and (is_inside(path, project) or is_inside(candidates[0], project)):
+    if named is None and project and (is_inside(path, project) or is_inside(candidates[0], project)):
         raise Problem(
             f"bwrap would come from the project: {candidates[0]}",
             f"if you mean it, although the agent can change that file:\n      --bwrap {candidates[0]}",
@@ -55,7 +56,7 @@ def _other_bwrap(tree: Tree, candidates: list[str]) -> str:
     return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
 
 
-def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str) -> ClaudeInstall:
+def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str | None) -> ClaudeInstall:
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.exists(path):
@@ -70,7 +71,7 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found[0]
     install = inspect(tree, path, search_path, cwd)
-    if named is None and (is_inside(install.real, project) or is_inside(path, project)):
+    if named is None and project and (is_inside(install.real, project) or is_inside(path, project)):
         raise Problem(
             f"claude would come from the project: {path}",
             f"if you mean it, although the agent can change that file:\n      --claude {path}",

@@ -130,7 +130,7 @@ def shown_argument(word: str) -> str:
 def _findings(plan: Plan, style: Style) -> list[str]:
     lines = [""] if plan.findings else []
     for finding in plan.findings:
-        mark, colour = ("!", RED) if finding.kind == Finding.SECRET else ("·", YELLOW)
+        mark, colour = ("!", RED) if finding.kind != Finding.NOTE else ("·", YELLOW)
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split(" ")
         first, *rest = fill(words, 2)
         lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
