@@ -22,8 +22,7 @@ LONGEST_LINE = 4096  # that a terminal hands over
 
 
 def main() -> NoReturn:
-    if sys.stderr is None:  # closed by the caller
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (as long as we live)
+    open_closed_streams()
     try:
         status = run(sys.argv[1:])
     except Problem as problem:
@@ -33,6 +32,17 @@ def main() -> NoReturn:
         sys.stderr.write("\n")
         status = INTERRUPTED
     sys.exit(status)
+
+
+def open_closed_streams() -> None:
+    """A closed stream would become whatever is opened next, such as our own data."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115  (for the rest of our life)
 
 
 def run(words: list[str]) -> int:

@@ -67,7 +67,7 @@ def test_alarm_rings_when_something_starts(box: Box, alarm: Path) -> None:
         ("/tmp", "too broad"),
         ("/var/tmp", "contains your home"),
         ("/var", "contains your home"),
-        ("/home", "too broad"),
+        ("/opt", "too broad"),
     ],
 )
 def test_directory_of_the_system_is_no_project(box: Box, alarm: Path, directory: str, reason: str) -> None:

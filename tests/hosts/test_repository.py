@@ -183,7 +183,10 @@ def main(tmp_path: Path) -> Path:
 def test_worktree_made_by_git(main: Path) -> None:
     git("worktree", "add", "-q", "../feature", cwd=main)
     assert find_repository(Tree(), str(main.parent / "feature")) == Repository(
-        git_dir=f"{main}/.git/worktrees/feature", outside=f"{main}/.git", is_worktree=True, why="repository of this worktree"
+        git_dir=f"{main}/.git/worktrees/feature",
+        outside=f"{main}/.git",
+        is_worktree=True,
+        why="repository of this worktree",
     )
 
 

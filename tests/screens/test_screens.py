@@ -207,9 +207,9 @@ def test_name_that_is_not_utf8_can_be_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("UX-03")
-def test_help_is_exactly_this(golden: Golden, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--help"]) == 0
-    shown = capsys.readouterr()
+    shown = capfd.readouterr()
     assert shown.err == ""
     assert shown.out == help_text()
     assert [line for line in shown.out.splitlines() if width(line) > WIDTH] == []

@@ -50,13 +50,7 @@ def launch(plan: Plan) -> NoReturn:
 
 def _check_standard_streams() -> None:
     for descriptor in (0, 1, 2):
-        try:
-            mode = os.fstat(descriptor).st_mode
-        except OSError:
-            # A closed stream would become whatever is opened next, such as our own data.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-            continue
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise Problem(
                 f"descriptor {descriptor} is a directory, which would open all that is below it to the box",
                 "redirect from a file instead",

@@ -16,7 +16,7 @@ IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gi
 def shell_command(plan: Plan) -> str:
     """The whole launch. Descriptors are fed from here-documents, and from a pipe where the content is binary."""
     data: list[Data] = []
-    lines = ["env -i \\"]
+    lines = ["setpriv --clear-groups env -i \\" if plan.drop_groups else "env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
     lines += [f"  {_line(operation, data)} \\" for operation in bwrap_operations(plan)]
