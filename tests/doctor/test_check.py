@@ -1,0 +1,178 @@
+"""`--check` and `--version`: what they find on machines of every kind, and what they say to type."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from claudebox.doctor.report import FAIL, NOTE, OK, Row, report_text
+from claudebox.doctor.trial import explain
+from claudebox.host.distribution import install_command
+from claudebox.host.tree import Tree
+from claudebox.view.text import WIDTH, Style, width
+from conftest import CHECKOUT, Account, Box
+from golden import Golden
+
+FIXED_ROWS = [
+    Row(OK, "bwrap", "0.12.0, /usr/bin/bwrap, not setuid"),
+    Row(
+        FAIL,
+        "namespaces",
+        "bwrap: setting up uid map: Permission denied",
+        "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)",
+        ("sudo apt install apparmor-profiles", "sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"),
+    ),
+    Row(NOTE, "pasta", "not installed", "needed for a network of the box's own", ("sudo apt install passt",)),
+]
+CLAUDE = "#!/bin/sh\necho '2.1.197 (Claude Code)'\n"
+
+
+@pytest.fixture
+def tools(account: Account) -> Path:
+    """A directory for programs that come first on PATH, with a claude."""
+    account.write(account.home / "bin" / "claude", CLAUDE, 0o755)
+    account.environ["PATH"] = f"{account.home}/bin:{account.environ['PATH']}"
+    return account.home / "bin"
+
+
+def rows(box: Box, *options: str) -> dict[str, dict[str, object]]:
+    found = json.loads(box.claudebox("--check", "--json", *options).stdout)
+    return {row["name"]: row for row in found}
+
+
+def fake_bwrap(box: Box, tools: Path, version: str, message: str) -> None:
+    script = f"#!/bin/sh\n[ \"$1\" = --version ] && echo 'bubblewrap {version}' && exit\necho '{message}' >&2\nexit 1\n"
+    box.account.write(tools / "bwrap", script, 0o755)
+
+
+@pytest.mark.req("UX-05")
+def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:
+    result = box.claudebox("--check")
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.endswith("A box can be started here.\n")
+    assert [line for line in result.stdout.splitlines() if width(line) > WIDTH] == []
+
+
+@pytest.mark.req("UX-05")
+def test_missing_bwrap_is_installed_like_this(box: Box, account: Account, tools: Path) -> None:
+    # Not through ./claudebox, which would offer to install it.
+    python = os.path.realpath("/usr/bin/python3")
+    start = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+    words = (python, "-I", "-S", "-c", start, str(CHECKOUT / "src"), "--check")
+    result = account.run(*words, cwd=box.project, env={"PATH": str(tools)})
+    assert result.returncode == 1
+    assert "bwrap is not installed" in result.stdout
+    assert install_command(Tree(), "bwrap") in result.stdout
+
+
+@pytest.mark.req("UX-05", "FAIL-01")
+def test_setuid_bwrap_fails(box: Box, account: Account, tools: Path) -> None:
+    shutil.copy("/usr/bin/bwrap", tools / "bwrap")
+    account.own(tools)
+    (tools / "bwrap").chmod(0o4755)
+    assert rows(box)["bwrap"]["state"] == "fail"
+
+
+@pytest.mark.req("UX-05")
+def test_version_with_a_known_hole_fails(box: Box, tools: Path) -> None:
+    fake_bwrap(box, tools, "0.3.1", "no")
+    found = json.loads(box.claudebox("--check", "--json").stdout)
+    assert any("CVE-2019-12439" in row["why"] and row["state"] == "fail" for row in found)
+
+
+@pytest.mark.req("UX-05")
+def test_namespaces_are_really_tried(box: Box, tools: Path) -> None:
+    fake_bwrap(box, tools, "0.12.0", "bwrap: No permissions to create a new namespace")
+    result = box.claudebox("--check")
+    assert result.returncode == 1
+    assert "No permissions to create a new namespace" in result.stdout
+
+
+@pytest.mark.req("UX-05")
+def test_hole_of_old_bwraps_is_tried_not_read_off_the_version(box: Box, tools: Path) -> None:
+    expected = {"0.8.0": "note", "0.12.0": "ok", "0.13.1": "ok"}
+    bwraps = ["/usr/bin/bwrap", *filter(None, os.environ.get("CLAUDEBOX_TEST_BWRAPS", "").split(":"))]
+    for bwrap in bwraps:
+        found = rows(box, "--bwrap", bwrap)
+        version = str(found["bwrap"]["measured"]).split(",")[0]
+        if version in expected:
+            assert found["CVE-2026-87766"]["state"] == expected[version], version
+
+
+@pytest.mark.req("UX-05")
+def test_missing_claude_and_open_state_directory(box: Box, account: Account) -> None:
+    (account.home / ".claudebox").mkdir()
+    account.own(account.home / ".claudebox").chmod(0o755)
+    found = rows(box)
+    assert found["claude"]["state"] == "fail"
+    assert "npm install -g @anthropic-ai/claude-code" in str(found["claude"]["fix"])
+    assert found["state directory"]["fix"] == [f"chmod 700 {account.home}/.claudebox"]
+
+
+@pytest.mark.req("UX-05")
+def test_incomplete_npm_install_is_recognised(box: Box, account: Account, tools: Path) -> None:
+    account.write(tools / "claude", "#!/bin/sh\necho 'Error: claude native binary not installed.' >&2\nexit 1\n", 0o755)
+    assert "is not complete" in str(rows(box)["claude"]["measured"])
+
+
+@pytest.mark.req("UX-05")
+def test_versions_of_all_three(box: Box, tools: Path) -> None:
+    lines = box.claudebox("--version").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["claudebox", "bwrap", "claude"]
+    assert lines[2] == f"claude 2.1.197 ({tools}/claude)"
+
+
+@pytest.mark.req("UX-05")
+def test_screen_is_exactly_this(golden: Golden) -> None:
+    text = report_text(FIXED_ROWS, "claudebox 0.1.0 on Ubuntu 24.04.1 LTS, Linux 6.8.0", Style(False))
+    golden.check("check.txt", text)
+
+
+APPARMOR = "proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+REASONS = {
+    "ubuntu": ({APPARMOR: "1\n"}, "bwrap: setting up uid map: Permission denied", "AppArmor", "apparmor-profiles"),
+    "switched off": ({"proc/sys/kernel/unprivileged_userns_clone": "0\n"}, "x", "switched off", "userns_clone=1"),
+    "limited": ({"proc/sys/user/max_user_namespaces": "0\n"}, "x", "limited to none", "max_user_namespaces=15000"),
+    "container": (
+        {".dockerenv": "", "proc/self/status": "Seccomp:\t2\n"},
+        "bwrap: No permissions to create new namespace",
+        "container",
+        "seccomp=unconfined",
+    ),
+}
+
+
+@pytest.mark.req("UX-05", "FAIL-01")
+@pytest.mark.parametrize("name", REASONS)
+def test_refusal_of_the_kernel_is_explained(name: str, tmp_path: Path) -> None:
+    files, message, reason, fix = REASONS[name]
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    why, commands = explain(Tree(str(tmp_path)), "/usr/bin/bwrap", message)
+    assert reason in why
+    assert fix in " ".join(commands)
+
+
+@pytest.mark.req("UX-05")
+@pytest.mark.parametrize(
+    ("release", "command"),
+    [
+        ("ID=debian\n", "sudo apt install passt"),
+        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "sudo apt install passt"),
+        ("ID=fedora\n", "sudo dnf install passt"),
+        ("ID=manjaro\nID_LIKE=arch\n", "sudo pacman -S passt"),
+        ('ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n', "sudo zypper install passt"),
+        ("ID=alpine\n", "sudo apk add passt"),
+        ("ID=nixos\n", "nix profile install nixpkgs#passt"),
+        ("ID=unheard-of\n", "install the package passt"),
+    ],
+)
+def test_command_of_each_distribution(release: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "os-release").write_text(release)
+    assert install_command(Tree(str(tmp_path)), "pasta") == command
