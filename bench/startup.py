@@ -10,6 +10,7 @@ medians and the ratios as a Markdown table. Peers that are not installed are lef
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import statistics
@@ -21,6 +22,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 WARM_UP = 3
+DATA: dict[int, bytes] = {}  # descriptors that the bare bwrap reads from
 
 
 def main() -> None:
@@ -28,8 +30,10 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=60)
     options.add_argument("--srt", default=shutil.which("srt"), help="the srt command of @anthropic-ai/sandbox-runtime")
     chosen = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir=Path.home()) as made:
-        project = Path(made)
+    with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir="/var/tmp") as home:
+        os.environ["HOME"] = home
+        project = Path(home) / "project"
+        project.mkdir()
         commands = contenders(project, chosen.srt)
         medians = measure(commands, project, chosen.rounds)
     print(table(medians))
@@ -43,7 +47,7 @@ def contenders(project: Path, srt: str | None) -> dict[str, list[str]]:
         "claudebox": [claudebox, "--yes", "--run", "true"],
     }
     if firejail := shutil.which("firejail"):
-        commands["firejail"] = [firejail, "--quiet", "--noprofile", "--private=" + str(project), "true"]
+        commands["firejail"] = [firejail, "--quiet", "true"]
     if srt:
         commands["srt"] = [srt, "true"]
     for peer in ("firejail", "srt"):
@@ -59,24 +63,59 @@ def interpreter() -> str:
 
 
 def same_bwrap(claudebox: str, project: Path) -> list[str]:
-    """bwrap with the very mounts of claudebox, as a script that the shell runs."""
+    """bwrap with the very options of claudebox, and nothing before it. It reads its data from descriptors of ours."""
+    subprocess.run(
+        [claudebox, "--yes", "--run", "true"], cwd=project, check=True, capture_output=True
+    )  # makes its state
     text = subprocess.run(
-        [claudebox, "--dry-run", "--run", "true"], cwd=project, check=True, capture_output=True, text=True
+        [claudebox, "--dry-run", "--json", "--run", "true"], cwd=project, check=True, capture_output=True, text=True
     ).stdout
-    script = project / "same-bwrap.sh"
-    script.write_text(text)
-    return ["sh", str(script)]
+    plan = json.loads(text)
+    options = [word for operation in plan["options"] for word in operation]
+    return [
+        plan["executable"],
+        *(word if isinstance(word, str) else data_path(word) for word in options),
+        *plan["program"],
+    ]
+
+
+def data_path(data: dict[str, str]) -> str:
+    """The number of a descriptor with this content, inherited by what we start."""
+    content = data["text"].encode() if "text" in data else bytes.fromhex(data["hex"])
+    descriptor = os.memfd_create("data", 0)
+    os.write(descriptor, content)
+    DATA[descriptor] = content
+    return str(descriptor)
+
+
+def rewind_data() -> None:
+    """bwrap reads a descriptor to its end, and the offset is shared with us."""
+    for descriptor in DATA:
+        os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for round_number in range(-WARM_UP, rounds):
         for name, command in commands.items():
+            rewind_data()
             start = time.perf_counter()
-            subprocess.run(command, cwd=project, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            start_and_wait(command, project)
             if round_number >= 0:
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def start_and_wait(command: list[str], project: Path) -> None:
+    subprocess.run(
+        command,
+        cwd=project,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=tuple(DATA),
+    )
 
 
 def table(medians: dict[str, float]) -> str:

@@ -26,12 +26,10 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
-from claudebox.rules.claude_options import named_paths
 from claudebox.rules.claude_state import Seed, seed_state
 from claudebox.rules.instance import canonical_root, instance_directory
 from claudebox.rules.mounts import arrange
 from claudebox.rules.places import check_project
-from claudebox.rules.runnable import Runnable
 from claudebox.rules.secrets import secret_places, secret_value
 from claudebox.settings import PASSTHROUGH, Settings
 
@@ -179,8 +177,13 @@ def _layout(ground: _Ground) -> _Layout:
         Mount(RW, project, PROJECT, source=project),
     ]
     mounts += system.certificate_mounts(ground.certificates, mounts)
-    named = named_paths(tree, ground.request.claude, project, home, mounts)
-    asked = (*ground.settings.mounts, *named.wishes)
+    asked = ground.settings.mounts
+    preparations: tuple[Preparation, ...] = ()
+    if ground.request.claude:
+        from claudebox.rules.claude_options import named_paths
+
+        named = named_paths(tree, ground.request.claude, project, home, mounts)
+        asked, preparations = (*asked, *named.wishes), named.preparations
     wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
@@ -188,7 +191,7 @@ def _layout(ground: _Ground) -> _Layout:
     if ground.as_root:
         mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)
-    return _Layout(arrange(mounts, hides), wished, named.preparations)
+    return _Layout(arrange(mounts, hides), wished, preparations)
 
 
 def _home_mounts(ground: _Ground) -> list[Mount]:
@@ -211,9 +214,14 @@ def _seed(ground: _Ground, layout: _Layout) -> Seed:
     claude_home.check_state(tree, claude, ground.host.person.uid)
     root = canonical_root(ground.project, ground.repository)
     directories = claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground))
-    runnable = Runnable(tree, layout.mounts, ground.base.path, home)
+
+    def can_run(command: str) -> bool:
+        from claudebox.rules.runnable import Runnable
+
+        return Runnable(tree, layout.mounts, ground.base.path, home).can_run(command)
+
     key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
-    seed = seed_state(tree, claude, home, ground.project, key, runnable.can_run)
+    seed = seed_state(tree, claude, home, ground.project, key, can_run)
     return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
 
 

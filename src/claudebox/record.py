@@ -20,25 +20,30 @@ class Record:
     """Subclasses annotate their fields; a class attribute is the field's default."""
 
     _fields: tuple[str, ...]
+    _defaults: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
+        cls._defaults = {name: cls.__dict__[name] for name in cls._fields if name in cls.__dict__}
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self._fields
-        if len(values) > len(fields):
-            raise TypeError(f"{type(self).__name__} takes {len(fields)} values")
         state = self.__dict__
-        state.update(zip(fields, values, strict=False))
-        for name in fields[len(values) :]:
-            if name in named:
-                state[name] = named.pop(name)
-            elif hasattr(type(self), name):
-                state[name] = getattr(type(self), name)
-            else:
-                raise TypeError(f"{type(self).__name__} lacks {name}")
-        if named:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(named)}")
+        state.update(self._defaults)
+        state.update(zip(self._fields, values, strict=False))
+        state.update(named)
+        # One comparison when all is well; the reason is looked for only when not.
+        twice = named and not named.keys().isdisjoint(self._fields[: len(values)])
+        if len(state) != len(self._fields) or len(values) > len(self._fields) or twice:
+            raise TypeError(self._complaint(values))
+
+    def _complaint(self, values: tuple[Any, ...]) -> str:
+        name, state = type(self).__name__, self.__dict__
+        if len(values) > len(self._fields):
+            return f"{name} takes {len(self._fields)} values"
+        if missing := [field for field in self._fields if field not in state]:
+            return f"{name} lacks {', '.join(missing)}"
+        unknown = state.keys() - set(self._fields)
+        return f"{name} has no field {', '.join(unknown)}" if unknown else f"{name} got a field twice"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
@@ -50,10 +55,10 @@ class Record:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash((type(self), *self.__dict__.values()))
+        return hash((type(self), *(self.__dict__[name] for name in self._fields)))
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        values = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._fields)
         return f"{type(self).__name__}({values})"
 
     def replace(self, **changes: Any) -> Self:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conftest import Account, Box
 
 CANARY = "canary-93b7ae"
-HOME_PLACES = [place.path.removeprefix("~/") for place in SECRET_PLACES if place.path.startswith("~/")]
+HOME_PLACES = [path.removeprefix("~/") for path, _ in SECRET_PLACES if path.startswith("~/")]
 # Directories that hold secret places among other things: somebody may want to mount these.
 PARENTS = sorted({place.split("/")[0] for place in HOME_PLACES if "/" in place})
 # Kernel settings that belong to the namespaces of the box, and triggers that anybody may set.

@@ -6,14 +6,18 @@ import posixpath
 
 from claudebox.host.tree import Tree
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # Where administrators' tools are, though an ordinary user's PATH often lacks these.
 ADMIN_DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 
 
-def find_all(tree: Tree, name: str, path: str, cwd: str) -> list[str]:
+def find_all(tree: Tree, name: str, path: str, cwd: str) -> Iterator[str]:
     """Every program of that name on PATH, in order. An empty or relative entry counts from `cwd`, as in a shell."""
     candidates = (posixpath.normpath(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
-    return [candidate for candidate in candidates if tree.is_executable(candidate)]
+    return (candidate for candidate in candidates if tree.is_executable(candidate))
 
 
 def find_unusable(tree: Tree, name: str, path: str, cwd: str) -> str | None:
@@ -23,8 +27,7 @@ def find_unusable(tree: Tree, name: str, path: str, cwd: str) -> str | None:
 
 
 def find(tree: Tree, name: str, path: str, cwd: str) -> str | None:
-    found = find_all(tree, name, path, cwd)
-    return found[0] if found else None
+    return next(find_all(tree, name, path, cwd), None)
 
 
 def find_admin(tree: Tree, name: str, path: str, cwd: str) -> str | None:

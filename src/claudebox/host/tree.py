@@ -19,6 +19,7 @@ class Tree:
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
         self._plain: set[str] = set()  # directories known not to be symlinks
+        self._names: dict[str, set[str]] = {}  # what is in a directory
 
     def lstat(self, path: str) -> os.stat_result | None:
         try:
@@ -60,8 +61,25 @@ class Tree:
 
     def resolve(self, path: str) -> str | None:
         """The real path, or None if it does not exist or its symlinks loop."""
+        directory, _, name = path.rpartition("/")
+        if directory in self._plain and name not in ("", ".", ".."):
+            # Most paths asked for are in a directory that is known already.
+            status = self.lstat(path)
+            if status is None:
+                return None
+            if not stat.S_ISLNK(status.st_mode):
+                return path
         real, _ = self._walk(path)
         return real
+
+    def lacks(self, path: str, directory: str) -> bool:
+        """Whether a directory surely has nothing on the way to this path: quicker than asking for each of many."""
+        if not path.startswith(directory + "/"):
+            return False
+        if directory not in self._names:
+            self._names[directory] = set(self.entries(directory))
+        names = self._names[directory]
+        return bool(names) and path[len(directory) + 1 :].partition("/")[0] not in names
 
     def links(self, path: str) -> tuple[tuple[str, str], ...]:
         """The symlinks met on the way to the real path: (link, what it says)."""

@@ -7,7 +7,6 @@ from claudebox.model import Finding, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.claude_home import ClaudeHome
-from claudebox.rules.imported import import_servers, import_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +32,15 @@ def seed_state(
     answers = "\n".join((project, api_key[-KEY_TAIL:]))
     preparations: list[Preparation] = []
     if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
+        from claudebox.rules.imported import import_settings
+
         imported = import_settings(settings.load(), can_run)
         settings.left_out = imported.left_out
         preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
     current = _current_state(tree, home)
     if state.changed or not current or not _is_answered(tree, home, answers):
+        from claudebox.rules.imported import import_servers
+
         servers = import_servers(state.load().get("mcpServers"), can_run)
         state.left_out = servers.left_out
         merged = merge_state(current, project, api_key, servers.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.host.digest import sha256
 from claudebox.host.repository import Repository
 
 STATE = ".claudebox"
@@ -19,20 +20,8 @@ def canonical_root(project: str, repository: Repository) -> str:
 
 
 def instance_name(root: str) -> str:
-    return _sha256(root.encode(errors="surrogateescape"))[:LENGTH]
+    return sha256(root.encode(errors="surrogateescape"))[:LENGTH]
 
 
 def instance_directory(home: str, root: str) -> str:
     return f"{home}/{STATE}/instances/{instance_name(root)}"
-
-
-def _sha256(data: bytes) -> str:
-    """`hashlib` would load all of OpenSSL, which takes longer than everything else here."""
-    try:
-        from _sha2 import sha256  # type: ignore[import-not-found]  # Python 3.12 and later
-    except ImportError:
-        try:
-            from _sha256 import sha256  # type: ignore[import-not-found]
-        except ImportError:
-            from hashlib import sha256
-    return str(sha256(data).hexdigest())

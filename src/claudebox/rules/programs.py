@@ -6,13 +6,17 @@ import posixpath
 import stat
 
 from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
-from claudebox.host.programs import find_all, find_unusable
+from claudebox.host.programs import find, find_all, find_unusable
 from claudebox.host.tree import Tree
 from claudebox.model import RO, SYMLINK, Mount, Origin, Program
 from claudebox.paths import is_inside
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.rules.system import NIX_STORE, System
 from claudebox.settings import Named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
@@ -24,23 +28,24 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, pr
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.is_executable(path):
             raise Problem(f"{named.origin.rule}: {path} is not a program")
-        candidates = [path]
+        candidates = iter([path])
     else:
         candidates = find_all(tree, "bwrap", search_path, cwd)
-    if not candidates:
+    first = next(candidates, None)
+    if first is None:
         from claudebox.host.distribution import install_command
 
         raise Problem("bwrap is not installed, and it is what makes the box", install_command(tree, "bwrap"))
-    path = tree.resolve(candidates[0]) or candidates[0]
-    if named is None and project and (is_inside(path, project) or is_inside(candidates[0], project)):
+    path = tree.resolve(first) or first
+    if named is None and project and (is_inside(path, project) or is_inside(first, project)):
         raise Problem(
-            f"bwrap would come from the project: {candidates[0]}",
-            f"if you mean it, although the agent can change that file:\n      --bwrap {candidates[0]}",
+            f"bwrap would come from the project: {first}",
+            f"if you mean it, although the agent can change that file:\n      --bwrap {first}",
         )
     if is_privileged(tree, path):
         raise Problem(
             f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
-            _other_bwrap(tree, candidates[1:]) or f"sudo chmod u-s {path}",
+            _other_bwrap(tree, candidates) or f"sudo chmod u-s {path}",
         )
     return path
 
@@ -51,7 +56,7 @@ def is_privileged(tree: Tree, path: str) -> bool:
     return bool(mode & (stat.S_ISUID | stat.S_ISGID)) or tree.has_capabilities(path)
 
 
-def _other_bwrap(tree: Tree, candidates: list[str]) -> str:
+def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
     plain = (tree.resolve(path) or path for path in candidates)
     return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
 
@@ -64,12 +69,12 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
         if not tree.is_executable(path):
             raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {path}", CANNOT_EXECUTE)
     else:
-        found = find_all(tree, "claude", search_path, cwd)
-        if not found and (unusable := find_unusable(tree, "claude", search_path, cwd)):
+        found = find(tree, "claude", search_path, cwd)
+        if found is None and (unusable := find_unusable(tree, "claude", search_path, cwd)):
             raise Problem(f"{unusable} cannot be executed", f"chmod +x {unusable}", CANNOT_EXECUTE)
-        if not found:
+        if found is None:
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
-        path = found[0]
+        path = found
     install = inspect(tree, path, search_path, cwd)
     if named is None and project and (is_inside(install.real, project) or is_inside(path, project)):
         raise Problem(

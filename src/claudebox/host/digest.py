@@ -1,0 +1,17 @@
+"""SHA-256 without `hashlib`, which loads all of OpenSSL: that takes longer than the rest of a launch."""
+
+from __future__ import annotations
+
+import sys
+
+
+def sha256(data: bytes) -> str:
+    """The digest in hexadecimal."""
+    try:
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256 as digest  # type: ignore[import-not-found]
+        else:
+            from _sha256 import sha256 as digest  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256 as digest
+    return str(digest(data).hexdigest())
