@@ -12,6 +12,7 @@ from claudebox.doctor.trial import Outcome, namespaces_row, run, symlink_row
 from claudebox.host import Host
 from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
+from claudebox.launch.landlock import can_scope
 from claudebox.problem import Problem
 from claudebox.rules import system
 from claudebox.rules.programs import choose_bwrap, choose_claude, signal_shim
@@ -34,6 +35,7 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
     return [
         *rows,
         _machine_row(host),
+        _scope_row(),
         _signals_row(host),
         _claude_row(host, settings),
         _tool_row(host, "git", "commits and history", FAIL),
@@ -103,6 +105,13 @@ def _machine_row(host: Host) -> Row:
     if host.machine in MACHINES:
         return Row(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
     return Row(FAIL, "machine", host.machine, f"the system call filter knows {' and '.join(MACHINES)}")
+
+
+def _scope_row() -> Row:
+    if can_scope():
+        return Row(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+    why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
+    return Row(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
 
 
 def _signals_row(host: Host) -> Row:

@@ -9,6 +9,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 import stat
 
+from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.state import prepare
 from claudebox.model import Plan
 from claudebox.problem import CANNOT_EXECUTE, Problem
@@ -37,6 +38,7 @@ def launch(plan: Plan) -> NoReturn:
         for word in operation
     ]
     argv = [plan.bwrap, *options, *program_words(plan)]
+    scope_to_box()
     _close_all_but(descriptors)
     _set_signals()
     if plan.drop_groups:
