@@ -31,6 +31,9 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         status = INTERRUPTED
+    except Exception as error:
+        show_problem(Problem(f"claudebox itself failed: {type(error).__name__}: {error}", "please report this"))
+        status = FAILED
     sys.exit(status)
 
 

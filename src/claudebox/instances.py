@@ -6,6 +6,8 @@ import os
 import shutil
 import time
 
+from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.view.text import Style, escape, fill
 
@@ -46,7 +48,19 @@ def _instance(directory: str) -> Instance:
 
 
 def _size(directory: str) -> int:
-    return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(directory) for name in names)
+    """Not by recursion: the agent can nest directories deeper than that goes."""
+    size, waiting = 0, [directory]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue  # a running box may remove it meanwhile, and a path may be too long to name
+    return size
 
 
 def listing(instances: list[Instance], style: Style) -> str:
@@ -68,7 +82,10 @@ def collect(instances: list[Instance]) -> list[Instance]:
 
 def remove(instance: Instance) -> None:
     """rmtree does not follow symlinks, which the agent may have left there."""
-    shutil.rmtree(instance.directory)
+    try:
+        shutil.rmtree(instance.directory)
+    except (OSError, RecursionError) as error:
+        raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
 
 
 def _age(moment: float) -> str:

@@ -6,6 +6,7 @@ from claudebox.arguments import Request
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.repository import Repository, find_repository
+from claudebox.host.tree import Tree
 from claudebox.model import (
     RW,
     TMPFS,
@@ -27,10 +28,11 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
 from claudebox.rules.claude_state import Seed, seed_state
-from claudebox.rules.instance import canonical_root, instance_directory
+from claudebox.rules.instance import STATE, canonical_root, instance_directory
 from claudebox.rules.mounts import arrange
 from claudebox.rules.places import check_project
 from claudebox.rules.secrets import secret_places, secret_value
+from claudebox.rules.trusted import TrustedSource
 from claudebox.settings import PASSTHROUGH, Settings
 
 FULL = Network("full", "the host's network: internet, LAN, VPNs and this host's localhost", Origin("default"))
@@ -59,6 +61,7 @@ class _Ground(Record):
     certificates: str
     install: ClaudeInstall | None
     claude: claude_home.ClaudeHome
+    trusted: TrustedSource
     login: Login | None
 
     @property
@@ -72,7 +75,8 @@ class _Ground(Record):
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
-    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, host.cwd)
+    agents = (host.cwd, f"{host.person.home}/{STATE}")  # where an agent can write
+    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, agents)
     ground = _survey(host, request, settings)
     program = _program(ground)
     layout = _layout(ground)
@@ -90,7 +94,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         signal_shim=programs.signal_shim(host.tree, host.python),
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
-        findings=(*_findings(ground, program, variables, layout.wished), *seed.findings),
+        findings=(*_findings(ground, program, variables, layout.wished), *seed.findings, *ground.trusted.findings()),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
             places=tuple(place for place in ground.places if place.exists),
@@ -107,6 +111,9 @@ def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
     person = system.box_person(host.person)
     instance = instance_directory(home, canonical_root(host.cwd, repository))
     claude = claude_home.claude_home(instance, home, person, environ)
+    places = (*places, *(place for place in _claude_place(tree, claude, host.cwd) if place not in places))
+    install = _find_claude(host, request, settings, places)
+    with_login = settings.auth == PASSTHROUGH and install is not None
     return _Ground(
         host=host,
         request=request,
@@ -118,10 +125,19 @@ def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
         repository=repository,
         identity=git.find_identity(tree, environ, home, repository.git_dir),
         certificates=system.find_certificates(tree, environ),
-        install=_find_claude(host, request, settings),
+        install=install,
         claude=claude,
-        login=claude_home.find_login(tree, claude, home) if settings.auth == PASSTHROUGH else None,
+        trusted=TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}"),
+        login=claude_home.find_login(tree, claude, home) if with_login else None,
     )
+
+
+def _claude_place(tree: Tree, claude: claude_home.ClaudeHome, project: str) -> list[SecretPlace]:
+    """The user's own Claude directory, wherever CLAUDE_CONFIG_DIR says it is: a place that stays outside."""
+    real = tree.resolve(claude.users) or claude.users
+    if is_inside(real, project) or is_inside(claude.users, project):
+        raise Problem(f"CLAUDE_CONFIG_DIR is {claude.users}, inside of the project", "unset CLAUDE_CONFIG_DIR")
+    return [SecretPlace(real, "Claude's login and the history of all projects", tree.exists(real))]
 
 
 def _check_places(host: Host) -> tuple[SecretPlace, ...]:
@@ -134,10 +150,15 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     return places
 
 
-def _find_claude(host: Host, request: Request, settings: Settings) -> ClaudeInstall | None:
+def _find_claude(
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...]
+) -> ClaudeInstall | None:
     """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
+    agents = (host.cwd, f"{host.person.home}/{STATE}/instances")
     try:
-        return programs.choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, host.cwd)
+        found = programs.choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, agents)
+        programs.check_claude_files(found, host.person.homes, places)
+        return found
     except Problem:
         if request.run is None and not request.shell:
             raise
@@ -198,7 +219,7 @@ def _home_mounts(ground: _Ground) -> list[Mount]:
     if ground.install is None:
         return []
     tree, claude = ground.host.tree, ground.claude
-    mounts = [*claude_home.home_mounts(tree, claude, ground.project), *claude_home.managed_mounts(tree, claude)]
+    mounts = [*claude_home.home_mounts(claude, ground.trusted), *claude_home.managed_mounts(tree, claude)]
     return mounts + (claude_home.auth_mounts(claude) if _shares_login(ground) else [])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import CLAUDEBOX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,3 +79,18 @@ def test_closed_standard_stream_works(box: Box, account: Account, project: Path,
     assert result.returncode == 0, result.stderr
     # The fourth is the listing itself. A closed one would become the next file that the program opens.
     assert (project / "descriptors").read_text().split() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.req("FAIL-01")
+def test_file_that_is_standard_input_cannot_be_written(box: Box, account: Account) -> None:
+    prompt = account.write(account.home / "prompt.txt", "what the user wrote\n")
+    script = f'"$0" --yes --run sh -c "cat; echo evil >/proc/self/fd/0; : >/proc/self/fd/0" <{prompt} 2>/dev/null'
+    result = account.run("sh", "-c", script, CLAUDEBOX, cwd=box.project)
+    assert result.stdout == "what the user wrote\n"
+    assert prompt.read_text() == "what the user wrote\n"
+
+
+def test_script_that_reads_lines_keeps_its_place(box: Box, account: Account) -> None:
+    lines = account.write(account.home / "lines.txt", "one\ntwo\nthree\n")
+    script = f'while read line; do echo $line; "$0" --yes --run true 2>/dev/null; done <{lines}'
+    assert account.run("sh", "-c", script, CLAUDEBOX, cwd=box.project).stdout == "one\ntwo\nthree\n"

@@ -53,6 +53,8 @@ def test_borrowed_objects_inside_the_project_are_fine(tmp_path: Path) -> None:
 WORKTREE = """
     ~/shop/.git: gitdir: ~/main/.git/worktrees/shop\\n
     ~/main/.git/objects/
+    ~/main/.git/refs/
+    ~/main/.git/HEAD: ref: refs/heads/main\\n
     ~/main/.git/worktrees/shop/commondir: ../..\\n
     ~/main/.git/worktrees/shop/gitdir: ~/shop/.git\\n
 """

@@ -11,17 +11,21 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import cli
+from claudebox import cli, instances
 from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
-from claudebox.launch import box
+from claudebox.host.tree import Tree
+from claudebox.launch import box, state
+from claudebox.model import Preparation
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
+from claudebox.rules.instance import instance_name
 from claudebox.view.text import WIDTH, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 
 SOURCE = Path(claudebox.__file__).parent
+STATE_OF_SHOP = f"~/.claudebox/instances/{instance_name('/home/alice/shop')}"
 
 
 class Scene:
@@ -115,7 +119,9 @@ def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     # The test's own descriptors and signals have to survive.
     scene.monkeypatch.setattr(box, "_close_all_but", lambda _: None)
     scene.monkeypatch.setattr(box, "_set_signals", lambda: None)
-    box.launch(scene.machine.plan().replace(bwrap="/nonexistent/bwrap", mounts=()))
+    # Its state would be written on this machine.
+    plan = scene.machine.plan().replace(preparations=(), login=None)
+    box.launch(plan.replace(bwrap="/nonexistent/bwrap", mounts=()))
 
 
 def working_directory_gone(scene: Scene) -> None:
@@ -124,6 +130,61 @@ def working_directory_gone(scene: Scene) -> None:
     scene.monkeypatch.chdir(gone)
     gone.rmdir()
     read_host()
+
+
+def shim_of_a_version_manager(scene: Scene) -> None:
+    scene.planted("~/.asdf/shims/claude*: #!/usr/bin/env bash\\nexec asdf exec claude\n/usr/bin/bash*")
+    scene.with_environ(PATH="/home/alice/.asdf/shims:/usr/bin").plan()
+
+
+def claude_on_the_path_not_executable(scene: Scene) -> None:
+    scene.planted("/opt/bin/claude: ELF").with_environ(PATH="/opt/bin:/usr/bin").plan()
+
+
+def state_with(scene: Scene, name: str) -> None:
+    """The state of the project holds this, and belongs to the user."""
+    scene.machine.uid = os.getuid()
+    scene.planted(f"{STATE_OF_SHOP}/{name}").plan()
+
+
+def state_of_another(scene: Scene) -> None:
+    lstat = Tree.lstat
+
+    def belongs_to_bob(tree: Tree, path: str) -> os.stat_result | None:
+        status = lstat(tree, path)
+        return status and os.stat_result((*status[:4], 1001, *status[5:]))
+
+    scene.monkeypatch.setattr(Tree, "lstat", belongs_to_bob)
+    scene.planted(f"{STATE_OF_SHOP}/claude/").plan()
+
+
+def state_cannot_be_written(scene: Scene) -> None:
+    state.prepare((Preparation(Preparation.FILE, "/dev/null/state"),), "")
+
+
+def refused_to_remove(scene: Scene) -> None:
+    gone = instances.Instance("/x", "/home/alice/gone", 0.0, 0, True)
+    scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
+    scene.monkeypatch.setattr(cli, "show", lambda _: None)
+    scene.monkeypatch.setattr(cli, "_ask", lambda _: "")
+    cli.tend_instances(collect=True, yes=False)
+
+
+def standard_output_closed(scene: Scene) -> None:
+    scene.monkeypatch.setattr(sys, "stdout", None)
+    cli.show("text")
+
+
+def standard_output_full(scene: Scene) -> None:
+    kept = os.dup(1)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, 1)
+    try:
+        cli.show("text")
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(full)
 
 
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
@@ -136,6 +197,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
     "answer-no": (refused_answer, FAILED),
     "answer-impossible": (nobody_to_ask, FAILED),
+    "auth-unknown": (lambda scene: scene.plan("--auth", "magic"), FAILED),
     "bwrap-missing": (lambda scene: scene.without("/usr/bin/bwrap").plan(), FAILED),
     "bwrap-named-missing": (lambda scene: scene.plan("--bwrap", "/opt/bwrap"), FAILED),
     "bwrap-in-project": (program_from_the_project("bwrap"), FAILED),
@@ -152,6 +214,8 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         lambda scene: scene.planted("/opt/claude: ELF").plan("--claude", "/opt/claude"),
         CANNOT_EXECUTE,
     ),
+    "claude-on-path-not-executable": (claude_on_the_path_not_executable, CANNOT_EXECUTE),
+    "claude-is-a-shim": (shim_of_a_version_manager, FAILED),
     "claude-in-project": (program_from_the_project("claude"), FAILED),
     "claude-without-interpreter": (
         lambda scene: scene.planted("/opt/claude*: #!/usr/bin/env node\\n").plan("--claude", "/opt/claude"),
@@ -166,6 +230,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         FAILED,
     ),
     "home-is-root": (lambda scene: scene.with_environ(HOME="/").plan(), FAILED),
+    "instances-not-removed": (refused_to_remove, FAILED),
     "machine-unknown": (unknown_architecture, FAILED),
     "mount-missing": (lambda scene: scene.plan("--mount-ro", "/srv/gone"), FAILED),
     "mount-without-path": (lambda scene: scene.plan("--mount-ro", ""), FAILED),
@@ -182,6 +247,8 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "mount-destination-missing": (lambda scene: scene.plan("--mount-ro", "~/other:/usr/gone"), FAILED),
     "mount-file-over-directory": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/usr/lib"), FAILED),
     "nix-without-programs": (nix_without_programs, FAILED),
+    "output-closed": (standard_output_closed, FAILED),
+    "output-full": (standard_output_full, FAILED),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
     "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),
@@ -190,7 +257,14 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "project-secret": (lambda scene: scene.in_directory("/home/alice/.ssh").plan(), FAILED),
     "project-contains-secret": (lambda scene: scene.in_directory("/home/alice/.config").plan(), FAILED),
     "project-control-characters": (lambda scene: scene.in_directory("/home/alice/a\x1b[2Jb").plan(), FAILED),
+    "settings-damaged": (lambda scene: scene.planted('~/.claude/settings.json: {"half":').plan(), FAILED),
+    "settings-no-object": (lambda scene: scene.planted("~/.claude/settings.json: []").plan(), FAILED),
     "shim-missing": (neither_env_nor_python, FAILED),
+    "state-damaged": (lambda scene: state_with(scene, 'claude/.claude.json: {"half":'), FAILED),
+    "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),
+    "state-of-another": (state_of_another, FAILED),
+    "state-unreadable": (lambda scene: state_with(scene, "claude/.claude.json/"), FAILED),
+    "state-unwritable": (state_cannot_be_written, FAILED),
     "streams-directory": (directory_as_standard_input, FAILED),
     "working-directory-gone": (working_directory_gone, FAILED),
 }

@@ -68,9 +68,9 @@ def _chosen_claude(host: Host, settings: Settings) -> str:
     return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host)).path
 
 
-def _project(host: Host) -> str | None:
+def _project(host: Host) -> tuple[str, ...]:
     """The current directory, unless it could not be a project anyway."""
-    return host.cwd if host.cwd != "/" else None
+    return (host.cwd,) if host.cwd != "/" else ()
 
 
 def program_version(path: str) -> str:

@@ -40,7 +40,7 @@ def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
     if words:
         name = _interpreter_name(words)
         found = name if name.startswith("/") else find(tree, name, search_path, cwd)
-        interpreter_real = tree.resolve(found) if found else None
+        interpreter_real = tree.resolve(found) if found and tree.is_executable(found) else None
         if interpreter_real:
             interpreter = interpreter_real
             files.append(_needed_tree(interpreter_real))
@@ -59,7 +59,8 @@ def _behind_shim(tree: Tree, real: str) -> str:
         behind = f"{directory}/node_modules/.bin/claude"
     else:
         behind = _shim_target(tree, real)
-    return (tree.resolve(posixpath.join(directory, behind)) if behind else None) or real
+    target = tree.resolve(posixpath.join(directory, behind)) if behind else None
+    return target if target is not None and tree.is_executable(target) else real
 
 
 def _shim_target(tree: Tree, real: str) -> str:

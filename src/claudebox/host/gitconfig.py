@@ -11,6 +11,7 @@ import posixpath
 from claudebox.host.tree import Tree
 
 MAX_INCLUDES = 10
+MAX_FILES = 100
 SPACES = " \t\r\n"  # as git sees it
 
 Pairs = list[tuple[str, str]]
@@ -37,14 +38,20 @@ def parse(text: str) -> Pairs:
     return pairs
 
 
-def load(tree: Tree, path: str, home: str, git_dir: str, depth: int = 0) -> Pairs:
-    """A file with everything that it includes, in the order in which git would see it."""
+def load(tree: Tree, path: str, home: str, git_dir: str) -> Pairs:
+    """A file with everything that it includes, in the order in which git would see it, within reason."""
+    return _load(tree, path, home, git_dir, depth=0, opened=[])
+
+
+def _load(tree: Tree, path: str, home: str, git_dir: str, *, depth: int, opened: list[str]) -> Pairs:
+    opened.append(path)
     pairs: Pairs = []
     for name, value in parse(tree.text(path) or ""):
         pairs.append((name, value))
-        if depth < MAX_INCLUDES and value and _includes(name, home, git_dir, path):
+        # A file that includes itself several times would grow beyond all memory.
+        if depth < MAX_INCLUDES and len(opened) < MAX_FILES and value and _includes(name, home, git_dir, path):
             included = posixpath.join(posixpath.dirname(path), _home_path(value, home))
-            pairs += load(tree, included, home, git_dir, depth + 1)
+            pairs += _load(tree, included, home, git_dir, depth=depth + 1, opened=opened)
     return pairs
 
 

@@ -11,7 +11,10 @@ import posixpath
 from claudebox.host import gitconfig
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, parents
+from claudebox.quoting import quote
 from claudebox.record import Record
+
+MOST_LINES = 100
 
 
 class Repository(Record):
@@ -55,16 +58,17 @@ def _directory(tree: Tree, project: str, git_dir: str) -> Repository:
         return Repository(
             git_dir=git_dir,
             trouble=f"the repository borrows objects from {borrowed}",
-            remedy=f"if you trust that: --mount-ro {borrowed}",
+            remedy=f"if you trust that: --mount-ro {quote(borrowed)}",
         )
     return Repository(git_dir=git_dir)
 
 
 def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
     """The first directory outside that `git clone --shared` left in `objects/info/alternates`."""
-    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines():
+    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_LINES]:
         place = posixpath.normpath(posixpath.join(f"{git_dir}/objects", line))
-        if line and not line.startswith("#") and not is_inside(place, project):
+        # Only a place that exists is named: the text is the project's, and it is shown next to the question.
+        if line and not line.startswith("#") and not is_inside(place, project) and tree.is_dir(place):
             return place
     return ""
 
@@ -93,7 +97,10 @@ def _is_worktree_of(tree: Tree, git_dir: str, project: str) -> bool:
     common = posixpath.dirname(posixpath.dirname(git_dir))
     says_common = _path_in(tree, f"{git_dir}/commondir", git_dir)
     says_checkout = _path_in(tree, f"{git_dir}/gitdir", git_dir)
-    return says_common == common and says_checkout == f"{project}/.git" and tree.is_dir(f"{common}/objects")
+    is_repository = (
+        tree.is_dir(f"{common}/objects") and tree.is_dir(f"{common}/refs") and tree.is_file(f"{common}/HEAD")
+    )
+    return is_repository and says_common == common and says_checkout == f"{project}/.git"
 
 
 def _path_in(tree: Tree, file: str, base: str) -> str | None:
@@ -111,4 +118,4 @@ def _is_submodule_of(tree: Tree, git_dir: str, project: str) -> bool:
 
 
 def _by_hand(git_dir: str) -> str:
-    return f"if you trust that: --mount-rw {git_dir}"
+    return f"if you trust that: --mount-rw {quote(git_dir)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from claudebox.model import Login
+from claudebox.problem import Problem
 
 FILE_NAME = ".credentials.json"
 
@@ -16,7 +17,10 @@ def start_beside(login: Login) -> None:
     if not is_current(login):
         from claudebox.launch.login import exchange
 
-        exchange(login)
+        try:
+            exchange(login)
+        except OSError as error:
+            raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
     watch = os.pidfd_open(os.getpid())  # about to become bwrap
     if os.fork() != 0:
         os.close(watch)

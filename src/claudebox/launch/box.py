@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FIRST_DATA_DESCRIPTOR = 3
+CHUNK = 1 << 20
 
 
 def launch(plan: Plan) -> NoReturn:
     """Replace this process by the box."""
     _check_standard_streams()
+    _seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
     if plan.login is not None:
         from claudebox.launch.beside import start_beside
@@ -57,6 +59,22 @@ def _check_standard_streams() -> None:
                 f"descriptor {descriptor} is a directory, which would open all that is below it to the box",
                 "redirect from a file instead",
             )
+
+
+def _seal_standard_input() -> None:
+    """Give the box a copy of a file that is standard input: through /proc it could open the file itself for writing."""
+    if not stat.S_ISREG(os.fstat(0).st_mode):
+        return
+    import fcntl
+
+    copy = os.memfd_create("standard input", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    # The position in the file stays where it is: a script may be reading lines from it.
+    position = os.lseek(0, 0, os.SEEK_CUR)
+    while chunk := os.pread(0, CHUNK, position):
+        position += os.write(copy, chunk)
+    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    os.lseek(copy, 0, os.SEEK_SET)
+    os.dup2(copy, 0)
 
 
 def _open_data(data: Data, descriptors: list[int]) -> str:

@@ -11,9 +11,10 @@ import contextlib
 import json
 import os
 import select
+import stat
 import time
 
-from claudebox.launch.beside import FILE_NAME, remember, stamp
+from claudebox.launch.beside import FILE_NAME, is_current, remember, stamp
 from claudebox.model import Login
 
 TYPE_CHECKING = False
@@ -24,10 +25,12 @@ KEY = "claudeAiOauth"  # the file holds tokens of MCP servers too: those stay ou
 INTERVAL_MS = 250
 SETTLE_SECONDS = 0.2
 LOCK = ".storage-write.lock"  # the one that Claude takes
-LOCK_PATIENCE = 5.0
+LOCK_PATIENCE = 2.0
+LOCK_PAUSE = 0.02
 STALE_LOCK = 10.0
 MILLISECONDS = 1000
-LONGEST_VALIDITY = 370 * 24 * 3600 * MILLISECONDS
+LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
+LARGEST_FILE = 1 << 20
 
 
 def follow(login: Login, watch: int) -> None:
@@ -52,27 +55,32 @@ def _stamps(login: Login) -> tuple[str, str]:
 
 
 def exchange(login: Login) -> None:
-    """The newer login wins. What is not a login never wins."""
+    """A login that changed on the host wins; else the newer one. What is not a login never wins."""
     shared = f"{login.directory}/{FILE_NAME}"
     host, boxes = _read(login.file), _read(shared)
     ours, theirs = _login_of(host), _login_of(boxes)
-    if ours is not None and (theirs is None or _expiry(ours) > _expiry(theirs)):
-        _replace(shared, {KEY: ours})
+    if ours is not None and (theirs is None or not is_current(login) or _expiry(ours) > _expiry(theirs)):
+        if ours != theirs:
+            _replace(shared, {KEY: ours})
     elif theirs is not None and host is not None and (ours is None or _expiry(theirs) > _expiry(ours)):
         _replace(login.file, {**host, KEY: theirs})
     remember(login)
 
 
 def _read(path: str) -> dict[str, Any] | None:
+    """A JSON object. Anything else that the box may have put there is nothing."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
-        try:
-            value = json.loads(file.read(1 << 20))
-        except (OSError, ValueError):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
+        value = json.loads(os.read(descriptor, LARGEST_FILE))
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
     return value if isinstance(value, dict) else None
 
 
@@ -81,58 +89,68 @@ def _login_of(credentials: dict[str, Any] | None) -> dict[str, Any] | None:
     login = (credentials or {}).get(KEY)
     if not isinstance(login, dict) or not login.get("accessToken") or not login.get("refreshToken"):
         return None
-    # The box can write this file: a validity that no server would give must not win for ever.
+    # The box can write this file: a validity that no server gives must not win for long.
     return login if 0 < _expiry(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY else None
 
 
 def _expiry(login: dict[str, Any]) -> float:
     value = login.get("expiresAt")
-    return float(value) if isinstance(value, int | float) else 0.0
+    try:
+        return float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
 
 
 def _replace(path: str, credentials: dict[str, Any]) -> None:
-    """Atomically, and under the lock that Claude itself uses for this file."""
-    directory = os.path.dirname(path)
-    lock = f"{directory}/{LOCK}"
-    locked = _take(lock)
-    temporary = f"{directory}/.credentials.{os.getpid()}"
+    """Atomically, under the lock that Claude itself uses for this file, and in the directory as it is now."""
+    directory, name = os.path.split(path)
+    parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w") as file:
-            json.dump(credentials, file)
+        if _take_lock(parent):
+            try:
+                _write(parent, name, json.dumps(credentials).encode())
+            finally:
+                with contextlib.suppress(OSError):
+                    os.rmdir(LOCK, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
+def _write(parent: int, name: str, content: bytes) -> None:
+    temporary = f".credentials.{os.getpid()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(temporary, flags, 0o600, dir_fd=parent)
+        with open(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(descriptor)
-        os.rename(temporary, path)
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError:
-        _forget(temporary)
-    finally:
-        if locked:
-            os.rmdir(lock)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=parent)
 
 
-def _take(lock: str) -> bool:
+def _take_lock(parent: int) -> bool:
+    """Without it nothing is written: the next change, or the end of the box, tries again."""
     deadline = time.monotonic() + LOCK_PATIENCE
     while time.monotonic() < deadline:
         try:
-            os.mkdir(lock)
+            os.mkdir(LOCK, dir_fd=parent)
         except FileExistsError:
-            if _age(lock) > STALE_LOCK:
-                break
-            time.sleep(0.02)
+            if not 0 <= _lock_age(parent) <= STALE_LOCK:
+                with contextlib.suppress(OSError):
+                    os.rmdir(LOCK, dir_fd=parent)
+            time.sleep(LOCK_PAUSE)
         except OSError:
-            break
+            return False
         else:
             return True
     return False
 
 
-def _age(path: str) -> float:
+def _lock_age(parent: int) -> float:
     try:
-        return time.time() - os.lstat(path).st_mtime
+        return time.time() - os.lstat(LOCK, dir_fd=parent).st_mtime
     except OSError:
         return 0.0
-
-
-def _forget(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox.host.tree import Tree
 from claudebox.model import ABSENT, RO, RW, SYMLINK, EnvVar, Login, Mount, Origin, Person, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
+from claudebox.rules.trusted import TrustedSource
 
 RULE = "claude"
 HISTORY = Origin(RULE, "conversations and state of this project")
@@ -43,7 +46,7 @@ def claude_home(instance: str, host_home: str, person: Person, environ: dict[str
     return ClaudeHome(
         instance=instance,
         place=f"{person.home}/.claude",
-        users=users if users.startswith("/") else f"{host_home}/.claude",
+        users=posixpath.normpath(users) if users.startswith("/") else f"{host_home}/.claude",
         auth_directory=f"{host_home}/{STATE}/auth",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
@@ -52,8 +55,9 @@ def claude_home(instance: str, host_home: str, person: Person, environ: dict[str
 def find_login(tree: Tree, home: ClaudeHome, host_home: str) -> Login | None:
     """The file of a login for boxes only, else that of the host's own Claude."""
     for file in (f"{host_home}/{STATE}/.credentials.json", f"{home.users}/.credentials.json"):
-        if tree.is_file(file):
-            return Login(tree.resolve(file) or file, home.auth_directory)
+        # Not through a symlink: the file will be written.
+        if tree.is_plain_file(file):
+            return Login(file, home.auth_directory)
     return None
 
 
@@ -72,19 +76,19 @@ def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
             )
 
 
-def home_mounts(tree: Tree, home: ClaudeHome, project: str) -> list[Mount]:
+def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     mounts = [Mount(RW, home.place, HISTORY, source=home.state)]
     for name in IMPORTED_DIRECTORIES:
-        real = tree.resolve(f"{home.users}/{name}")
+        real = trusted.find(f"{home.users}/{name}", is_dir=True)
         path = f"{home.place}/{name}"
-        if real is None or not tree.is_dir(real):
+        if real is None:
             mounts.append(Mount(ABSENT, path, NONE_THERE, source=f"{home.instance}/empty"))
         else:
             mounts.append(Mount(RO, path, IMPORTED, source=real))
-            mounts += _linked_entries(tree, real, project)
-    memory = tree.resolve(f"{home.users}/CLAUDE.md")
+            mounts += _linked_entries(real, trusted)
+    memory = trusted.find(f"{home.users}/CLAUDE.md", is_dir=False)
     mounts.append(_imported_file(home, "CLAUDE.md", memory or f"{home.instance}/CLAUDE.md"))
-    keys = tree.resolve(f"{home.users}/keybindings.json")
+    keys = trusted.find(f"{home.users}/keybindings.json", is_dir=False)
     return [*mounts, _imported_file(home, "keybindings.json", keys)] if keys else mounts
 
 
@@ -92,15 +96,17 @@ def _imported_file(home: ClaudeHome, name: str, source: str) -> Mount:
     return Mount(RO, f"{home.place}/{name}", IMPORTED, source=source, is_dir=False)
 
 
-def _linked_entries(tree: Tree, directory: str, project: str) -> list[Mount]:
+def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     """What the entries of a directory lead to, where people keep them in a repository of dotfiles."""
-    mounts = []
-    for name in tree.entries(directory):
-        path = f"{directory}/{name}"
-        real = tree.resolve(path) if tree.is_link(path) else None
-        if real is not None and not is_inside(real, directory) and not is_inside(real, project):
-            mounts.append(Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real)))
-    return mounts
+    tree = trusted.tree
+    links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
+    reals = [(real, tree.is_dir(path)) for path in links if (real := trusted.find(path, is_dir=tree.is_dir(path)))]
+    return [
+        Mount(RO, real, IMPORTED, source=real, is_dir=is_dir)
+        for real, is_dir in reals
+        # Below Claude's own home the box can write: no place to mount on.
+        if not is_inside(real, trusted.users) and not is_inside(real, trusted.project)
+    ]
 
 
 def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:

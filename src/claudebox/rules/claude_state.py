@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+LARGEST_FILE = 16 << 20
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 
 
@@ -47,7 +48,7 @@ def seed_state(
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
-            Preparation(Preparation.FILE, f"{home.instance}/answered", answers.encode() + b"\n", is_private=True),
+            Preparation(Preparation.FILE, f"{home.instance}/answered", _bytes(answers), is_private=True),
         ]
     left_out = (*settings.left_out, *state.left_out)
     return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
@@ -67,7 +68,7 @@ class _Source:
         self.left_out: tuple[str, ...] = tuple(lines[1:])
 
     def load(self) -> dict[str, Any]:
-        content = self.tree.read(self.path, limit=64 << 20)
+        content = self.tree.read(self.path, limit=LARGEST_FILE)
         return _parse(content, self.path) if content is not None else {}
 
     def note(self) -> Preparation:
@@ -83,7 +84,7 @@ def _users_state(tree: Tree, home: ClaudeHome, host_home: str) -> str:
 def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
     """The project's .claude.json; "" if it has none yet. Half a file is an error: Claude would start afresh over it."""
     path = f"{home.state}/.claude.json"
-    content = tree.read_plain(path, limit=64 << 20)
+    content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
         if tree.lstat(path) is not None:
             raise Problem(f"{path} cannot be read", f"mv {path} {path}.broken")
@@ -97,6 +98,10 @@ def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
     return content
 
 
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape") + b"\n"
+
+
 def _is_answered(tree: Tree, home: ClaudeHome, answers: str) -> bool:
     return (tree.text(f"{home.instance}/answered") or "").rstrip("\n") == answers.rstrip("\n")
 
@@ -105,14 +110,22 @@ def merge_state(current: bytes, project: str, api_key: str, servers: dict[str, A
     """The state with onboarding done, the project trusted, and the user's servers in place of those imported before."""
     state = _parse(current, "the state of this project") if current else {}
     state["hasCompletedOnboarding"] = True
-    projects = state.setdefault("projects", {})
-    projects.setdefault(project, {})["hasTrustDialogAccepted"] = True
+    _inner(_inner(state, "projects"), project)["hasTrustDialogAccepted"] = True
     state["mcpServers"] = servers
     if api_key:
-        approved = state.setdefault("customApiKeyResponses", {}).setdefault("approved", [])
-        if api_key[-KEY_TAIL:] not in approved:
-            approved.append(api_key[-KEY_TAIL:])
+        responses = _inner(state, "customApiKeyResponses")
+        approved = responses.get("approved")
+        kept = approved if isinstance(approved, list) else []
+        responses["approved"] = [*(key for key in kept if key != api_key[-KEY_TAIL:]), api_key[-KEY_TAIL:]]
     return state
+
+
+def _inner(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object of that name, made if there is none: the agent may have put anything there."""
+    inner = value.get(name)
+    if not isinstance(inner, dict):
+        inner = value[name] = {}
+    return inner
 
 
 def _parse(content: bytes, path: str) -> dict[str, Any]:
@@ -120,7 +133,7 @@ def _parse(content: bytes, path: str) -> dict[str, Any]:
 
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Problem(f"{path} is not valid JSON: {error}", "repair it, or move it away") from None
     if not isinstance(value, dict):
         raise Problem(f"{path} is not a JSON object", "repair it, or move it away")

@@ -33,7 +33,9 @@ def plan_environment(
 ) -> tuple[EnvVar, ...]:
     """Every variable of the box; a later rule wins over an earlier one."""
     variables = made_by_the_box(person, path, shell)
-    variables += [EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ]
+    variables += [
+        EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ and _may_pass(name, environ)
+    ]
     if certificates:
         variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
     variables += claude
@@ -41,6 +43,11 @@ def plan_environment(
         variables += _granted(wish, environ)
     by_name = {variable.name: _marked(variable) for variable in variables}
     return tuple(by_name.values())
+
+
+def _may_pass(name: str, environ: dict[str, str]) -> bool:
+    # The C library takes a locale with a slash for a path, in bwrap too.
+    return not (name in ("LANG", "LC_ALL") and "/" in environ[name])
 
 
 def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[EnvVar]:

@@ -56,7 +56,7 @@ def config_file(identity: Identity, home: str, project: str, repository: Reposit
     lines += ["[gc]", "\tworktreePruneExpire = never"]
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin(RULE, f"neutral {shown}" if identity.is_neutral else shown)
-    content = ("\n".join(lines) + "\n").encode()
+    content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     return Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from claudebox.record import Record
 from claudebox.rules.secrets import looks_secret, secret_value
 
@@ -33,8 +35,25 @@ def import_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) ->
     if isinstance(line, dict) and not can_run(str(line.get("command", ""))):
         del kept["statusLine"]
         left_out.append("setting statusLine: its program is not in the box")
-    return Imported(
-        {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}, tuple(left_out)
+    kept, secrets = _without_secrets(kept)
+    left_out += [f"setting {name}: it looks secret" for name in secrets]
+    settled = {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}
+    return Imported(settled, tuple(left_out))
+
+
+def _without_secrets(settings: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Without those that hold a secret anywhere inside."""
+    secret = [name for name, value in settings.items() if any(secret_value(text) for text in _texts(value))]
+    return {name: value for name, value in settings.items() if name not in secret}, secret
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text in a value of JSON."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in inner for text in _texts(item)] + (
+        list(map(str, value)) if isinstance(value, dict) else []
     )
 
 
@@ -56,15 +75,17 @@ def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, 
             entries = entries if isinstance(entries, list) else []
             usable = [entry for entry in entries if _can_run_hook(entry, can_run)]
             left_out += [
-                f"hook {event}: {_command(entry) or 'of an unknown kind'} is not in the box"
-                for entry in entries
-                if entry not in usable
+                f"hook {event}: {_shown(_command(entry))} is not in the box" for entry in entries if entry not in usable
             ]
             if usable:
                 kept_matchers.append({**matcher, "hooks": usable})
         if kept_matchers:
             kept[event] = kept_matchers
     return kept, left_out
+
+
+def _shown(command: str) -> str:
+    return "a command with a secret" if secret_value(command) else command or "of an unknown kind"
 
 
 def _can_run_hook(entry: Any, can_run: Callable[[str], bool]) -> bool:
@@ -95,8 +116,9 @@ def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
     variables = server.get("env")
     if isinstance(variables, dict) and any(looks_secret(str(name), str(value)) for name, value in variables.items()):
         return "it needs a secret"
-    words = [str(server.get("url", "")), *map(str, server.get("args") or ())]
-    if server.get("headers") or server.get("headersHelper") or any(secret_value(word) for word in words):
+    arguments = [str(argument) for argument in server.get("args") or ()]
+    named = any(looks_secret(name.lstrip("-"), value) for name, value in pairwise(arguments) if name.startswith("-"))
+    if named or server.get("headers") or server.get("headersHelper") or any(map(secret_value, _texts(server))):
         return "it needs a secret"
     if "url" in server:
         return ""

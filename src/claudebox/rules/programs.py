@@ -8,9 +8,11 @@ import stat
 from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
 from claudebox.host.programs import find, find_all, find_unusable
 from claudebox.host.tree import Tree
-from claudebox.model import RO, SYMLINK, Mount, Origin, Program
+from claudebox.model import RO, SYMLINK, Mount, Origin, Program, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
+from claudebox.quoting import quote
+from claudebox.rules.places import refuse_readable
 from claudebox.rules.system import NIX_STORE, System
 from claudebox.settings import Named
 
@@ -18,12 +20,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
 
 
-def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str | None) -> str:
-    """The bwrap to use. No project: it is only asked for, not started on one."""
+def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...]) -> str:
+    """The bwrap to use. One from where agents can write has to be named by an option, not just by a variable."""
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.is_executable(path):
@@ -37,15 +40,15 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, pr
 
         raise Problem("bwrap is not installed, and it is what makes the box", install_command(tree, "bwrap"))
     path = tree.resolve(first) or first
-    if named is None and project and (is_inside(path, project) or is_inside(first, project)):
+    if not _is_typed(named) and _is_in_any((path, first), agents):
         raise Problem(
-            f"bwrap would come from the project: {first}",
-            f"if you mean it, although the agent can change that file:\n      --bwrap {first}",
+            f"bwrap would come from where an agent can write: {first}",
+            f"if you mean it, although the agent can change that file:\n      --bwrap {quote(first)}",
         )
     if is_privileged(tree, path):
         raise Problem(
             f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
-            _other_bwrap(tree, candidates) or f"sudo chmod u-s {path}",
+            _other_bwrap(tree, candidates) or f"sudo chmod u-s {quote(path)}",
         )
     return path
 
@@ -61,25 +64,27 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
     return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
 
 
-def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, project: str | None) -> ClaudeInstall:
+def choose_claude(
+    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...]
+) -> ClaudeInstall:
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.exists(path):
             raise Problem(f"{named.origin.rule}: {path} does not exist", status=NOT_FOUND)
         if not tree.is_executable(path):
-            raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {path}", CANNOT_EXECUTE)
+            raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
     else:
         found = find(tree, "claude", search_path, cwd)
         if found is None and (unusable := find_unusable(tree, "claude", search_path, cwd)):
-            raise Problem(f"{unusable} cannot be executed", f"chmod +x {unusable}", CANNOT_EXECUTE)
+            raise Problem(f"{unusable} cannot be executed", f"chmod +x {quote(unusable)}", CANNOT_EXECUTE)
         if found is None:
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found
     install = inspect(tree, path, search_path, cwd)
-    if named is None and project and (is_inside(install.real, project) or is_inside(path, project)):
+    if not _is_typed(named) and _is_in_any((install.real, path), agents):
         raise Problem(
-            f"claude would come from the project: {path}",
-            f"if you mean it, although the agent can change that file:\n      --claude {path}",
+            f"claude would come from where an agent can write: {path}",
+            f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}",
         )
     if manager := manager_behind(tree, install.real):
         raise Problem(f"{path} is a shim of {manager}, not claude", f'--claude "$({manager} which claude)"')
@@ -90,6 +95,22 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, p
             CANNOT_EXECUTE,
         )
     return install
+
+
+def _is_typed(named: Named | None) -> bool:
+    return named is not None and named.origin.rule.startswith("--")
+
+
+def _is_in_any(paths: tuple[str, ...], directories: tuple[str, ...]) -> bool:
+    return any(is_inside(path, directory) for path in paths for directory in directories)
+
+
+def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
+    """Raise if what claude says that it needs, in its `#!` line for one, is not to be shown."""
+    for file in install.files:
+        refusal = refuse_readable(file, homes, places)
+        if refusal is not None and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal.reason}", "name another one: --claude PATH")
 
 
 def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
@@ -110,11 +131,10 @@ def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount
         for file in install.files
         if file != NIX_STORE and not is_inside(file, project)
     ]
-    mounts.append(Mount(SYMLINK, claude_path(home), origin, source=install.real))
+    links = {claude_path(home): install.real}
     if install.interpreter in install.files:
-        name = posixpath.basename(install.interpreter)
-        mounts.append(Mount(SYMLINK, f"{home}/.local/bin/{name}", origin, source=install.interpreter))
-    return mounts
+        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
+    return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
 
 
 def shell_program(system: System) -> Program:

@@ -131,7 +131,7 @@ def _findings(plan: Plan, style: Style) -> list[str]:
     lines = [""] if plan.findings else []
     for finding in plan.findings:
         mark, colour = ("!", RED) if finding.kind != Finding.NOTE else ("·", YELLOW)
-        words = f"{escape(finding.subject)}: {escape(finding.text)}".split(" ")
+        words = f"{escape(finding.subject)}: {escape(finding.text)}".split()  # no column can be forged with spaces
         first, *rest = fill(words, 2)
         lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
     return lines

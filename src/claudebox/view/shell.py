@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from claudebox.model import EnvVar, Plan, Preparation
+from claudebox.quoting import quote
 from claudebox.rules.secrets import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, program_words
 from claudebox.view.sandbox import sandbox_md
 
-SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 FIRST_DESCRIPTOR = 3
 END = "END"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gives it back
@@ -30,7 +30,8 @@ def _preparations(plan: Plan) -> str:
     text = f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
     for item in plan.preparations:
         if item.kind == Preparation.EMPTY_FILE:
-            text += f": >>{quote(item.path)}\n"
+            # Not `>>`: where the agent can write, it may have put a symlink.
+            text += f"rm -f {quote(item.path)} && : >{quote(item.path)}\n"
         elif item.is_private:
             text += f"# claudebox also writes {quote(item.path)}\n"
         elif item.kind in (Preparation.FILE, Preparation.SANDBOX):
@@ -42,38 +43,6 @@ def _written_file(item: Preparation, sandbox: str) -> str:
     content = item.content.decode(errors="replace") if item.kind == Preparation.FILE else sandbox
     mark = _end_mark(content.encode())
     return f"cat >{quote(item.path)} <<'{mark}'\n{content}{mark}\n"
-
-
-def quote(word: str) -> str:
-    """A word for a POSIX shell. What would not be visible is spelled in octal: the screen must not obey it."""
-    if word and SAFE.issuperset(word):
-        return word
-    if word.isprintable():
-        return "'" + word.replace("'", "'\\''") + "'"
-    return "".join(_quote_run(run) for run in _runs(word))
-
-
-def _runs(word: str) -> list[str]:
-    """The word, cut wherever visible and invisible characters meet."""
-    runs = [word[0]]
-    for character in word[1:]:
-        if _is_visible(character) == _is_visible(runs[-1][-1]):
-            runs[-1] += character
-        else:
-            runs.append(character)
-    return runs
-
-
-def _is_visible(character: str) -> bool:
-    # A line break shows as one, and the shell would drop it from the end of `$(…)`.
-    return character.isprintable() or character == "\n"
-
-
-def _quote_run(run: str) -> str:
-    if _is_visible(run[0]):
-        return "'" + run.replace("'", "'\\''") + "'"
-    octal = "".join(f"\\{byte:03o}" for byte in run.encode(errors="surrogateescape"))
-    return f"\"$(printf '{octal}')\""
 
 
 def _assignment(variable: EnvVar) -> str:

@@ -1,0 +1,102 @@
+"""`claudebox --demo`: the first thing that somebody tries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from claudebox.demo.script import STEPS
+from claudebox.demo.stage import HOME_FILES, VARIABLES
+
+if TYPE_CHECKING:
+    from conftest import Account
+
+SECRETS = len(HOME_FILES) + len(VARIABLES)
+SOURCE = str(Path(__file__).parent.parent.parent / "src")
+# A box that shows one secret: the stage puts it into the project.
+LEAKY = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from claudebox import demo
+from claudebox.demo.stage import build_stage
+def leaky(directory):
+    stage = build_stage(directory)
+    with open(stage.project + "/leak", "w") as file:
+        file.write(stage.canaries["~/.netrc"])
+    return stage
+demo.build_stage = leaky
+sys.exit(demo.run_demo())
+"""
+# An agent that does not do its work.
+LAZY = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from claudebox import demo
+from claudebox.demo.agent import Agent
+demo.find_agent = lambda say: Agent("nobody", ("--run", "true"))
+sys.exit(demo.run_demo())
+"""
+
+
+def commands_in(account: Account, *names: str, **links: str) -> str:
+    """A PATH with just these programs, and those that a name is given to."""
+    place = account.home / "bin"
+    place.mkdir()
+    for name in names:
+        (place / name).symlink_to(shutil.which(name) or name)
+    for name, target in links.items():
+        (place / name).symlink_to(target)
+    return str(place)
+
+
+NEEDED = ("bwrap", "git", "sh", "env", "python3", "readlink")
+
+
+@pytest.mark.req("SAND-01", "SAND-09")
+def test_demo_with_claude_succeeds(user: Account, claude: str) -> None:
+    from conftest import CLAUDEBOX
+
+    path = commands_in(user, *NEEDED, claude=claude)
+    done = user.run(CLAUDEBOX, "--demo", env={"PATH": path})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "In the box: Claude Code" in done.stdout
+    assert f"{SECRETS} of {SECRETS} secrets stayed outside." in done.stdout
+    assert "GOT IT" not in done.stdout
+    assert [step.title for step in STEPS if step.title not in done.stdout] == []
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+
+
+@pytest.mark.req("SAND-01", "SAND-09")
+def test_demo_without_claude_and_npm_says_so_and_succeeds(account: Account) -> None:
+    from conftest import CLAUDEBOX
+
+    temporary = account.home / "tmp"
+    temporary.mkdir()
+    account.own(temporary)
+    path = commands_in(account, *NEEDED)
+    done = account.run(CLAUDEBOX, "--demo", env={"PATH": path, "TMPDIR": str(temporary)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a scripted agent plays its part" in done.stdout
+    assert f"{SECRETS} of {SECRETS} secrets stayed outside." in done.stdout
+    # Nothing is left behind.
+    assert (list(temporary.iterdir()), sorted(os.listdir(account.home))) == ([], ["bin", "tmp"])
+
+
+def test_demo_notices_a_leak(user: Account) -> None:
+    path = commands_in(user, *NEEDED)
+    done = user.run("/usr/bin/python3", "-I", "-S", "-c", LEAKY, SOURCE, env={"PATH": path})
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "~/.netrc was seen inside" in done.stdout
+    assert "GOT IT" in done.stdout
+    assert f"{SECRETS - 1} of {SECRETS} secrets stayed outside." in done.stdout
+
+
+def test_demo_notices_that_nothing_was_tried(user: Account) -> None:
+    path = commands_in(user, *NEEDED)
+    done = user.run("/usr/bin/python3", "-I", "-S", "-c", LAZY, SOURCE, env={"PATH": path})
+    assert done.returncode == 1
+    assert "did not run to its end" in done.stdout

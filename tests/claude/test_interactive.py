@@ -1,0 +1,127 @@
+"""Claude Code on a terminal, as people use it, looked at in tmux."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk, stand_in
+from claude.test_login import log_in
+from terminal.pseudoterminal import comes_true
+
+if TYPE_CHECKING:
+    from conftest import Account
+
+PATIENCE = 20.0
+QUESTIONS = (
+    "Choose the text style",
+    "Select login",
+    "trust this folder",
+    "Do you trust",
+    "Bypass Permissions mode, ",
+    "Yes, I accept",
+    "Checking connectivity",
+    "Unable to connect",
+    "Detected a custom API key",
+)
+PROMPT = "bypass permissions on"  # below the line to type in
+
+
+@dataclass
+class Screen:
+    """A terminal of 80 by 24 with a program on it."""
+
+    account: Account
+
+    def tmux(self, *words: str) -> str:
+        done = self.account.run("tmux", "-L", "claudebox-test", *words, env={"TMUX_TMPDIR": str(self.account.home)})
+        return done.stdout
+
+    def text(self) -> str:
+        return self.tmux("capture-pane", "-p", "-t", "box")
+
+    def type(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "box", *keys)
+
+    def shows(self, text: str, patience: float = PATIENCE) -> bool:
+        return comes_true(lambda: text in self.text(), patience)
+
+    def is_over(self) -> bool:
+        return "status=" in self.text()
+
+
+@contextmanager
+def screen(account: Account, command: list[str], cwd: str, env: dict[str, str]) -> Iterator[Screen]:
+    """The command, and then its exit status, until somebody presses Enter."""
+    opened = Screen(account)
+    script = f"{shlex.join(command)} 2>{account.home}/stderr; echo status=$?; read x"
+    variables = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+    opened.tmux(
+        "-f", "/dev/null", "new-session", "-d", "-s", "box", "-x", "80", "-y", "24", "-c", cwd, *variables, script
+    )
+    try:
+        yield opened
+    finally:
+        opened.tmux("kill-server")
+
+
+@contextmanager
+def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[Screen]:
+    from conftest import CLAUDEBOX
+
+    with stand_in(*commands) as api:
+        words = [CLAUDEBOX, *talk.words(api)]
+        with screen(talk.account, words, str(talk.project), env) as opened:
+            yield opened
+
+
+@pytest.mark.req("SAND-01", "UX-06", "AUTH-01", "SAND-15")
+def test_claude_starts_without_a_question_and_answers(talk: Talk) -> None:
+    log_in(talk.account)
+    with claude_screen(talk, {}, "echo it-ran > marker") as opened:
+        assert opened.shows(PROMPT), opened.text()
+        first = opened.text()
+        assert [question for question in QUESTIONS if question in first] == []
+        opened.type("please do it", "Enter")
+        assert opened.shows(ANSWER), opened.text()
+        assert (talk.project / "marker").read_text() == "it-ran\n"
+        opened.type("C-c")
+        time.sleep(0.2)
+        assert not opened.is_over()
+        opened.type("C-c")
+        assert comes_true(opened.is_over, 10), opened.text()
+        assert "status=0" in opened.text()
+
+
+@pytest.mark.req("SAND-15", "UX-06")
+def test_resize_is_followed(user_talk: Talk) -> None:
+    """With an API key instead of a login, about which there is no question either."""
+    with claude_screen(user_talk, DUMMY_KEY) as opened:
+        assert opened.shows(PROMPT), opened.text()
+        assert [question for question in QUESTIONS if question in opened.text()] == []
+        assert longest_rule(opened) in range(70, 81), opened.text()
+        for columns in (120, 50):
+            opened.tmux("resize-window", "-t", "box", "-x", str(columns), "-y", "30")
+            wanted = range(columns - 8, columns + 1)
+            assert comes_true(lambda wanted=wanted: longest_rule(opened) in wanted, 10), opened.text()  # type: ignore[misc]
+
+
+def longest_rule(opened: Screen) -> int:
+    """How wide the lines are that Claude draws around what is typed."""
+    return max((line.count("─") for line in opened.text().splitlines()), default=0)
+
+
+def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
+    """The other tests look for questions in vain; here is one."""
+    from conftest import CLAUDEBOX
+
+    spoil = "echo '{\"hasCompletedOnboarding\": true}' > ~/.claude/.claude.json; exec claude"
+    words = [CLAUDEBOX, "--yes", "--claude", user_talk.claude, *QUIET, "--run", "sh", "-c", spoil]
+    with screen(user_talk.account, words, str(user_talk.project), DUMMY_KEY) as opened:
+        assert comes_true(lambda: any(question in opened.text() for question in QUESTIONS), 15), opened.text()

@@ -1,0 +1,397 @@
+"""Claude's login is the same on the host and in all boxes, and nothing that only looks like one gets out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from claude.session import ANSWER, Talk, broke, load
+from claudebox.launch.login import exchange
+from claudebox.model import Login
+from terminal.pseudoterminal import comes_true
+
+if TYPE_CHECKING:
+    from conftest import Account
+
+HOUR = 3600 * 1000
+PRIVATE = 0o600
+# Where Claude in the box keeps it: replaced by rename, as Claude does.
+STORE = "$CLAUDE_SECURESTORAGE_CONFIG_DIR"
+FILE = f"{STORE}/.credentials.json"
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def oauth(name: str, hours: float) -> dict[str, Any]:
+    """A login that is valid for so many hours."""
+    return {
+        "accessToken": f"access-{name}",
+        "refreshToken": f"refresh-{name}",
+        "expiresAt": now() + int(hours * HOUR),
+        "scopes": ["user:inference", "user:profile"],
+        "subscriptionType": "max",
+    }
+
+
+def credentials(name: str, hours: float, **more: Any) -> str:
+    return json.dumps({"claudeAiOauth": oauth(name, hours), **more})
+
+
+MCP = {"mcpOAuth": {"tea|1": {"accessToken": "canary-mcp"}}}
+
+
+def log_in(account: Account, name: str = "first", hours: float = 1, place: str = ".claude") -> Path:
+    return account.write(account.home / place / ".credentials.json", credentials(name, hours, **MCP), mode=PRIVATE)
+
+
+def token(path: Path) -> str:
+    """Whose login a file holds."""
+    return str(load(path)["claudeAiOauth"]["accessToken"])
+
+
+def refresh(text: str) -> str:
+    """A script that stores new credentials as Claude does."""
+    return f"umask 077; cat > {STORE}/.new <<'END'\n{text}\nEND\nmv {STORE}/.new {FILE}\n"
+
+
+@contextlib.contextmanager
+def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A box that goes on until its standard input ends."""
+    from conftest import CLAUDEBOX
+
+    words = (CLAUDEBOX, "--yes", "--claude", talk.claude, *options, "--run", "sh", "-c", script)
+    process: subprocess.Popen[str] = subprocess.Popen(
+        words,
+        cwd=talk.project,
+        env=talk.account.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        **talk.account.process_arguments(),  # type: ignore[call-overload]
+    )
+    assert process.stdin
+    assert process.stdout
+    with process.stdin, process.stdout:
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def wait_for(condition: Any, patience: float = 5) -> bool:
+    return comes_true(condition, patience)
+
+
+def watchers(home: Path) -> list[int]:
+    """The processes of this test's claudebox, by the environment that they were started with."""
+    found = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if name.isdigit() and f"HOME={home}\0".encode() in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+    return found
+
+
+@pytest.mark.req("AUTH-01")
+def test_claude_is_logged_in(user_talk: Talk) -> None:
+    log_in(user_talk.account)
+    session = user_talk(env={})
+    assert (session.status, session.stdout) == (0, ANSWER + "\n"), session.stderr
+
+
+@pytest.mark.req("AUTH-01", "SAND-09")
+def test_only_the_login_enters(talk: Talk) -> None:
+    file = log_in(talk.account)
+    done = talk.inside(f"cat {FILE}; grep -rs canary-m'cp' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr")
+    assert json.loads(done.stdout) == {"claudeAiOauth": load(file)["claudeAiOauth"]}
+
+
+@pytest.mark.req("AUTH-01")
+def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
+    file = log_in(talk.account)
+    done = talk.inside(refresh(credentials("new", 8)))
+    assert done.returncode == 0, done.stderr
+    assert wait_for(lambda: token(file) == "access-new")
+    assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
+    status = file.stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_uid) == (PRIVATE, talk.account.uid)
+    assert sorted(path.name for path in file.parent.iterdir()) == [".credentials.json"]
+
+
+@pytest.mark.req("AUTH-01")
+def test_refresh_inside_reaches_the_host_while_the_box_runs(user_talk: Talk) -> None:
+    file = log_in(user_talk.account)
+    with running(user_talk, refresh(credentials("new", 8)) + "cat"):
+        assert wait_for(lambda: token(file) == "access-new")
+
+
+@pytest.mark.req("AUTH-01")
+def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
+    real = log_in(user_talk.account, place="dotfiles")
+    link = user_talk.account.home / ".claude" / ".credentials.json"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    user_talk.inside(refresh(credentials("new", 8)))
+    assert wait_for(lambda: token(real) == "access-new")
+    assert link.is_symlink()
+
+
+@pytest.mark.req("AUTH-01")
+def test_rename_on_the_host_is_seen_inside(user_talk: Talk) -> None:
+    file = log_in(user_talk.account)
+    script = f"echo up; until grep -q access-new {FILE}; do sleep 0.05; done; echo seen"
+    with running(user_talk, script) as box:
+        assert box.stdout
+        assert box.stdout.readline() == "up\n"
+        user_talk.account.write(file.with_name("x"), credentials("new", 8, **MCP), mode=PRIVATE).rename(file)
+        assert wait_for(lambda: box.poll() is not None)
+        assert box.stdout.read() == "seen\n"
+    assert token(file) == "access-new"
+
+
+@pytest.mark.req("AUTH-01")
+def test_two_boxes_that_refresh_at_once_leave_the_newest(user_talk: Talk) -> None:
+    file = log_in(user_talk.account)
+    rounds = [
+        "".join(refresh(credentials(f"{name}{number}", 2 + number + offset)) + "sleep 0.1\n" for number in range(5))
+        for name, offset in (("a", 0.0), ("b", 0.5))
+    ]
+    with running(user_talk, rounds[0]) as first, running(user_talk, rounds[1]) as second:
+        assert (first.wait(10), second.wait(10)) == (0, 0)
+        assert wait_for(lambda: watchers(user_talk.account.home) == [])
+    assert token(file) == "access-b4"
+    assert token(user_talk.account.home / ".claudebox" / "auth" / ".credentials.json") == "access-b4"
+    assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
+
+
+FORGERIES = {
+    "blanked": json.dumps({"claudeAiOauth": {**oauth("x", 8), "accessToken": "", "refreshToken": ""}}),
+    "year 3000": json.dumps({"claudeAiOauth": {**oauth("x", 8), "expiresAt": 32503680000000}}),
+    "for ever": json.dumps({"claudeAiOauth": {**oauth("x", 8), "expiresAt": float("inf")}}),
+    "not a number": json.dumps({"claudeAiOauth": {**oauth("x", 8), "expiresAt": float("nan")}}),
+    "a text": json.dumps({"claudeAiOauth": {**oauth("x", 8), "expiresAt": "2099-01-01"}}),
+    "huge": json.dumps({"claudeAiOauth": {**oauth("x", 8), "expiresAt": 10**400}}),
+    "without refresh token": json.dumps(
+        {"claudeAiOauth": {key: value for key, value in oauth("x", 8).items() if key != "refreshToken"}}
+    ),
+    "tokens of another type": json.dumps({"claudeAiOauth": {**oauth("x", 8), "accessToken": {"a": ["b"]}}}),
+    "older": credentials("x", 0.5),
+    "half": credentials("x", 8)[:-20],
+    "a list": "[1]",
+    "empty": "",
+    "no login": '{"mcpOAuth": {"evil": {}}}',
+}
+SHAPES = {
+    "symlink": f"ln -sf /etc/hostname {FILE}",
+    "symlink to itself": f"ln -sfn .credentials.json {FILE}",
+    "fifo": f"rm {FILE}; mkfifo {FILE}",
+    "directory": f"rm {FILE}; mkdir -p {FILE}/x",
+    "nothing": f"rm {FILE}",
+    "10 MB": f"head -c 10000000 /dev/zero > {FILE}",
+    "10 MB of blanks": f"(head -c 10000000 /dev/zero | tr '\\0' ' '; echo '{credentials('x', 8)}') > {FILE}",
+    "deep": f"yes '[' | head -200000 | tr -d '\\n' > {FILE}",
+}
+
+
+@pytest.mark.req("AUTH-01", "FAIL-01")
+@pytest.mark.parametrize("name", [*FORGERIES, *SHAPES])
+def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
+    """And it does not keep a newer one of the host from entering."""
+    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"))
+    host, boxes = Path(login.file), Path(login.directory) / ".credentials.json"
+    boxes.parent.mkdir()
+    host.write_text(credentials("first", 1, **MCP))
+    exchange(login)
+    assert token(boxes) == "access-first"
+    script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
+    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.directory}, check=True)
+    before = host.read_bytes()
+    exchange(login)
+    assert host.read_bytes() == before
+    host.write_text(credentials("second", 2))
+    exchange(login)
+    assert token(host) == "access-second"
+    assert token(boxes) == "access-second"
+
+
+@pytest.mark.req("AUTH-01", "FAIL-01")
+@pytest.mark.parametrize("name", ["blanked", "huge", "symlink", "fifo"])
+def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> None:
+    file = log_in(user_talk.account)
+    before = file.read_bytes()
+    script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
+    assert user_talk.inside(script, timeout=10).returncode == 0
+    assert wait_for(lambda: watchers(user_talk.account.home) == [], 3)
+    assert file.read_bytes() == before
+    # The host's own Claude touches its file: both sides are looked at again.
+    user_talk.account.write(file, credentials("second", 2), mode=PRIVATE)
+    done = user_talk.inside(f"cat {FILE}", timeout=10)
+    assert not broke(done), done.stderr
+    assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-second"
+
+
+@pytest.mark.req("AUTH-01")
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("/tmp")])
+def test_lock_that_the_agent_leaves_does_not_lose_a_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr("claudebox.launch.login.LOCK_PATIENCE", 0.1)
+    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"))
+    Path(login.file).write_text(credentials("first", 1))
+    Path(login.directory).mkdir()
+    make(Path(login.directory) / ".storage-write.lock")
+    exchange(login)
+    assert token(Path(login.directory) / ".credentials.json") == "access-first"
+
+
+@pytest.mark.req("AUTH-01")
+def test_host_lock_is_respected(user_talk: Talk) -> None:
+    """The host's own Claude is writing: wait for it."""
+    file = log_in(user_talk.account)
+    lock = file.parent / ".storage-write.lock"
+    lock.mkdir()
+    user_talk.account.own(lock)
+    with running(user_talk, refresh(credentials("new", 8)) + "cat"):
+        time.sleep(1)
+        assert token(file) == "access-first"
+        lock.rmdir()
+        assert wait_for(lambda: token(file) == "access-new")
+    assert not lock.exists()
+
+
+@pytest.mark.req("AUTH-01")
+def test_login_without_a_box_is_preferred_to_none_but_not_made(user_talk: Talk) -> None:
+    """A login made in a box, without one on the host, is kept for the boxes."""
+    user_talk.inside(refresh(credentials("inside", 8)))
+    assert json.loads(user_talk.inside(f"cat {FILE}").stdout)["claudeAiOauth"]["accessToken"] == "access-inside"
+    assert not (user_talk.account.home / ".claude").exists()
+
+
+@pytest.mark.req("AUTH-01")
+def test_logging_out_on_the_host_logs_the_boxes_out(user_talk: Talk) -> None:
+    file = log_in(user_talk.account)
+    user_talk.inside("true")
+    file.unlink()
+    assert "refresh-first" not in user_talk.inside(f"cat {FILE}").stdout
+
+
+@pytest.mark.req("AUTH-01")
+def test_login_is_not_brought_back_after_logging_out_on_the_host(user_talk: Talk) -> None:
+    file = log_in(user_talk.account)
+    user_talk.inside("true")
+    user_talk.account.write(file, json.dumps(MCP), mode=PRIVATE)  # what `/logout` leaves
+    user_talk.inside("true")
+    assert wait_for(lambda: watchers(user_talk.account.home) == [], 3)
+    assert load(file) == MCP
+
+
+@pytest.mark.req("AUTH-01")
+def test_login_for_boxes_only_is_preferred(talk: Talk) -> None:
+    host = log_in(talk.account, "host", 8)
+    boxes = log_in(talk.account, "boxes", 1, ".claudebox")
+    done = talk.inside(f"cat {FILE}")
+    assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-boxes"
+    talk.inside(refresh(credentials("new", 9)))
+    assert wait_for(lambda: token(boxes) == "access-new")
+    assert token(host) == "access-host"
+
+
+@pytest.mark.req("AUTH-01")
+def test_logins_are_not_mixed_when_the_user_starts_to_keep_one_for_boxes(user_talk: Talk) -> None:
+    """The other way round as well: each file keeps its own refresh token, or somebody is logged out."""
+    host = log_in(user_talk.account, "host", 8)
+    user_talk.inside("true")
+    boxes = log_in(user_talk.account, "boxes", 1, ".claudebox")
+    done = user_talk.inside(f"cat {FILE}")
+    assert (token(host), token(boxes)) == ("access-host", "access-boxes")
+    assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-boxes"
+    boxes.unlink()
+    log_in(user_talk.account, "host", 0.5)
+    user_talk.inside("true")
+    assert token(host) == "access-host"
+
+
+@pytest.mark.req("AUTH-01")
+def test_login_can_stay_outside(talk: Talk) -> None:
+    file = log_in(talk.account)
+    script = 'echo "${CLAUDE_SECURESTORAGE_CONFIG_DIR-unset}"; ls -A "$XDG_RUNTIME_DIR"'
+    done = talk.inside(script, "--auth", "none")
+    assert done.stdout == "unset\n"
+    assert "--auth" not in done.stderr
+    assert not (talk.account.home / ".claudebox" / "auth").exists()
+    assert token(file) == "access-first"
+    found = talk.inside(
+        "grep -rs refresh-f'irst' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr", "--auth=none"
+    )
+    assert found.stdout == ""
+
+
+@pytest.mark.req("AUTH-02")
+def test_without_a_login_not_a_word_is_said(user_talk: Talk) -> None:
+    done = user_talk.inside("true")
+    assert done.returncode == 0
+    words = done.stderr.lower().replace("--auth", "").replace("claude-auth", "").replace("/auth", "")
+    shared = "claude's login, shared by all boxes"  # the mount, which is always there
+    assert [word for word in ("credential", "login", "log in") if word in words.replace(shared, "")] == []
+    assert user_talk().stdout == ANSWER + "\n"
+    assert watchers(user_talk.account.home) == []
+
+
+@pytest.mark.req("SAND-15", "AUTH-01")
+@pytest.mark.parametrize("end", ["by itself", "killed"])
+def test_nothing_stays_behind(talk: Talk, end: str) -> None:
+    log_in(talk.account)
+    with running(talk, "echo up; cat") as box:
+        assert box.stdout
+        assert box.stdin
+        assert box.stdout.readline() == "up\n"
+        assert len(watchers(talk.account.home)) >= 2
+        if end == "killed":
+            box.send_signal(signal.SIGKILL)
+        else:
+            box.stdin.close()
+        box.wait(5)
+        assert wait_for(lambda: watchers(talk.account.home) == [], 2)
+    names = {path.name for path in (talk.account.home / ".claudebox" / "auth").iterdir()}
+    assert names == {".credentials.json"}
+    assert {path.name for path in (talk.account.home / ".claude").iterdir()} == {".credentials.json"}
+
+
+@pytest.mark.req("SAND-15")
+def test_output_ends_with_the_box(user_talk: Talk) -> None:
+    """`claudebox … | cat` comes back at once: nobody else holds the pipe."""
+    log_in(user_talk.account)
+    with running(user_talk, "echo done") as box:
+        assert box.stdout
+        box.wait(5)
+        end = time.monotonic()
+        assert box.stdout.read() == "done\n"
+        assert time.monotonic() - end < 0.15
+
+
+@pytest.mark.req("SAND-15", "SAND-14")
+def test_box_with_a_login_is_still_one_exec(user_talk: Talk) -> None:
+    log_in(user_talk.account)
+    with running(user_talk, "echo up; read x; exit 7") as box:
+        assert box.stdout
+        assert box.stdin
+        assert box.stdout.readline() == "up\n"
+        assert Path(f"/proc/{box.pid}/comm").read_text() == "bwrap\n"
+        box.stdin.write("\n")
+        box.stdin.close()
+        assert box.wait(5) == 7
