@@ -32,9 +32,13 @@ def main() -> NoReturn:
         sys.stderr.write("\n")
         status = INTERRUPTED
     except Exception as error:
-        show_problem(Problem(f"claudebox itself failed: {type(error).__name__}: {error}", "please report this"))
+        show_problem(own_failure(error))
         status = FAILED
     sys.exit(status)
+
+
+def own_failure(error: Exception) -> Problem:
+    return Problem(f"claudebox itself failed: {type(error).__name__}: {error}", "please report this")
 
 
 def open_closed_streams() -> None:

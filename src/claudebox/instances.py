@@ -33,7 +33,8 @@ def find_instances(home: str) -> list[Instance]:
         names = sorted(os.listdir(root))
     except OSError:
         return []
-    found = [_instance(f"{root}/{name}") for name in names if os.path.isdir(f"{root}/{name}")]
+    directories = [f"{root}/{name}" for name in names]
+    found = [_instance(path) for path in directories if os.path.isdir(path) and not os.path.islink(path)]
     return sorted(found, key=lambda instance: -instance.last_use)
 
 
@@ -83,9 +84,20 @@ def collect(instances: list[Instance]) -> list[Instance]:
 def remove(instance: Instance) -> None:
     """rmtree does not follow symlinks, which the agent may have left there."""
     try:
+        _make_removable(instance.directory)
         shutil.rmtree(instance.directory)
     except (OSError, RecursionError) as error:
         raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
+
+
+def _make_removable(directory: str) -> None:
+    """A Go module cache, for one, takes the right to write away from its own directories."""
+    waiting = [directory]
+    while waiting:
+        here = waiting.pop()
+        os.chmod(here, 0o700)
+        with os.scandir(here) as entries:
+            waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _age(moment: float) -> str:

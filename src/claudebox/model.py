@@ -117,7 +117,7 @@ class Preparation(Record):
 class Login(Record):
     """Claude's login: the user's own file, and the directory that all boxes share a copy in."""
 
-    file: str
+    file: str  # "" if there is none
     directory: str
 
 
@@ -147,6 +147,7 @@ class Plan(Record):
     outside: Outside
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
+    policy: str = ""  # what the organisation tells every Claude
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

@@ -100,6 +100,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
             places=tuple(place for place in ground.places if place.exists),
         ),
         preparations=seed.preparations,
+        policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
     )
 
@@ -112,8 +113,10 @@ def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
     instance = instance_directory(home, canonical_root(host.cwd, repository))
     claude = claude_home.claude_home(instance, home, person, environ)
     places = (*places, *(place for place in _claude_place(tree, claude, host.cwd) if place not in places))
+    base = system.find_system(tree, environ.get("PATH", ""))
     install = _find_claude(host, request, settings, places)
     with_login = settings.auth == PASSTHROUGH and install is not None
+    trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
     return _Ground(
         host=host,
         request=request,
@@ -121,14 +124,14 @@ def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
         person=person,
         as_root=host.person.uid == 0,
         places=places,
-        base=system.find_system(tree, environ.get("PATH", "")),
+        base=base,
         repository=repository,
         identity=git.find_identity(tree, environ, home, repository.git_dir),
         certificates=system.find_certificates(tree, environ),
         install=install,
         claude=claude,
-        trusted=TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}"),
-        login=claude_home.find_login(tree, claude, home) if with_login else None,
+        trusted=trusted,
+        login=claude_home.find_login(trusted, claude, home) if with_login else None,
     )
 
 

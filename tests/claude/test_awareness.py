@@ -111,8 +111,9 @@ def test_name_of_a_directory_cannot_give_orders(name: str, tmp_path: Path) -> No
 def test_policy_of_an_organisation_is_kept(tmp_path: Path) -> None:
     machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
     machine.plant("/etc/claude-code/CLAUDE.md: Never brew tea.\n/etc/claude-code/managed-settings.json: {}")
-    sources = {mount.source for mount in machine.plan().mounts}
-    assert {"/etc/claude-code/managed-settings.json", "/etc/claude-code/CLAUDE.md"} <= sources
+    plan = machine.plan()
+    assert "/etc/claude-code/managed-settings.json" in {mount.source for mount in plan.mounts}
+    assert sandbox_md(plan).endswith("Never brew tea.")
 
 
 @pytest.mark.req("INST-02")
@@ -131,7 +132,7 @@ def test_configuration_in_another_place_is_found(user_talk: Talk) -> None:
 
 
 @pytest.mark.req("INST-02")
-@pytest.mark.parametrize("target", ["dotfiles/shared", ".claude/shared", "src/shop/shared"])
+@pytest.mark.parametrize("target", ["dotfiles/shared", "src/shop/shared"])
 def test_configuration_kept_elsewhere_behind_symlinks_is_there(user_talk: Talk, target: str) -> None:
     """As people have it whose ~/.claude is a repository of dotfiles, or leads into one."""
     home = user_talk.account.home
@@ -143,6 +144,37 @@ def test_configuration_kept_elsewhere_behind_symlinks_is_there(user_talk: Talk, 
     (home / ".claude" / "skills" / "brew").symlink_to(shared / "brew")
     done = user_talk.inside("cat ~/.claude/agents/taster.md ~/.claude/skills/brew/SKILL.md")
     assert done.stdout == "taste\nboil\n", done.stderr
+
+
+@pytest.mark.req("INST-02")
+def test_link_to_the_rest_of_claudes_home_is_left_out(user_talk: Talk) -> None:
+    """That is where the box writes: nothing can be mounted there safely."""
+    home = user_talk.account.home
+    shared = user_talk.account.write(home / ".claude" / "shared" / "taster.md", "taste\n")
+    user_talk.account.write(home / ".claude" / "agents" / "own.md", "own\n")
+    (home / ".claude" / "agents" / "taster.md").symlink_to(shared)
+    done = user_talk.inside("cat ~/.claude/agents/own.md; cat ~/.claude/agents/taster.md || true")
+    assert done.stdout == "own\n"
+    assert f"left out: {shared}" in " ".join(done.stderr.split())
+
+
+@pytest.mark.req("INST-02", "SAND-09")
+def test_symlink_that_an_agent_can_have_made_shows_nothing(user_talk: Talk) -> None:
+    """The user keeps configuration in a repository of dotfiles, and once let an agent work on that."""
+    account, home = user_talk.account, user_talk.account.home
+    dotfiles = home / "dotfiles"
+    account.write(home / ".ssh" / "id_rsa", "canary-ssh\n")
+    account.write(home / "other" / "secret.txt", "canary-other\n")
+    account.write(dotfiles / "CLAUDE.md", "memory\n")
+    account.write(dotfiles / "skills" / "own" / "SKILL.md", "own\n")
+    account.write(home / ".claude" / "settings.json", "{}")
+    (home / ".claude" / "CLAUDE.md").symlink_to(dotfiles / "CLAUDE.md")
+    (home / ".claude" / "skills").symlink_to(dotfiles / "skills")
+    evil = "rm CLAUDE.md && ln -s ~/.ssh/id_rsa CLAUDE.md && ln -s ~/other skills/other"
+    user_talk.inside(evil, cwd=dotfiles)
+    done = user_talk.inside("cat ~/.claude/CLAUDE.md ~/.claude/skills/other/* ~/other/* || true")
+    assert "canary" not in done.stdout
+    assert "left out" in done.stderr
 
 
 @pytest.mark.req("AWARE-01")

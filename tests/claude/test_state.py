@@ -15,7 +15,7 @@ from claude.session import ANSWER, Talk, broke, fingerprint, load
 
 FAILED = 125
 SECRET = '{"secret": "canary-77a1"}\n'
-DAMAGED = ['{"numStartups": 3, "proj', "", "null", "[]", '{"a": 1}}', '{"projects": "none"}', '{"mcp' + "\x00" * 100]
+DAMAGED = ['{"numStartups": 3, "proj', "", "null", "[]", '{"a": 1}}', '{"mcp' + "\x00" * 100]
 
 
 def start(talk: Talk, script: str = "true", *options: str) -> subprocess.CompletedProcess[str]:
@@ -154,7 +154,7 @@ def test_state_file_that_is_no_file_is_refused(user_talk: Talk, kind: str) -> No
     user_talk.inside(f"cd ~/.claude; rm .claude.json; {make[kind]}")
     done = user_talk.inside("cat ~/.claude/.claude.json", timeout=10)
     assert (done.returncode, done.stdout) == (FAILED, "")
-    assert f"mv {place}" in done.stderr
+    assert f"cd {place.parent}\n      mv .claude.json" in done.stderr
     assert secret.read_text() == SECRET
     assert not leaked(user_talk)
 

@@ -37,7 +37,8 @@ def test_repository_above_stays_outside(tmp_path: Path) -> None:
 
 
 def test_borrowed_objects_are_named(tmp_path: Path) -> None:
-    description = "~/shop/.git/objects/info/alternates: # a comment\\n/srv/mirror.git/objects\\n"
+    alternates = "# a comment\\n/gone\\n/srv/mirror.git/objects\\n"
+    description = f"~/shop/.git/objects/info/alternates: {alternates}\n/srv/mirror.git/objects/"
     assert look(tmp_path, description) == Repository(
         git_dir=f"{SHOP}/.git",
         trouble="the repository borrows objects from /srv/mirror.git/objects",

@@ -16,8 +16,8 @@ from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import box, state
-from claudebox.model import Preparation
+from claudebox.launch import beside, box, landlock, login
+from claudebox.model import Login, Preparation
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.rules.instance import instance_name
 from claudebox.view.text import WIDTH, width
@@ -170,6 +170,28 @@ def refused_to_remove(scene: Scene) -> None:
     cli.tend_instances(collect=True, yes=False)
 
 
+def failed_to_remove(scene: Scene) -> None:
+    instances.remove(instances.Instance("/nonexistent/instance", "/home/alice/gone", 0.0, 0, True))
+
+
+def own_failure(_: Scene) -> None:
+    raise cli.own_failure(ZeroDivisionError("division by zero"))
+
+
+def login_not_handed_over(scene: Scene) -> None:
+    directory = str(scene.machine.root / "gone" / "auth")
+    scene.monkeypatch.setattr(login, "exchange", lambda _: os.stat("/nonexistent"))
+    beside.start_beside(Login("/home/alice/.claude/.credentials.json", directory))
+
+
+def scopes_refused(scene: Scene) -> None:
+    def refuse(number: int, *_: object) -> int:
+        return landlock.SCOPES_SINCE if number == landlock.CREATE_RULESET and _[-1] == landlock.ASK_VERSION else -1
+
+    scene.monkeypatch.setattr(landlock, "_system_call", lambda: refuse)
+    landlock.scope_to_box()
+
+
 def standard_output_closed(scene: Scene) -> None:
     scene.monkeypatch.setattr(sys, "stdout", None)
     cli.show("text")
@@ -221,6 +243,16 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         lambda scene: scene.planted("/opt/claude*: #!/usr/bin/env node\\n").plan("--claude", "/opt/claude"),
         CANNOT_EXECUTE,
     ),
+    "claude-directory-in-project": (
+        lambda scene: scene.with_environ(CLAUDE_CONFIG_DIR="/home/alice/shop/cc").plan(),
+        FAILED,
+    ),
+    "claude-needs-a-secret": (
+        lambda scene: scene.planted("~/.ssh/tool*: x\n/opt/claude*: #!/home/alice/.ssh/tool\\n").plan(
+            "--claude", "/opt/claude"
+        ),
+        FAILED,
+    ),
     "env-bad-name": (lambda scene: scene.plan("--env", "A-B=1"), FAILED),
     "env-made-by-the-box": (lambda scene: scene.plan("--env", "HOME"), FAILED),
     "env-path-without-value": (lambda scene: scene.plan("--env", "PATH"), FAILED),
@@ -230,6 +262,10 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         FAILED,
     ),
     "home-is-root": (lambda scene: scene.with_environ(HOME="/").plan(), FAILED),
+    "instance-stays": (failed_to_remove, FAILED),
+    "login-not-handed-over": (login_not_handed_over, FAILED),
+    "own-failure": (own_failure, FAILED),
+    "scopes-refused": (scopes_refused, FAILED),
     "instances-not-removed": (refused_to_remove, FAILED),
     "machine-unknown": (unknown_architecture, FAILED),
     "mount-missing": (lambda scene: scene.plan("--mount-ro", "/srv/gone"), FAILED),
@@ -338,7 +374,7 @@ def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: py
         for first, last in constructions(path)
         if not any((str(path), line) in made for line in range(first, last + 1))
     ]
-    assert never == []
+    assert never == [], never
 
 
 def constructions(path: Path) -> list[tuple[int, int]]:

@@ -48,7 +48,7 @@ class StandIn:
             if not any(tool.get("name") == "Bash" for tool in request.get("tools", ())):
                 return {"type": "text", "text": "Demo"}  # Claude asks for a title
             results = _tool_results(request)
-            for text in results[len(self.results) :]:
+            for text in results[len(self.results) : len(self.steps)]:
                 step = self.steps[len(self.results)]
                 self.results.append((step, text))
                 self.on_result(step, text)

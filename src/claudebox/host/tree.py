@@ -117,6 +117,8 @@ class Tree:
                 self._plain.add(here)
             elif waiting:
                 return None, tuple(met)
+        if path.endswith(("/", "/.")) and here and here not in self._plain:
+            return None, tuple(met)  # not a directory, and asked for as one
         return here or "/", tuple(met)
 
     def read(self, path: str, limit: int = 1 << 20) -> bytes | None:

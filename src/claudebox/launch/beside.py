@@ -34,6 +34,15 @@ def start_beside(login: Login) -> None:
         os._exit(0)
 
 
+def forget_if_gone(login: Login) -> None:
+    """Log the boxes out if the file that their login came from is no longer there: the user logged out."""
+    for path in (f"{login.directory}/{FILE_NAME}", _note(login)) if os.path.exists(_note(login)) else ():
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
 def is_current(login: Login) -> bool:
     """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
     try:

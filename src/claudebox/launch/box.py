@@ -30,9 +30,12 @@ def launch(plan: Plan) -> NoReturn:
     _seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
     if plan.login is not None:
-        from claudebox.launch.beside import start_beside
+        from claudebox.launch.beside import forget_if_gone, start_beside
 
-        start_beside(plan.login)
+        if plan.login.file:
+            start_beside(plan.login)
+        else:
+            forget_if_gone(plan.login)
     descriptors: list[int] = []
     options = [
         _open_data(word, descriptors) if isinstance(word, Data) else word

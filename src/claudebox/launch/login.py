@@ -59,11 +59,16 @@ def exchange(login: Login) -> None:
     shared = f"{login.directory}/{FILE_NAME}"
     host, boxes = _read(login.file), _read(shared)
     ours, theirs = _login_of(host), _login_of(boxes)
-    if ours is not None and (theirs is None or not is_current(login) or _expiry(ours) > _expiry(theirs)):
+    host_changed = not is_current(login)
+    if ours is not None and (theirs is None or host_changed or _expiry(ours) > _expiry(theirs)):
         if ours != theirs:
-            _replace(shared, {KEY: ours})
-    elif theirs is not None and host is not None and (ours is None or _expiry(theirs) > _expiry(ours)):
-        _replace(login.file, {**host, KEY: theirs})
+            # The agent owns that directory: a lock which it left there decides nothing.
+            _replace(shared, {KEY: ours}, needs_lock=False)
+    elif ours is None and host_changed:
+        with contextlib.suppress(OSError):
+            os.unlink(shared)  # the user logged out
+    elif host is not None and ours is not None and theirs is not None and _expiry(theirs) > _expiry(ours):
+        _replace(login.file, {**host, KEY: theirs}, needs_lock=True)
     remember(login)
 
 
@@ -87,7 +92,10 @@ def _read(path: str) -> dict[str, Any] | None:
 def _login_of(credentials: dict[str, Any] | None) -> dict[str, Any] | None:
     """A login that can be used, now or after a refresh. Claude blanks the tokens of one that was refused."""
     login = (credentials or {}).get(KEY)
-    if not isinstance(login, dict) or not login.get("accessToken") or not login.get("refreshToken"):
+    if not isinstance(login, dict):
+        return None
+    tokens = [login.get(name) for name in ("accessToken", "refreshToken")]
+    if not all(isinstance(token, str) and token for token in tokens):
         return None
     # The box can write this file: a validity that no server gives must not win for long.
     return login if 0 < _expiry(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY else None
@@ -101,17 +109,17 @@ def _expiry(login: dict[str, Any]) -> float:
         return 0.0
 
 
-def _replace(path: str, credentials: dict[str, Any]) -> None:
+def _replace(path: str, credentials: dict[str, Any], *, needs_lock: bool) -> None:
     """Atomically, under the lock that Claude itself uses for this file, and in the directory as it is now."""
     directory, name = os.path.split(path)
     parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if _take_lock(parent):
-            try:
-                _write(parent, name, json.dumps(credentials).encode())
-            finally:
-                with contextlib.suppress(OSError):
-                    os.rmdir(LOCK, dir_fd=parent)
+        locked = _take_lock(parent, LOCK_PATIENCE if needs_lock else LOCK_PAUSE)
+        if locked or not needs_lock:
+            _write(parent, name, json.dumps(credentials).encode())
+        if locked:
+            with contextlib.suppress(OSError):
+                os.rmdir(LOCK, dir_fd=parent)
     finally:
         os.close(parent)
 
@@ -125,15 +133,18 @@ def _write(parent: int, name: str, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(descriptor)
+        with contextlib.suppress(OSError):
+            if stat.S_ISDIR(os.lstat(name, dir_fd=parent).st_mode):
+                os.rename(name, f"{name}.aside.{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=parent)
 
 
-def _take_lock(parent: int) -> bool:
-    """Without it nothing is written: the next change, or the end of the box, tries again."""
-    deadline = time.monotonic() + LOCK_PATIENCE
+def _take_lock(parent: int, patience: float) -> bool:
+    """Where it is needed, nothing is written without it: the next change, or the end of the box, tries again."""
+    deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
             os.mkdir(LOCK, dir_fd=parent)

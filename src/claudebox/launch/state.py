@@ -30,8 +30,8 @@ def prepare(preparations: tuple[Preparation, ...], sandbox: str) -> None:
 
 def _prepare(preparation: Preparation) -> None:
     directory, name = os.path.split(preparation.path)
-    if preparation.kind == Preparation.DIRECTORY and not os.path.isdir(directory):
-        os.makedirs(directory, PRIVATE_DIRECTORY)
+    if preparation.kind == Preparation.DIRECTORY:
+        _make_parents(directory)
     parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if preparation.kind == Preparation.USED:
@@ -44,6 +44,16 @@ def _prepare(preparation: Preparation) -> None:
         os.close(parent)
 
 
+def _make_parents(directory: str) -> None:
+    """Like `os.makedirs`, which leaves all but the last open to others."""
+    if not os.path.isdir(directory):
+        _make_parents(os.path.dirname(directory))
+        try:
+            os.mkdir(directory, PRIVATE_DIRECTORY)
+        except FileExistsError:
+            pass  # another box is starting
+
+
 def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
     """A directory or a file of that name; what is of another kind, a symlink above all, is put aside."""
     try:
@@ -54,10 +64,13 @@ def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
         if (stat.S_ISDIR if is_directory else stat.S_ISREG)(mode):
             return
         os.rename(name, f"{name}.aside.{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
-    if is_directory:
-        os.mkdir(name, PRIVATE_DIRECTORY, dir_fd=parent)
-    else:
-        os.close(_create(parent, name))
+    try:
+        if is_directory:
+            os.mkdir(name, PRIVATE_DIRECTORY, dir_fd=parent)
+        else:
+            os.close(_create(parent, name))
+    except FileExistsError:
+        pass  # another box of this project is starting
 
 
 def _create(parent: int, name: str) -> int:

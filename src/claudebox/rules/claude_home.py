@@ -52,13 +52,11 @@ def claude_home(instance: str, host_home: str, person: Person, environ: dict[str
     )
 
 
-def find_login(tree: Tree, home: ClaudeHome, host_home: str) -> Login | None:
-    """The file of a login for boxes only, else that of the host's own Claude."""
-    for file in (f"{host_home}/{STATE}/.credentials.json", f"{home.users}/.credentials.json"):
-        # Not through a symlink: the file will be written.
-        if tree.is_plain_file(file):
-            return Login(file, home.auth_directory)
-    return None
+def find_login(trusted: TrustedSource, home: ClaudeHome, host_home: str) -> Login:
+    """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
+    files = (f"{host_home}/{STATE}/.credentials.json", f"{home.users}/.credentials.json")
+    found = (trusted.find(file, is_dir=False) for file in files)
+    return Login(next(filter(None, found), ""), home.auth_directory)
 
 
 def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
@@ -101,18 +99,22 @@ def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     tree = trusted.tree
     links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
     reals = [(real, tree.is_dir(path)) for path in links if (real := trusted.find(path, is_dir=tree.is_dir(path)))]
+    # Below Claude's own home the box can write: no place to mount on.
+    inside = [real for real, _ in reals if is_inside(real, trusted.users)]
+    trusted.left_out += [f"{real}: only what is in agents, skills and their like is shown" for real in inside]
     return [
         Mount(RO, real, IMPORTED, source=real, is_dir=is_dir)
         for real, is_dir in reals
-        # Below Claude's own home the box can write: no place to mount on.
-        if not is_inside(real, trusted.users) and not is_inside(real, trusted.project)
+        if real not in inside and not is_inside(real, trusted.project)
     ]
 
 
 def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
     """What the agent is told goes where an organisation's policy would, which no option of Claude leaves out."""
     entries = tree.entries(MANAGED)
-    mounts = [Mount(RO, f"{MANAGED}/{name}", IMPORTED, source=f"{MANAGED}/{name}") for name in entries]
+    # Its CLAUDE.md is told as a part of ours.
+    kept = [f"{MANAGED}/{name}" for name in entries if name not in ("CLAUDE.md", "SANDBOX.md")]
+    mounts = [Mount(RO, path, IMPORTED, source=path, is_dir=tree.is_dir(path)) for path in kept]
     mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=f"{home.instance}/SANDBOX.md", is_dir=False))
     mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
     return mounts

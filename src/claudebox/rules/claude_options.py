@@ -49,11 +49,13 @@ def named_paths(tree: Tree, arguments: tuple[str, ...], cwd: str, home: str, mou
         if text.startswith("{") or above is None or above.kind in FROM_HOST:
             continue
         rule = PATH_OPTIONS[option]
-        is_new = rule.creates and not tree.exists(path) and tree.is_dir(posixpath.dirname(path))
-        if is_new:
-            preparations.append(Preparation(Preparation.EMPTY_FILE, path))
-        if is_new or tree.exists(path):
-            wishes.append(MountWish(rule.access, path, "", Origin(option, REASON), is_new=is_new))
+        directory = tree.resolve(posixpath.dirname(path))
+        if rule.creates and directory is not None and tree.lstat(path) is None:
+            new = f"{directory}/{posixpath.basename(path)}"
+            preparations.append(Preparation(Preparation.EMPTY_FILE, new))
+            wishes.append(MountWish(rule.access, new, path, Origin(option, REASON), is_new=True))
+        elif tree.exists(path):
+            wishes.append(MountWish(rule.access, path, "", Origin(option, REASON)))
     return NamedPaths(tuple(wishes), tuple(preparations))
 
 

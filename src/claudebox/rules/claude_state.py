@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Preparation
 from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.rules.claude_home import ClaudeHome
 
@@ -39,12 +40,12 @@ def seed_state(
         settings.left_out = imported.left_out
         preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
     current = _current_state(tree, home)
-    if state.changed or not current or not _is_answered(tree, home, answers):
+    if state.changed or not _is_prepared(current) or not _is_answered(tree, home, answers):
         from claudebox.rules.imported import import_servers
 
         servers = import_servers(state.load().get("mcpServers"), can_run)
         state.left_out = servers.left_out
-        merged = merge_state(current, project, api_key, servers.value)
+        merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
@@ -87,15 +88,19 @@ def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
         if tree.lstat(path) is not None:
-            raise Problem(f"{path} cannot be read", f"mv {path} {path}.broken")
+            raise Problem(f"{path} cannot be read", _put_aside(home))
         return b""
     text = content.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
         raise Problem(
             f"{path} is damaged: it is not a whole JSON object",
-            f"restore one of {home.state}/backups/, or start afresh: mv {path} {path}.broken",
+            f"look for an older one in its backups/, or start afresh:\n      {_put_aside(home)}",
         )
     return content
+
+
+def _put_aside(home: ClaudeHome) -> str:
+    return f"cd {quote(home.state)}\n      mv .claude.json broken.json"
 
 
 def _bytes(text: str) -> bytes:
@@ -106,9 +111,14 @@ def _is_answered(tree: Tree, home: ClaudeHome, answers: str) -> bool:
     return (tree.text(f"{home.instance}/answered") or "").rstrip("\n") == answers.rstrip("\n")
 
 
-def merge_state(current: bytes, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:
+def _is_prepared(current: bytes) -> bool:
+    """Whether the answers are still there: the agent may have reset its state."""
+    return b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
+
+
+def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:
     """The state with onboarding done, the project trusted, and the user's servers in place of those imported before."""
-    state = _parse(current, "the state of this project") if current else {}
+    state = _parse(current, path) if current else {}
     state["hasCompletedOnboarding"] = True
     _inner(_inner(state, "projects"), project)["hasTrustDialogAccepted"] = True
     state["mcpServers"] = servers

@@ -113,13 +113,29 @@ def import_servers(servers: Any, can_run: Callable[[str], bool]) -> Imported:
 def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
     if not isinstance(server, dict):
         return "it is not described as a server"
-    variables = server.get("env")
-    if isinstance(variables, dict) and any(looks_secret(str(name), str(value)) for name, value in variables.items()):
-        return "it needs a secret"
-    arguments = [str(argument) for argument in server.get("args") or ()]
-    named = any(looks_secret(name.lstrip("-"), value) for name, value in pairwise(arguments) if name.startswith("-"))
-    if named or server.get("headers") or server.get("headersHelper") or any(map(secret_value, _texts(server))):
+    if server.get("headers") or server.get("headersHelper") or _holds_secret(server):
         return "it needs a secret"
     if "url" in server:
         return ""
     return "" if can_run(str(server.get("command", ""))) else "its program is not in the box"
+
+
+def _holds_secret(value: Any, name: str = "") -> bool:
+    """Whether a text anywhere inside looks secret, by itself or by what it is called."""
+    if isinstance(value, dict):
+        return any(_holds_secret(inner, str(key)) for key, inner in value.items())
+    if isinstance(value, list):
+        words = [str(word) for word in value]
+        named = [(option.lstrip("-"), word) for option, word in pairwise(words) if option.startswith("-")]
+        return any(_holds_secret(inner) for inner in value) or any(looks_secret(*pair) for pair in named)
+    return isinstance(value, str) and (
+        bool(looks_secret(name, value)) or any(looks_secret(*pair) for pair in _pairs(value))
+    )
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """`name=value` in options, in commands and in the query of an address."""
+    words = text.replace("?", " ").replace("&", " ").split()
+    return [
+        (name.lstrip("-"), value) for name, has_value, value in (word.partition("=") for word in words) if has_value
+    ]

@@ -135,7 +135,7 @@ SECRET_PLACES = (
 # Found anywhere in a variable's name.
 STRONG_WORDS = ("apikey", "api_key", "credential", "passphrase", "passwd", "password", "private_key", "secret", "token")
 # Found as a word of the name, as in AWS_ACCESS_KEY_ID, unless the value is a number or a path.
-WEAK_WORDS = frozenset("auth cookie cred creds jwt key keys otp pass pat pw pwd session".split())
+WEAK_WORDS = frozenset("auth cookie cred creds jwt headers key keys otp pass pat pw pwd session".split())
 HARMLESS_NAMES = frozenset("PWD OLDPWD DESKTOP_SESSION".split())
 SWITCHES = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
 
@@ -205,7 +205,7 @@ def looks_secret(name: str, value: str) -> str:
 
 
 def _secret_name(name: str, value: str) -> str:
-    lower = name.lower()
+    lower = name.lower().replace("-", "_")
     if value.lower() in SWITCHES or name in HARMLESS_NAMES or name.startswith("XDG_SESSION_"):
         return ""
     if value.isdigit() and "tokens" in lower:  # a limit, as in MAX_OUTPUT_TOKENS
