@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.model import Plan
+from claudebox.quoting import quote
 from claudebox.view.argv import Data, bwrap_operations, program_words
-from claudebox.view.shell import quote
 from golden import Golden
 from hosts.machine import EVERYONE, PLAIN_PATH, TREES, Machine
 

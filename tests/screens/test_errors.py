@@ -16,7 +16,7 @@ from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, landlock, login
+from claudebox.launch import beside, box, landlock, login, state
 from claudebox.model import Login, Preparation
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.rules.instance import instance_name

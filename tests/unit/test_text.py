@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.view.shell import quote
+from claudebox.quoting import quote
 from claudebox.view.text import WIDTH, Style, escape, fill, style_for, table_row, width
 
 QUICK = settings(deadline=None, max_examples=100)
