@@ -54,6 +54,7 @@ class _Ground(Record):
     settings: Settings
     person: Person  # who the agent is
     as_root: bool
+    bwrap: str
     places: tuple[SecretPlace, ...]
     base: system.System
     repository: Repository
@@ -75,8 +76,6 @@ class _Ground(Record):
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
-    agents = (host.cwd, f"{host.person.home}/{STATE}")  # where an agent can write
-    bwrap = programs.choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, agents)
     ground = _survey(host, request, settings)
     program = _program(ground)
     layout = _layout(ground)
@@ -84,7 +83,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     seed = _seed(ground, layout)
     return Plan(
         project=ground.project,
-        bwrap=bwrap,
+        bwrap=ground.bwrap,
         person=ground.person,
         hostname=system.HOSTNAME,
         mounts=layout.mounts,
@@ -108,6 +107,8 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
     tree, environ, home = host.tree, host.environ, host.person.home
     places = _check_places(host)
+    agents = (host.cwd, f"{home}/{STATE}")  # where an agent can write
+    bwrap = programs.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, agents)
     repository = find_repository(tree, host.cwd)
     person = system.box_person(host.person)
     instance = instance_directory(home, canonical_root(host.cwd, repository))
@@ -123,6 +124,7 @@ def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
         settings=settings,
         person=person,
         as_root=host.person.uid == 0,
+        bwrap=bwrap,
         places=places,
         base=base,
         repository=repository,

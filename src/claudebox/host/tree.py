@@ -42,11 +42,6 @@ class Tree:
         status = self.lstat(path)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
-    def is_plain_file(self, path: str) -> bool:
-        """A regular file that is not reached through a symlink of this name."""
-        status = self.lstat(path)
-        return status is not None and stat.S_ISREG(status.st_mode)
-
     def is_dir(self, path: str) -> bool:
         status = self.status(path)
         return status is not None and stat.S_ISDIR(status.st_mode)
