@@ -184,3 +184,10 @@ def test_root_of_a_user_namespace_gets_a_box_or_a_reason(box: Box, account: Acco
     result = account.run("unshare", "-Ur", program, "--yes", "--run", "echo", "well", cwd=box.project)
     assert "Traceback" not in result.stderr
     assert (result.returncode, result.stdout) in ((0, "well\n"), (125, ""))
+
+
+@pytest.mark.req("SEC-02")
+def test_root_makes_no_user_namespace_in_the_box(box: Box, account: Account) -> None:
+    """In one of its own it could mount the host's cgroups, which root owns."""
+    if account.is_root:
+        assert box.inside("unshare", "-U", "true").returncode != 0

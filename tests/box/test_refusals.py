@@ -193,7 +193,27 @@ def test_bwrap_from_the_project_is_refused(box: Box, account: Account, project: 
     (account.home / "link").symlink_to(project / "bin")
     path = entry.format(project=project, home=account.home)
     result = box.inside("true", env={"PATH": f"{path}:{account.environ['PATH']}"})
-    assert_refused(box, result, "bwrap would come from the project")
+    assert_refused(box, result, "bwrap would come from where an agent can write")
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("place", ["{project}/bwrap", "bwrap", "{home}/.claudebox/instances/x/claude/bwrap"])
+def test_variable_does_not_excuse_a_bwrap_that_an_agent_can_write(
+    box: Box, account: Account, project: Path, place: str
+) -> None:
+    named = place.format(project=project, home=account.home)
+    account.write(project / named, f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
+    result = box.inside("true", env={"CLAUDEBOX_BWRAP": named})
+    assert_refused(box, result, "bwrap would come from where an agent can write")
+
+
+@pytest.mark.req("FAIL-01", "SAND-09")
+def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account: Account, project: Path) -> None:
+    key = account.write(account.home / ".ssh" / "id_rsa", "canary\n", mode=0o700)
+    account.write(project / "claude", f"#!{key}\n", mode=0o755)
+    result = box.claudebox("--yes", "--claude", "claude", "-p", "x")
+    assert result.returncode == 125
+    assert "is secret (SSH keys)" in " ".join(result.stderr.split())
 
 
 @pytest.mark.req("FAIL-01")
@@ -204,7 +224,7 @@ def test_claude_from_the_project_is_refused(box: Box, account: Account, project:
     (account.home / "link").symlink_to(project)
     path = entry.format(project=project, home=account.home)
     env = {"PATH": f"{path}:{account.environ['PATH']}", "CLAUDEBOX_BWRAP": str(alarm)}
-    assert_refused(box, box.claudebox("--yes", env=env), "claude would come from the project")
+    assert_refused(box, box.claudebox("--yes", env=env), "claude would come from where an agent can write")
 
 
 @pytest.mark.req("FAIL-01")

@@ -142,6 +142,11 @@ def test_include_of_itself_ends(tmp_path: Path) -> None:
     assert dict(load(Tree(), str(tmp_path / "config"), "/", ""))["user.name"] == "x"
 
 
+def test_file_that_includes_itself_many_times_stays_small(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("[include]\n" + "path = config\n" * 6 + "[user]\nname = x\n")
+    assert len(load(Tree(), str(tmp_path / "config"), "/", "")) < 1000
+
+
 @pytest.mark.req("GIT-01")
 @pytest.mark.parametrize(
     ("environ", "expected"),
