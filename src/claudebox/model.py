@@ -105,6 +105,7 @@ class Preparation(Record):
     DIRECTORY = "directory"
     FILE = "file"  # with this content
     EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
+    LINK = "link"  # a symlink that says `content`, unless something is there
     SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
     USED = "used"  # note the time
 
@@ -119,6 +120,8 @@ class Login(Record):
 
     file: str  # "" if there is none
     directory: str
+    own_file: str  # where a Claude that does not know of that directory keeps it, in the project's state
+    place: str  # the directory in the box
 
 
 class Program(Record):

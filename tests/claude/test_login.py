@@ -141,6 +141,18 @@ def test_refresh_inside_reaches_the_host_while_the_box_runs(user_talk: Talk) -> 
 
 
 @pytest.mark.req("AUTH-01")
+def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
+    """A Claude that does not know of the shared directory renames over the symlink to it."""
+    file = log_in(talk.account)
+    own = "~/.claude/.credentials.json"
+    done = talk.inside(f"cat {own}; umask 077; echo '{credentials('new', 8)}' > ~/.claude/new; mv ~/.claude/new {own}")
+    assert "access-first" in done.stdout
+    assert wait_for(lambda: token(file) == "access-new")
+    assert wait_for((talk.state / ".credentials.json").is_symlink)
+    assert "access-new" in talk.inside(f"cat {own}").stdout
+
+
+@pytest.mark.req("AUTH-01")
 def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     real = log_in(user_talk.account, place="dotfiles")
     link = user_talk.account.home / ".claude" / ".credentials.json"
@@ -212,7 +224,7 @@ SHAPES = {
 @pytest.mark.parametrize("name", [*FORGERIES, *SHAPES])
 def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     """And it does not keep a newer one of the host from entering."""
-    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"))
+    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
     host, boxes = Path(login.file), Path(login.directory) / ".credentials.json"
     boxes.parent.mkdir()
     host.write_text(credentials("first", 1, **MCP))
@@ -251,7 +263,7 @@ def test_lock_that_the_agent_leaves_does_not_lose_a_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
 ) -> None:
     monkeypatch.setattr("claudebox.launch.login.LOCK_PATIENCE", 0.1)
-    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"))
+    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
     Path(login.file).write_text(credentials("first", 1))
     Path(login.directory).mkdir()
     make(Path(login.directory) / ".storage-write.lock")

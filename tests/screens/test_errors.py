@@ -181,7 +181,7 @@ def own_failure(_: Scene) -> None:
 def login_not_handed_over(scene: Scene) -> None:
     directory = str(scene.machine.root / "gone" / "auth")
     scene.monkeypatch.setattr(login, "exchange", lambda _: os.stat("/nonexistent"))
-    beside.start_beside(Login("/home/alice/.claude/.credentials.json", directory))
+    beside.start_beside(Login("/home/alice/.claude/.credentials.json", directory, "/nonexistent/own", "/run/auth"))
 
 
 def scopes_refused(scene: Scene) -> None:

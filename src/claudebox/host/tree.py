@@ -20,12 +20,16 @@ class Tree:
         self.root = root.rstrip("/")
         self._plain: set[str] = set()  # directories known not to be symlinks
         self._names: dict[str, set[str]] = {}  # what is in a directory
+        self._seen: dict[str, os.stat_result | None] = {}
 
     def lstat(self, path: str) -> os.stat_result | None:
-        try:
-            return os.lstat(self.root + path)
-        except (OSError, ValueError):
-            return None
+        """Asked once for each path: the rules shall all see the same."""
+        if path not in self._seen:
+            try:
+                self._seen[path] = os.lstat(self.root + path)
+            except (OSError, ValueError):
+                self._seen[path] = None
+        return self._seen[path]
 
     def is_link(self, path: str) -> bool:
         status = self.lstat(path)

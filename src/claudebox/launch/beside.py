@@ -45,9 +45,14 @@ def forget_if_gone(login: Login) -> None:
 
 def is_current(login: Login) -> bool:
     """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
+    return os.path.islink(login.own_file) and stamp(f"{login.directory}/{FILE_NAME}") != "" and was_made_from(login)
+
+
+def was_made_from(login: Login) -> bool:
+    """Whether the host's file is still as it was when it was last copied, in either direction."""
     try:
         with open(_note(login)) as note:
-            return note.read() == stamp(login.file) and stamp(f"{login.directory}/{FILE_NAME}") != ""
+            return note.read() == stamp(login.file)
     except OSError:
         return False
 

@@ -14,7 +14,7 @@ import select
 import stat
 import time
 
-from claudebox.launch.beside import FILE_NAME, is_current, remember, stamp
+from claudebox.launch.beside import FILE_NAME, remember, stamp, was_made_from
 from claudebox.model import Login
 
 TYPE_CHECKING = False
@@ -50,26 +50,41 @@ def follow(login: Login, watch: int) -> None:
             seen = _stamps(login)
 
 
-def _stamps(login: Login) -> tuple[str, str]:
-    return stamp(login.file), stamp(f"{login.directory}/{FILE_NAME}")
+def _stamps(login: Login) -> tuple[str, ...]:
+    return stamp(login.file), stamp(f"{login.directory}/{FILE_NAME}"), stamp(login.own_file)
 
 
 def exchange(login: Login) -> None:
     """A login that changed on the host wins; else the newer one. What is not a login never wins."""
     shared = f"{login.directory}/{FILE_NAME}"
+    host_changed = not was_made_from(login)
+    _adopt(login, shared)
     host, boxes = _read(login.file), _read(shared)
     ours, theirs = _login_of(host), _login_of(boxes)
-    host_changed = not is_current(login)
     if ours is not None and (theirs is None or host_changed or _expiry(ours) > _expiry(theirs)):
         if ours != theirs:
             # The agent owns that directory: a lock which it left there decides nothing.
-            _replace(shared, {KEY: ours}, needs_lock=False)
+            _replace(shared, {**(boxes or {}), KEY: ours}, needs_lock=False)
     elif ours is None and host_changed:
         with contextlib.suppress(OSError):
             os.unlink(shared)  # the user logged out
     elif host is not None and ours is not None and theirs is not None and _expiry(theirs) > _expiry(ours):
         _replace(login.file, {**host, KEY: theirs}, needs_lock=True)
     remember(login)
+
+
+def _adopt(login: Login, shared: str) -> None:
+    """Take what a Claude stored in its own home instead, and put the symlink to the shared file back in its place."""
+    if stamp(login.own_file) == "" or os.path.islink(login.own_file):
+        return
+    own = _login_of(_read(login.own_file))
+    theirs = _login_of(_read(shared))
+    if own is not None and (theirs is None or _expiry(own) > _expiry(theirs)):
+        _replace(shared, {**(_read(shared) or {}), KEY: own}, needs_lock=False)
+    temporary = f"{login.own_file}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        os.symlink(f"{login.place}/{FILE_NAME}", temporary)
+        os.rename(temporary, login.own_file)
 
 
 def _read(path: str) -> dict[str, Any] | None:

@@ -38,6 +38,8 @@ def _prepare(preparation: Preparation) -> None:
             os.utime(name, dir_fd=parent, follow_symlinks=False)
         elif preparation.kind == Preparation.FILE:
             _write(parent, name, preparation.content)
+        elif preparation.kind == Preparation.LINK:
+            _link(parent, name, preparation.content)
         else:
             _ensure(parent, name, is_directory=preparation.kind == Preparation.DIRECTORY)
     finally:
@@ -71,6 +73,13 @@ def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
             os.close(_create(parent, name))
     except FileExistsError:
         pass  # another box of this project is starting
+
+
+def _link(parent: int, name: str, target: bytes) -> None:
+    try:
+        os.symlink(target, os.fsencode(name), dir_fd=parent)
+    except FileExistsError:
+        pass
 
 
 def _create(parent: int, name: str) -> int:

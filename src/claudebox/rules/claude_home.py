@@ -56,7 +56,8 @@ def find_login(trusted: TrustedSource, home: ClaudeHome, host_home: str) -> Logi
     """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
     files = (f"{host_home}/{STATE}/.credentials.json", f"{home.users}/.credentials.json")
     found = (trusted.find(file, is_dir=False) for file in files)
-    return Login(next(filter(None, found), ""), home.auth_directory)
+    own_file = f"{home.state}/.credentials.json"
+    return Login(next(filter(None, found), ""), home.auth_directory, own_file, home.auth_place)
 
 
 def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
@@ -140,11 +141,18 @@ def home_preparations(home: ClaudeHome, root: str, mounts: tuple[Mount, ...], *,
     return [
         *(Preparation(Preparation.DIRECTORY, directory) for directory in directories),
         *(_mount_point(mount, home) for mount in points),
+        *([_login_link(home)] if with_login else []),
         Preparation(Preparation.FILE, f"{home.instance}/CLAUDE.md", DEFAULT_MEMORY.encode()),
         Preparation(Preparation.SANDBOX, f"{home.instance}/SANDBOX.md"),
         Preparation(Preparation.FILE, f"{home.instance}/project", encoded + b"\n"),
         Preparation(Preparation.USED, f"{home.instance}/project"),
     ]
+
+
+def _login_link(home: ClaudeHome) -> Preparation:
+    """For a Claude that does not know the variable, and for people who look where the file usually is."""
+    target = f"{home.auth_place}/.credentials.json"
+    return Preparation(Preparation.LINK, f"{home.state}/.credentials.json", target.encode())
 
 
 def _mount_point(mount: Mount, home: ClaudeHome) -> Preparation:

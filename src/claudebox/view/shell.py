@@ -32,6 +32,8 @@ def _preparations(plan: Plan) -> str:
         if item.kind == Preparation.EMPTY_FILE:
             # Not `>>`: where the agent can write, it may have put a symlink.
             text += f"rm -f {quote(item.path)} && : >{quote(item.path)}\n"
+        elif item.kind == Preparation.LINK:
+            text += f"[ -e {quote(item.path)} ] || ln -sf {quote(item.content.decode())} {quote(item.path)}\n"
         elif item.is_private:
             text += f"# claudebox also writes {quote(item.path)}\n"
         elif item.kind in (Preparation.FILE, Preparation.SANDBOX):
