@@ -8,6 +8,7 @@ from claudebox.settings import BY_OPTION, COMMAND, MODE, SWITCH, Setting
 
 LAUNCH = "launch"
 COLLECT = "gc"  # may follow --instances
+ALONE = ("instances", "demo")  # modes that have nothing to do with claude
 JSON_MODES = ("audit", "dry_run", "check")
 
 # Options of claude that take the next word, whatever it looks like: it is not ours then.
@@ -117,6 +118,8 @@ def parse(words: list[str]) -> Request:
     json = bool(reader.json_at) and mode in JSON_MODES
     for place in reversed(reader.json_at if not json else []):
         reader.claude.insert(place, "--json")
+    if mode in ALONE and reader.claude:
+        raise Problem(f"--{mode} knows no `{reader.claude[0]}`", f"claudebox --{mode}")
     shell = "shell" in reader.switches
     if shell and (reader.claude or reader.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")

@@ -31,6 +31,8 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         status = INTERRUPTED
+    except BrokenPipeError:
+        status = BROKEN_PIPE
     except Exception as error:
         show_problem(own_failure(error))
         status = FAILED
@@ -155,7 +157,7 @@ def confirm(plan: Plan, request: Request) -> None:
 
 
 def nobody_to_ask() -> Problem:
-    return Problem("there is no terminal to ask on, and nobody said yes", "to start without the question: --yes")
+    return Problem("there is no terminal to ask on, and nobody said yes", "to go on without the question: --yes")
 
 
 def _ask(question: str) -> str:

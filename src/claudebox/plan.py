@@ -28,7 +28,7 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
 from claudebox.rules.claude_state import Seed, seed_state
-from claudebox.rules.instance import STATE, canonical_root, instance_directory
+from claudebox.rules.instance import STATE, canonical_root, instance_directory, instance_name
 from claudebox.rules.mounts import arrange
 from claudebox.rules.places import check_project
 from claudebox.rules.secrets import secret_places, secret_value
@@ -107,8 +107,9 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
     tree, environ, home = host.tree, host.environ, host.person.home
     places = _check_places(host)
-    agents = (host.cwd, f"{home}/{STATE}")  # where an agent can write
-    bwrap = programs.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, agents)
+    bwrap = programs.choose_bwrap(
+        tree, settings.bwrap, environ.get("PATH", ""), host.cwd, (host.cwd, f"{home}/{STATE}"), f"{home}/{STATE}"
+    )
     repository = find_repository(tree, host.cwd)
     person = system.box_person(host.person)
     instance = instance_directory(home, canonical_root(host.cwd, repository))
@@ -140,8 +141,8 @@ def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
 def _claude_place(tree: Tree, claude: claude_home.ClaudeHome, project: str) -> list[SecretPlace]:
     """The user's own Claude directory, wherever CLAUDE_CONFIG_DIR says it is: a place that stays outside."""
     real = tree.resolve(claude.users) or claude.users
-    if is_inside(real, project) or is_inside(claude.users, project):
-        raise Problem(f"CLAUDE_CONFIG_DIR is {claude.users}, inside of the project", "unset CLAUDE_CONFIG_DIR")
+    if is_inside(real, project) or is_inside(claude.users, project) or is_inside(project, real):
+        raise Problem(f"{claude.users}, Claude's own directory, and the project are one in the other", "cd elsewhere")
     return [SecretPlace(real, "Claude's login and the history of all projects", tree.exists(real))]
 
 
@@ -235,11 +236,14 @@ def _shares_login(ground: _Ground) -> bool:
 def _seed(ground: _Ground, layout: _Layout) -> Seed:
     """What has to be written before the box starts."""
     if ground.install is None:
-        return Seed(layout.preparations, ())
+        return Seed((*layout.preparations, *_registration(ground, layout)), ())
     tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
     claude_home.check_state(tree, claude, ground.host.person.uid)
     root = canonical_root(ground.project, ground.repository)
-    directories = claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground))
+    directories = [
+        *claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground)),
+        *_registration(ground, layout),
+    ]
 
     def can_run(command: str) -> bool:
         from claudebox.rules.runnable import Runnable
@@ -247,8 +251,22 @@ def _seed(ground: _Ground, layout: _Layout) -> Seed:
         return Runnable(tree, layout.mounts, ground.base.path, home).can_run(command)
 
     key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
-    seed = seed_state(tree, claude, home, ground.project, key, can_run)
+    seed = seed_state(ground.trusted, claude, home, ground.project, key, can_run)
     return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
+
+
+def _registration(ground: _Ground, layout: _Layout) -> list[Preparation]:
+    """Note what this box can write, so that later ones trust no symlink in there."""
+    writable = [ground.project, *(wish.source for wish in layout.wished if wish.kind == RW)]
+    directory = ground.claude.instance
+    return [Preparation(Preparation.DIRECTORY, directory)] + [
+        Preparation(
+            Preparation.FILE,
+            f"{directory}/writable-{instance_name(path)}",
+            path.encode(errors="surrogateescape") + b"\n",
+        )
+        for path in writable
+    ]
 
 
 def _variables(ground: _Ground) -> tuple[EnvVar, ...]:

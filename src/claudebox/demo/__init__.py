@@ -13,6 +13,9 @@ from claudebox.demo.screen import Screen
 from claudebox.demo.script import STEPS
 from claudebox.demo.stage import Stage, build_stage, check_work
 from claudebox.demo.stand_in import StandIn
+from claudebox.host.distribution import install_command
+from claudebox.host.tree import Tree
+from claudebox.problem import Problem
 
 TIMEOUT = 300
 DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
@@ -20,6 +23,8 @@ DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
 
 def run_demo() -> int:
     """0 if nothing secret was seen inside and the work arrived outside, 1 otherwise."""
+    if shutil.which("git") is None:
+        raise Problem("the demo needs git, which is not installed", install_command(Tree(), "git"))
     screen = Screen(sys.stdout)
     agent = find_agent(screen.say)
     directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
@@ -27,13 +32,14 @@ def run_demo() -> int:
         stage = build_stage(directory)
         screen.introduce(stage, agent)
         with StandIn(STEPS, screen.show_step) as api:
-            status = _launch(stage, agent, api.port)
-        return screen.conclude(stage, api, status, check_work(stage))
+            status, errors = _launch(stage, agent, api.port)
+        return screen.conclude(stage, api, status, errors, check_work(stage))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _launch(stage: Stage, agent: Agent, port: int) -> int:
+def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
+    """The exit status, and what was said on standard error."""
     environ = {
         **stage.variables,
         "HOME": stage.home,
@@ -49,10 +55,12 @@ def _launch(stage: Stage, agent: Agent, port: int) -> int:
         env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
+        text=True,
+        errors="replace",
         timeout=TIMEOUT,
         check=False,
     )
-    return done.returncode
+    return done.returncode, done.stderr
 
 
 def _this_program() -> list[str]:

@@ -42,20 +42,25 @@ def find_agent(say: Callable[[str], None]) -> Agent:
     claude = shutil.which("claude") or _installed(say)
     if claude:
         return Agent(f"Claude Code ({claude})", ("--claude", claude, "-p", PROMPT))
-    say("There is neither claude nor npm here: a scripted agent plays its part.")
-    return Agent("a scripted agent, not Claude Code", ("--run", "/usr/bin/python3", "-c", SCRIPTED_AGENT))
+    say("Claude Code is not here and cannot be had: a scripted agent plays its part.")
+    return Agent("a scripted agent, not Claude Code", ("--run", "python3", "-c", SCRIPTED_AGENT))
 
 
 def _installed(say: Callable[[str], None]) -> str:
     """Claude Code in a place of our own, from npm."""
-    place = os.path.expanduser("~/.claudebox/demo")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    place = f"{cache}/claudebox-demo"
     claude = f"{place}/node_modules/.bin/claude"
     if os.access(claude, os.X_OK):
         return claude
     npm = shutil.which("npm")
     if npm is None:
         return ""
-    say(f"Installing Claude Code for the demo: npm install --prefix {place} {PACKAGE}")
-    os.makedirs(place, mode=0o700, exist_ok=True)
-    done = subprocess.run([npm, "install", "--silent", "--prefix", place, PACKAGE], capture_output=True, check=False)
-    return claude if done.returncode == 0 and os.access(claude, os.X_OK) else ""
+    say(f"Installing Claude Code for the demo, some 370 MB: npm install --prefix {place} {PACKAGE}")
+    os.makedirs(place, exist_ok=True)
+    command = [npm, "install", "--no-fund", "--no-audit", "--prefix", place, PACKAGE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0 and os.access(claude, os.X_OK):
+        return claude
+    say(f"npm failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")
+    return ""

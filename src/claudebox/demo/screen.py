@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from claudebox.demo.agent import Agent
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 TITLE = 30
+LAST_LINES = 6  # of what the box said when it failed
 
 
 class Screen:
@@ -28,8 +30,13 @@ class Screen:
         self.was_attack = False
 
     def say(self, text: str) -> None:
-        self.stream.write("\n".join(fill(escape(text).split(" "), 0)) + "\n")
-        self.stream.flush()
+        self._write("\n".join(fill(escape(text).split(" "), 0)))
+
+    def _write(self, text: str) -> None:
+        # Whoever reads may have seen enough; the play goes on to its end and cleans up.
+        with contextlib.suppress(BrokenPipeError):
+            self.stream.write(f"{text}\n")
+            self.stream.flush()
 
     def introduce(self, stage: Stage, agent: Agent) -> None:
         self.canaries = stage.canaries
@@ -49,8 +56,7 @@ class Screen:
             else self.style.paint("  --  " if step.is_attack else "  ok  ", GREEN)
         )
         shown = self._last_line(result, WIDTH - TITLE - 11)
-        self.stream.write(f"  {step.title:<{TITLE}} {mark}  {self.style.paint(shown, DIM)}\n")
-        self.stream.flush()
+        self._write(f"  {step.title:<{TITLE}} {mark}  {self.style.paint(shown, DIM)}")
 
     def _last_line(self, result: str, room: int) -> str:
         lines = [line.strip() for line in result.replace(self.home, "~").splitlines() if line.strip()]
@@ -58,7 +64,7 @@ class Screen:
         # The reason of a failure is at its end.
         return text if len(text) <= room else "…" + text[1 - room :]
 
-    def conclude(self, stage: Stage, api: StandIn, status: int, work: dict[str, bool]) -> int:
+    def conclude(self, stage: Stage, api: StandIn, status: int, errors: str, work: dict[str, bool]) -> int:
         everything = "\n".join(text for _, text in api.results)
         lost = [name for name, canary in stage.canaries.items() if canary in everything]
         self.say("")
@@ -66,10 +72,13 @@ class Screen:
             self.say(f"{name} was seen inside")
         for title, is_done in work.items():
             self.say(f"{'yes' if is_done else 'NO '}  {title}")
-        self.say(f"{len(stage.canaries) - len(lost)} of {len(stage.canaries)} secrets stayed outside.")
-        went_well = not lost and all(work.values()) and len(api.results) == len(api.steps) and status == 0
-        if not went_well and not lost:
+        is_whole = len(api.results) == len(api.steps) and status == 0
+        if is_whole:
+            self.say(f"{len(stage.canaries) - len(lost)} of {len(stage.canaries)} secrets stayed outside.")
+        else:
             self.say(
-                f"The demo did not run to its end ({len(api.results)} of {len(api.steps)} steps, status {status})."
+                f"The demo did not run to its end ({len(api.results)} of {len(api.steps)} steps, status {status}):"
             )
-        return 0 if went_well else 1
+            for line in errors.splitlines()[-LAST_LINES:]:
+                self.say(line)
+        return 0 if is_whole and not lost and all(work.values()) else 1

@@ -15,8 +15,10 @@ from claudebox.host.programs import find_admin
 from claudebox.launch.landlock import can_scope
 from claudebox.problem import Problem
 from claudebox.rules import system
+from claudebox.rules.instance import STATE
 from claudebox.rules.programs import choose_bwrap, choose_claude, signal_shim
 from claudebox.rules.seccomp import MACHINES
+from claudebox.rules.trusted import known_projects
 from claudebox.settings import Settings
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
@@ -40,8 +42,8 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
         _claude_row(host, settings),
         _tool_row(host, "git", "commits and history", FAIL),
         _certificates_row(host),
-        _tool_row(host, "pasta", "a network of the box's own", NOTE),
-        _tool_row(host, "nft", "a firewall of the box's own", NOTE),
+        _tool_row(host, "pasta", "network tiers, which are to come", NOTE),
+        _tool_row(host, "nft", "network tiers, which are to come", NOTE),
         *_nix_rows(host),
         _state_row(host),
     ]
@@ -69,8 +71,9 @@ def _chosen_claude(host: Host, settings: Settings) -> str:
 
 
 def _project(host: Host) -> tuple[str, ...]:
-    """The current directory, unless it could not be a project anyway."""
-    return (host.cwd,) if host.cwd != "/" else ()
+    """Where agents can write: what is found there is not run, here on the host."""
+    projects = known_projects(host.tree, f"{host.person.home}/{STATE}")
+    return (*projects, host.cwd) if host.cwd != "/" else tuple(projects)
 
 
 def program_version(path: str) -> str:
@@ -89,7 +92,8 @@ def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
     try:
         path = _chosen_bwrap(host, settings)
     except Problem as problem:
-        return [Row(FAIL, "bwrap", problem.message, "bwrap makes the box", (problem.hint,))], ""
+        fix = tuple(line.strip() for line in problem.hint.splitlines())
+        return [Row(FAIL, "bwrap", problem.message, "bwrap makes the box", fix)], ""
     number = program_version(path)
     rows = [Row(OK, "bwrap", f"{number}, {path}, not setuid")]
     parts = tuple(int(part) for part in number.split(".") if part.isdigit())

@@ -9,6 +9,7 @@ import tempfile
 from claudebox.doctor.report import FAIL, NOTE, OK, Row
 from claudebox.host import Host
 from claudebox.host.tree import Tree
+from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import kernel
@@ -40,7 +41,13 @@ class Outcome(Record):
 
 def run(*command: str) -> Outcome:
     """Run a program with next to nothing in its environment."""
-    environ = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
+    # Not what a project puts on PATH: this runs on the host.
+    here = os.getcwd()
+    entries = os.environ.get("PATH", "").split(":")
+    path = ":".join(
+        entry for entry in entries if entry.startswith("/") and not is_inside(os.path.realpath(entry), here)
+    )
+    environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
             command, capture_output=True, env=environ, stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False

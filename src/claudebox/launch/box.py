@@ -73,8 +73,11 @@ def _seal_standard_input() -> None:
     copy = os.memfd_create("standard input", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     # The position in the file stays where it is: a script may be reading lines from it.
     position = os.lseek(0, 0, os.SEEK_CUR)
-    while chunk := os.pread(0, CHUNK, position):
-        position += os.write(copy, chunk)
+    try:
+        while chunk := os.pread(0, CHUNK, position):
+            position += os.write(copy, chunk)
+    except OSError as error:
+        raise Problem(f"standard input cannot be copied: {error.strerror}", "pipe it: cat FILE | claudebox …") from None
     fcntl.fcntl(copy, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     os.lseek(copy, 0, os.SEEK_SET)
     os.dup2(copy, 0)

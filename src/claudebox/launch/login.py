@@ -83,6 +83,8 @@ def _adopt(login: Login, shared: str) -> None:
         _replace(shared, {**(_read(shared) or {}), KEY: own}, needs_lock=False)
     temporary = f"{login.own_file}.{os.getpid()}"
     with contextlib.suppress(OSError):
+        if os.path.isdir(login.own_file):
+            os.rename(login.own_file, f"{login.own_file}.aside.{os.getpid()}")
         os.symlink(f"{login.place}/{FILE_NAME}", temporary)
         os.rename(temporary, login.own_file)
 

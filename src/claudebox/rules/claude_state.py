@@ -8,11 +8,14 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.rules.claude_home import ClaudeHome
+from claudebox.rules.trusted import TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from claudebox.rules.imported import Imported
 
 LARGEST_FILE = 16 << 20
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
@@ -26,24 +29,25 @@ class Seed(Record):
 
 
 def seed_state(
-    tree: Tree, home: ClaudeHome, host_home: str, project: str, api_key: str, can_run: Callable[[str], bool]
+    trusted: TrustedSource, home: ClaudeHome, host_home: str, project: str, api_key: str, can_run: Callable[[str], bool]
 ) -> Seed:
     """Import what changed since the last launch, and answer Claude's first questions."""
-    settings = _Source(tree, home, f"{home.users}/settings.json", "settings.from")
-    state = _Source(tree, home, _users_state(tree, home, host_home), "servers.from")
+    tree = trusted.tree
+    settings = _Source(tree, home, trusted.find(f"{home.users}/settings.json", is_dir=False), "settings.from")
+    state = _Source(tree, home, _users_state(trusted, home, host_home), "servers.from")
     answers = "\n".join((project, api_key[-KEY_TAIL:]))
     preparations: list[Preparation] = []
     if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
         from claudebox.rules.imported import import_settings
 
-        imported = import_settings(settings.load(), can_run)
+        imported = _not_too_deep(lambda: import_settings(settings.load(), can_run), settings.path)
         settings.left_out = imported.left_out
         preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
     current = _current_state(tree, home)
     if state.changed or not _is_prepared(current) or not _is_answered(tree, home, answers):
         from claudebox.rules.imported import import_servers
 
-        servers = import_servers(state.load().get("mcpServers"), can_run)
+        servers = _not_too_deep(lambda: import_servers(state.load().get("mcpServers"), can_run), state.path)
         state.left_out = servers.left_out
         merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         preparations += [
@@ -55,31 +59,41 @@ def seed_state(
     return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
 
 
+def _not_too_deep(work: Callable[[], Imported], path: str) -> Imported:
+    try:
+        return work()
+    except RecursionError:
+        raise Problem(f"{path} is nested too deeply", "repair it, or move it away") from None
+
+
 class _Source:
     """A file of the user, and the note of how it was when it was last imported."""
 
-    def __init__(self, tree: Tree, home: ClaudeHome, path: str, note: str) -> None:
+    def __init__(self, tree: Tree, home: ClaudeHome, path: str | None, note: str) -> None:
         self.tree = tree
-        self.path = path
+        self.path = path or ""
         self.note_path = f"{home.instance}/{note}"
-        status = tree.status(path)
+        status = tree.lstat(path) if path else None
         self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
         lines = (tree.text(self.note_path) or "").splitlines()
         self.changed = not lines or lines[0] != self.stamp
         self.left_out: tuple[str, ...] = tuple(lines[1:])
 
     def load(self) -> dict[str, Any]:
-        content = self.tree.read(self.path, limit=LARGEST_FILE)
+        content = self.tree.read_plain(self.path, limit=LARGEST_FILE) if self.path else None
         return _parse(content, self.path) if content is not None else {}
 
     def note(self) -> Preparation:
-        text = "\n".join((self.stamp, *(line.replace("\n", " ") for line in self.left_out))) + "\n"
-        return Preparation(Preparation.FILE, self.note_path, text.encode(errors="surrogateescape"))
+        # Names and commands of others: whatever could forge a line or obey the screen is taken out.
+        lines = ["".join(character for character in line if character.isprintable()) for line in self.left_out]
+        text = "\n".join((self.stamp, *lines)) + "\n"
+        return Preparation(Preparation.FILE, self.note_path, text.encode(errors="replace"), is_private=True)
 
 
-def _users_state(tree: Tree, home: ClaudeHome, host_home: str) -> str:
+def _users_state(trusted: TrustedSource, home: ClaudeHome, host_home: str) -> str | None:
     inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    return inside if tree.exists(inside) else f"{host_home}/.claude.json"
+    path = inside if trusted.tree.exists(inside) else f"{host_home}/.claude.json"
+    return trusted.find(path, is_dir=False)
 
 
 def _current_state(tree: Tree, home: ClaudeHome) -> bytes:

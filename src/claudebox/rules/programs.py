@@ -14,18 +14,22 @@ from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
 from claudebox.rules.places import refuse_readable
 from claudebox.rules.system import NIX_STORE, System
+from claudebox.rules.trusted import known_projects
 from claudebox.settings import Named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SYSTEM_PLACES = ("/usr/", "/bin", "/sbin", "/nix/store/", "/run/current-system/")
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
 
 
-def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...]) -> str:
+def choose_bwrap(
+    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...], state: str = ""
+) -> str:
     """The bwrap to use. One from where agents can write has to be named by an option, not just by a variable."""
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
@@ -40,7 +44,11 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, ag
 
         raise Problem("bwrap is not installed, and it is what makes the box", install_command(tree, "bwrap"))
     path = tree.resolve(first) or first
-    if not _is_typed(named) and _is_in_any((path, first), agents):
+    on_the_way = (path, first, *(link for link, _ in tree.links(first)))
+    if state and not all(place.startswith(SYSTEM_PLACES) for place in on_the_way):
+        # Not the system's: it may come from any project, and not only from this one.
+        agents = (*agents, *known_projects(tree, state))
+    if not _is_typed(named) and _is_in_any(on_the_way, agents):
         raise Problem(
             f"bwrap would come from where an agent can write: {first}",
             f"if you mean it, although the agent can change that file:\n      --bwrap {quote(first)}",

@@ -32,7 +32,7 @@ They take effect when the user starts claudebox again.
 
 def sandbox_md(plan: Plan) -> str:
     sections = [HEAD, _files(plan), _environment(plan), _network(plan), _tools(plan), ABSENT, ASK]
-    return "\n".join([*sections, plan.policy] if plan.policy else sections)
+    return "\n".join([*sections, plan.policy.rstrip("\n") + "\n"] if plan.policy else sections)
 
 
 def _files(plan: Plan) -> str:
