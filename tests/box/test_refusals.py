@@ -153,7 +153,7 @@ def test_start_without_a_yes_and_without_a_terminal_is_refused(box: Box, project
     result = box.claudebox("--run", "touch", "started", input="y\n")
     assert result.returncode == 125
     assert "error: there is no terminal to ask on" in result.stderr
-    assert "hint: to start without the question: --yes" in result.stderr
+    assert "hint: to go on without the question: --yes" in result.stderr
     assert not (project / "started").exists()
 
 

@@ -113,7 +113,7 @@ def test_policy_of_an_organisation_is_kept(tmp_path: Path) -> None:
     machine.plant("/etc/claude-code/CLAUDE.md: Never brew tea.\n/etc/claude-code/managed-settings.json: {}")
     plan = machine.plan()
     assert "/etc/claude-code/managed-settings.json" in {mount.source for mount in plan.mounts}
-    assert sandbox_md(plan).endswith("Never brew tea.")
+    assert sandbox_md(plan).endswith("Never brew tea.\n")
 
 
 @pytest.mark.req("INST-02")
@@ -155,7 +155,7 @@ def test_link_to_the_rest_of_claudes_home_is_left_out(user_talk: Talk) -> None:
     (home / ".claude" / "agents" / "taster.md").symlink_to(shared)
     done = user_talk.inside("cat ~/.claude/agents/own.md; cat ~/.claude/agents/taster.md || true")
     assert done.stdout == "own\n"
-    assert f"left out: {shared}" in " ".join(done.stderr.split())
+    assert f"left out: {home}/.claude/agents/taster.md" in " ".join(done.stderr.split())
 
 
 @pytest.mark.req("INST-02", "SAND-09")

@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "version",
     ),
     "instances": ("view", "problem", "quoting", "record"),
-    "demo": ("view", "record"),
+    "demo": ("view", "host", "problem", "record"),
     "cli": (
         "demo",
         "instances",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import cli, instances
+from claudebox import cli, demo, instances
 from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
@@ -19,6 +20,7 @@ from claudebox.host.tree import Tree
 from claudebox.launch import beside, box, landlock, login, state
 from claudebox.model import Login, Preparation
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
+from claudebox.rules import imported
 from claudebox.rules.instance import instance_name
 from claudebox.view.text import WIDTH, width
 from golden import Golden
@@ -192,6 +194,32 @@ def scopes_refused(scene: Scene) -> None:
     landlock.scope_to_box()
 
 
+def demo_without_git(scene: Scene) -> None:
+    scene.monkeypatch.setattr(shutil, "which", lambda _: None)
+    scene.monkeypatch.setattr(demo, "install_command", lambda *_: "sudo apt install git")
+    demo.run_demo()
+
+
+def standard_input_cannot_be_read(scene: Scene) -> None:
+    kept = os.dup(0)
+    file = os.open(scene.machine.root / "file", os.O_WRONLY | os.O_CREAT)
+    os.dup2(file, 0)
+    try:
+        box.launch(scene.machine.plan())
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(file)
+
+
+def settings_too_deep(scene: Scene) -> None:
+    def sink(*_: object) -> None:
+        raise RecursionError
+
+    scene.monkeypatch.setattr(imported, "import_settings", sink)
+    scene.planted("~/.claude/settings.json: {}").plan()
+
+
 def standard_output_closed(scene: Scene) -> None:
     scene.monkeypatch.setattr(sys, "stdout", None)
     cli.show("text")
@@ -216,6 +244,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "argument-value-missing": (lambda scene: scene.plan("--mount-ro"), FAILED),
     "argument-shell-with-words": (lambda scene: scene.plan("--shell", "ls"), FAILED),
     "argument-run-after-words": (lambda scene: scene.plan("-p", "--run", "true"), FAILED),
+    "argument-instances-with-words": (lambda scene: scene.plan("--instances", "foo"), FAILED),
     "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
     "answer-no": (refused_answer, FAILED),
     "answer-impossible": (nobody_to_ask, FAILED),
@@ -262,6 +291,9 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         FAILED,
     ),
     "home-is-root": (lambda scene: scene.with_environ(HOME="/").plan(), FAILED),
+    "demo-without-git": (demo_without_git, FAILED),
+    "input-unreadable": (standard_input_cannot_be_read, FAILED),
+    "settings-too-deep": (settings_too_deep, FAILED),
     "instance-stays": (failed_to_remove, FAILED),
     "login-not-handed-over": (login_not_handed_over, FAILED),
     "own-failure": (own_failure, FAILED),

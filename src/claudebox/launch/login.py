@@ -8,6 +8,7 @@ and copies whichever is newer. It ends when the box does.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -55,6 +56,16 @@ def _stamps(login: Login) -> tuple[str, ...]:
 
 
 def exchange(login: Login) -> None:
+    """One at a time, whichever boxes run: what one has just copied must not look like a change by the user."""
+    descriptor = os.open(f"{login.directory}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _exchange(login)
+    finally:
+        os.close(descriptor)
+
+
+def _exchange(login: Login) -> None:
     """A login that changed on the host wins; else the newer one. What is not a login never wins."""
     shared = f"{login.directory}/{FILE_NAME}"
     host_changed = not was_made_from(login)
