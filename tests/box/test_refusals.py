@@ -207,6 +207,15 @@ def test_variable_does_not_excuse_a_bwrap_that_an_agent_can_write(
     assert_refused(box, result, "bwrap would come from where an agent can write")
 
 
+@pytest.mark.req("FAIL-01")
+def test_bwrap_from_another_project_is_refused(box: Box, account: Account) -> None:
+    other = account.home / "src" / "other"
+    account.write(other / "bin" / "bwrap", f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
+    assert box.claudebox("--yes", "--run", "true", cwd=other).returncode == 0
+    path = f"{other}/bin:{account.environ['PATH']}"
+    assert_refused(box, box.inside("true", env={"PATH": path}), "bwrap would come from where an agent can write")
+
+
 @pytest.mark.req("FAIL-01", "SAND-09")
 def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account: Account, project: Path) -> None:
     key = account.write(account.home / ".ssh" / "id_rsa", "canary\n", mode=0o700)

@@ -177,6 +177,26 @@ def test_symlink_that_an_agent_can_have_made_shows_nothing(user_talk: Talk) -> N
     assert "left out" in done.stderr
 
 
+@pytest.mark.req("INST-02", "SAND-09")
+@pytest.mark.parametrize("name", ["settings.json", "CLAUDE.md", "skills"])
+def test_file_in_a_place_that_a_box_could_write_is_not_followed(user_talk: Talk, name: str) -> None:
+    """It was never a project, only mounted writable for one."""
+    account, home = user_talk.account, user_talk.account.home
+    dotfiles = home / "dotfiles"
+    account.write(home / ".docker" / "config.json", '{"auths": {"canary": {}}}')
+    account.write(home / ".ssh" / "id_rsa", "canary\n")
+    account.write(dotfiles / "settings.json", "{}")
+    account.write(dotfiles / "CLAUDE.md", "memory\n")
+    account.write(dotfiles / "skills" / "own" / "SKILL.md", "own\n")
+    account.write(home / ".claude" / "keybindings.json", "{}")
+    (home / ".claude" / name).symlink_to(dotfiles / name)
+    target = {"settings.json": "~/.docker/config.json", "CLAUDE.md": "~/.ssh/id_rsa", "skills": "~/.ssh"}[name]
+    user_talk.inside(f"cd ~/dotfiles && rm -r {name} && ln -s {target} {name}", "--mount-rw", str(dotfiles))
+    done = user_talk.inside("cat ~/.claude/settings.json ~/.claude/CLAUDE.md ~/.claude/skills/* || true")
+    assert "canary" not in done.stdout
+    assert f"left out: {home}/.claude/{name}" in " ".join(done.stderr.split())
+
+
 @pytest.mark.req("AWARE-01")
 def test_user_without_a_memory_gets_a_default_one(user_talk: Talk) -> None:
     session = user_talk()
