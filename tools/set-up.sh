@@ -167,17 +167,6 @@ need() {
 }
 
 # What `claudebox` needs to start. Git is wished for: whoever cannot install it is told by --check.
-# What starts no box needs no bwrap: nothing is installed for it.
-only_shows() {
-    for word; do
-        case $word in
-        -h | --help | --version | --check | --audit | --dry-run | --instances) return 0 ;;
-        --run | --) return 1 ;;
-        esac
-    done
-    return 1
-}
-
 set_up_claudebox() {
     need bwrap
     if ! have git && find_authority; then

@@ -236,7 +236,7 @@ def _shares_login(ground: _Ground) -> bool:
 def _seed(ground: _Ground, layout: _Layout) -> Seed:
     """What has to be written before the box starts."""
     if ground.install is None:
-        return Seed((*layout.preparations, *_registration(ground, layout)), ())
+        return Seed(layout.preparations, ())
     tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
     claude_home.check_state(tree, claude, ground.host.person.uid)
     root = canonical_root(ground.project, ground.repository)

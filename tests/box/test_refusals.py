@@ -211,6 +211,8 @@ def test_variable_does_not_excuse_a_bwrap_that_an_agent_can_write(
 def test_bwrap_from_another_project_is_refused(box: Box, account: Account) -> None:
     other = account.home / "src" / "other"
     account.write(other / "bin" / "bwrap", f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
+    account.write(account.home / ".local" / "bin" / "claude", "#!/bin/sh\n", mode=0o755)
+    account.environ["PATH"] += f":{account.home}/.local/bin"
     assert box.claudebox("--yes", "--run", "true", cwd=other).returncode == 0
     path = f"{other}/bin:{account.environ['PATH']}"
     assert_refused(box, box.inside("true", env={"PATH": path}), "bwrap would come from where an agent can write")
