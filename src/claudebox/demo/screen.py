@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from claudebox.demo.agent import Agent
@@ -33,10 +32,12 @@ class Screen:
         self._write("\n".join(fill(escape(text).split(" "), 0)))
 
     def _write(self, text: str) -> None:
-        # Whoever reads may have seen enough; the play goes on to its end and cleans up.
-        with contextlib.suppress(BrokenPipeError):
+        try:
             self.stream.write(f"{text}\n")
             self.stream.flush()
+        except BrokenPipeError:
+            # Whoever reads has seen enough; the play goes on to its end and cleans up.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     def introduce(self, stage: Stage, agent: Agent) -> None:
         self.canaries = stage.canaries
