@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -153,6 +154,17 @@ def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
 
 
 @pytest.mark.req("AUTH-01")
+def test_box_adds_nothing_but_a_login_to_the_hosts_file(user_talk: Talk) -> None:
+    file = log_in(user_talk.account)
+    new = json.loads(credentials("new", 8))
+    new["claudeAiOauth"]["hooks"] = {"evil": ["command"]}
+    new["hooks"] = {"evil": ["command"]}
+    user_talk.inside(refresh(json.dumps(new)))
+    assert wait_for(lambda: token(file) == "access-new")
+    assert "evil" not in file.read_text()
+
+
+@pytest.mark.req("AUTH-01")
 def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     real = log_in(user_talk.account, place="dotfiles")
     link = user_talk.account.home / ".claude" / ".credentials.json"
@@ -176,11 +188,34 @@ def test_rename_on_the_host_is_seen_inside(user_talk: Talk) -> None:
     assert token(file) == "access-new"
 
 
+# As Claude does it: under its lock, and never over a login that is newer than its own.
+REFRESH_UNDER_LOCK = """
+import json, os, sys, time
+store = os.environ["CLAUDE_SECURESTORAGE_CONFIG_DIR"]
+file, lock, mine = store + "/.credentials.json", store + "/.storage-write.lock", f"{store}/.new{os.getpid()}"
+for text in sys.argv[1:]:
+    while True:
+        try:
+            os.mkdir(lock)
+            break
+        except FileExistsError:
+            time.sleep(0.01)
+    if json.loads(text)["claudeAiOauth"]["expiresAt"] > json.load(open(file))["claudeAiOauth"]["expiresAt"]:
+        open(mine, "w").write(text)
+        os.rename(mine, file)
+    os.rmdir(lock)
+    time.sleep(0.1)
+"""
+
+
 @pytest.mark.req("AUTH-01")
 def test_two_boxes_that_refresh_at_once_leave_the_newest(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     rounds = [
-        "".join(refresh(credentials(f"{name}{number}", 2 + number + offset)) + "sleep 0.1\n" for number in range(5))
+        shlex.join(
+            ["python3", "-c", REFRESH_UNDER_LOCK]
+            + [credentials(f"{name}{number}", 2 + number + offset) for number in range(5)]
+        )
         for name, offset in (("a", 0.0), ("b", 0.5))
     ]
     with running(user_talk, rounds[0]) as first, running(user_talk, rounds[1]) as second:

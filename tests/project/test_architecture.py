@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rules": ("host", "settings", "model", "paths", "problem", "quoting", "record"),
     "plan": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
     "view": ("rules", "settings", "model", "paths", "problem", "quoting", "record", "version"),
-    "launch": ("view", "model", "problem"),
+    "launch": ("view", "model", "problem", "quoting"),
     "doctor": (
         "launch",
         "view",

@@ -48,7 +48,8 @@ def follow(login: Login, watch: int) -> None:
         now = _stamps(login)
         if now != seen or ended:
             exchange(login)
-            seen = _stamps(login)
+            # As it was before: what a box stores meanwhile is a change too.
+            seen = now
 
 
 def _stamps(login: Login) -> tuple[str, ...]:
@@ -80,7 +81,7 @@ def _exchange(login: Login) -> None:
         with contextlib.suppress(OSError):
             os.unlink(shared)  # the user logged out
     elif host is not None and ours is not None and theirs is not None and _expiry(theirs) > _expiry(ours):
-        _replace(login.file, {**host, KEY: theirs}, needs_lock=True)
+        _replace(login.file, {**host, KEY: {**ours, **_plain(theirs)}}, needs_lock=True)
     remember(login)
 
 
@@ -110,6 +111,7 @@ def _read(path: str) -> dict[str, Any] | None:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
         value = json.loads(os.read(descriptor, LARGEST_FILE))
+        json.dumps(value)  # nested so deeply that it cannot be written again, it is nothing either
     except (OSError, ValueError, RecursionError):
         return None
     finally:
@@ -127,6 +129,15 @@ def _login_of(credentials: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     # The box can write this file: a validity that no server gives must not win for long.
     return login if 0 < _expiry(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY else None
+
+
+def _plain(login: dict[str, Any]) -> dict[str, Any]:
+    """What a login consists of, and nothing else that a box may have put there: it goes into a file of the host."""
+    fields: dict[str, Any] = {name: value for name, value in login.items() if isinstance(value, str | int | float)}
+    scopes = login.get("scopes")
+    if isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes):
+        fields["scopes"] = scopes
+    return fields
 
 
 def _expiry(login: dict[str, Any]) -> float:

@@ -11,6 +11,7 @@ import stat
 
 from claudebox.model import Preparation
 from claudebox.problem import Problem
+from claudebox.quoting import quote
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
@@ -23,8 +24,10 @@ def prepare(preparations: tuple[Preparation, ...], sandbox: str) -> None:
         try:
             _prepare(preparation)
         except OSError as error:
+            directory = quote(os.path.dirname(preparation.path))
             raise Problem(
-                f"cannot write {preparation.path}: {error.strerror}", "make room there, or give it back to yourself"
+                f"cannot write {preparation.path}: {error.strerror}",
+                f"see whose it is, and whether the disk is full:\n      ls -ld {directory}\n      df -h {directory}",
             ) from None
 
 

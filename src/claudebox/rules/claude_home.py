@@ -8,6 +8,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import ABSENT, RO, RW, SYMLINK, EnvVar, Login, Mount, Origin, Person, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
 from claudebox.rules.trusted import TrustedSource
@@ -68,10 +69,11 @@ def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
         if status is None:
             continue
         if not tree.is_plain_directory(directory):
-            raise Problem(f"{directory} is not a directory", f"mv {directory} {directory}.old")
+            raise Problem(f"{directory} is not a directory", f"mv {quote(directory)} {quote(directory + '.old')}")
         if status.st_uid != uid:
             raise Problem(
-                f"{directory} belongs to another user (uid {status.st_uid})", f"sudo chown -R $(id -u) {state_root}"
+                f"{directory} belongs to another user (uid {status.st_uid})",
+                f"sudo chown -R $(id -u) {quote(state_root)}",
             )
 
 
@@ -99,14 +101,12 @@ def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     """What the entries of a directory lead to, where people keep them in a repository of dotfiles."""
     tree = trusted.tree
     links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
-    reals = [(real, tree.is_dir(path)) for path in links if (real := trusted.find(path, is_dir=tree.is_dir(path)))]
-    # Below Claude's own home the box can write: no place to mount on.
-    inside = [real for real, _ in reals if is_inside(real, trusted.users)]
-    trusted.left_out += [f"{real}: only what is in agents, skills and their like is shown" for real in inside]
+    # What is in the project is in the box already.
+    outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.project)]
     return [
-        Mount(RO, real, IMPORTED, source=real, is_dir=is_dir)
-        for real, is_dir in reals
-        if real not in inside and not is_inside(real, trusted.project)
+        Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real))
+        for path in outward
+        if (real := trusted.find(path, is_dir=tree.is_dir(path)))
     ]
 
 
