@@ -49,12 +49,41 @@ class EnvVar(Record):
     late: bool = False  # set by bwrap inside the box, because the loader of bwrap itself would obey it
 
 
+class Port(Record):
+    """A TCP port of the host's loopback and the one of the box's that it is joined to."""
+
+    host: int
+    box: int
+    origin: Origin
+
+
+class Uplink(Record):
+    """How a box with a network of its own is connected: pasta carries the packets, nft loads the filter."""
+
+    pasta: str
+    options: tuple[str, ...]
+    nft: str
+    ruleset: str
+    has_ipv4: bool
+    has_ipv6: bool
+    near: tuple[str, ...]  # this host and what it is linked to
+    resolv_conf: str
+
+
 class Network(Record):
     """What the box can reach."""
 
     tier: str
     meaning: str
     origin: Origin
+    published: tuple[Port, ...] = ()
+    host_ports: tuple[Port, ...] = ()
+    uplink: Uplink | None = None
+
+    @property
+    def is_hosts(self) -> bool:
+        """Whether the box shares the host's network."""
+        return self.tier == "full"
 
 
 class Finding(Record):

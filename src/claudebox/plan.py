@@ -26,16 +26,16 @@ from claudebox.model import (
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.rules import claude_home, environment, git, programs, seccomp, system, wishes
+from claudebox.rules import claude_home, environment, git, helpers, programs, seccomp, system, wishes
 from claudebox.rules.claude_state import Seed, seed_state
 from claudebox.rules.instance import STATE, canonical_root, instance_directory, instance_name
 from claudebox.rules.mounts import arrange
+from claudebox.rules.network import needs_uplink, plan_network
 from claudebox.rules.places import check_project
 from claudebox.rules.secrets import secret_places, secret_value
 from claudebox.rules.trusted import TrustedSource
 from claudebox.settings import PASSTHROUGH, Settings
 
-FULL = Network("full", "the host's network: internet, LAN, VPNs and this host's localhost", Origin("default"))
 PROJECT = Origin("project", "what the agent works on")
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
@@ -78,7 +78,8 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
     ground = _survey(host, request, settings)
     program = _program(ground)
-    layout = _layout(ground)
+    network = _network(ground)
+    layout = _layout(ground, network)
     variables = _variables(ground)
     seed = _seed(ground, layout)
     return Plan(
@@ -88,12 +89,17 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         hostname=system.HOSTNAME,
         mounts=layout.mounts,
         environment=variables,
-        network=FULL,
+        network=network,
         program=program,
         signal_shim=programs.signal_shim(host.tree, host.python),
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
-        findings=(*_findings(ground, program, variables, layout.wished), *seed.findings, *ground.trusted.findings()),
+        findings=(
+            *_findings(ground, program, variables, layout.wished),
+            *_network_findings(network, variables, program),
+            *seed.findings,
+            *ground.trusted.findings(),
+        ),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
             places=tuple(place for place in ground.places if place.exists),
@@ -107,9 +113,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 def _survey(host: Host, request: Request, settings: Settings) -> _Ground:
     tree, environ, home = host.tree, host.environ, host.person.home
     places = _check_places(host)
-    bwrap = programs.choose_bwrap(
-        tree, settings.bwrap, environ.get("PATH", ""), host.cwd, (host.cwd, f"{home}/{STATE}"), f"{home}/{STATE}"
-    )
+    bwrap = helpers.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, *_agents_places(host))
     repository = find_repository(tree, host.cwd)
     person = system.box_person(host.person)
     instance = instance_directory(home, canonical_root(host.cwd, repository))
@@ -187,7 +191,42 @@ class _Layout(Record):
     preparations: tuple[Preparation, ...]  # without which they cannot be made
 
 
-def _layout(ground: _Ground) -> _Layout:
+def _network(ground: _Ground) -> Network:
+    """The host's neighbourhood is looked at only for a box that must not reach it."""
+    settings, host = ground.settings, ground.host
+    if not needs_uplink(settings):
+        return plan_network(settings, None)
+    from claudebox.rules.uplink import plan_uplink
+
+    named = {"pasta": settings.pasta, "nft": settings.nft}
+    agents, state = _agents_places(host)
+    pasta, nft = helpers.choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, agents, state)
+    return plan_network(settings, plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft))
+
+
+def _resolver_mounts(tree: Tree, network: Network) -> list[Mount]:
+    if network.is_hosts:
+        return system.resolver_mounts(tree)
+    from claudebox.rules.uplink import resolver_mounts
+
+    return resolver_mounts(network.uplink)
+
+
+def _network_findings(network: Network, variables: tuple[EnvVar, ...], program: Program) -> list[Finding]:
+    if network.is_hosts:
+        return []
+    from claudebox.rules.uplink import network_findings
+
+    return network_findings(network, variables, is_claude=program.title == "claude")
+
+
+def _agents_places(host: Host) -> tuple[tuple[str, ...], str]:
+    """Where agents can write: this project and claudebox's own state, which tells of other projects."""
+    state = f"{host.person.home}/{STATE}"
+    return (host.cwd, state), state
+
+
+def _layout(ground: _Ground, network: Network) -> _Layout:
     tree, home, project, places = ground.host.tree, ground.home, ground.project, ground.places
     mounts = [
         Mount(TMPFS, "/", system.BOX),
@@ -195,7 +234,7 @@ def _layout(ground: _Ground) -> _Layout:
         *system.home_links(tree, ground.host.environ.get("HOME", "")),
         *system.system_mounts(tree, ground.base),
         *system.etc_mounts(tree, ground.as_root),
-        *system.resolver_mounts(tree),
+        *_resolver_mounts(tree, network),
         *system.identity_files(tree, ground.person, ground.base.shell, ground.host.hostname),
         *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
         *_home_mounts(ground),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import RO, RW, Origin
+from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.record import Record
 
@@ -34,10 +34,21 @@ SETTINGS = (
     Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
     Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]"),
     Setting("auth", VALUE, "Claude's login: passthrough (default) or none", metavar="HOW", variable="CLAUDEBOX_AUTH"),
+    Setting(
+        "network",
+        VALUE,
+        "what the box reaches: full (default), inet (the internet alone) or none",
+        metavar="TIER",
+        variable="CLAUDEBOX_NETWORK",
+    ),
+    Setting("publish", LIST, "open PORT of the box on this host's localhost", metavar="[HOST:]PORT"),
+    Setting("host_port", LIST, "let the box reach PORT of this host's localhost", metavar="PORT"),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),
     Setting("bwrap", VALUE, "use this bwrap", metavar="PATH", variable="CLAUDEBOX_BWRAP"),
     Setting("claude", VALUE, "use this claude", metavar="PATH", variable="CLAUDEBOX_CLAUDE"),
+    Setting("pasta", VALUE, "use this pasta", metavar="PATH", variable="CLAUDEBOX_PASTA"),
+    Setting("nft", VALUE, "use this nft", metavar="PATH", variable="CLAUDEBOX_NFT"),
     Setting("instances", MODE, "list the state kept for each project; with gc: remove what is gone", metavar="[gc]"),
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
@@ -55,6 +66,11 @@ BY_OPTION = {setting.option: setting for setting in SETTINGS} | {
 EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
 PASSTHROUGH = "passthrough"
 NONE = "none"
+FULL = "full"
+INET = "inet"
+NO_NETWORK = "none"
+TIERS = (FULL, INET, NO_NETWORK)
+LAST_PORT = 65535
 
 
 class MountWish(Record):
@@ -82,6 +98,13 @@ class Named(Record):
     origin: Origin
 
 
+class Tier(Record):
+    """Which network the user wants."""
+
+    tier: str
+    origin: Origin
+
+
 class Settings(Record):
     """All that was said, each with where it was said."""
 
@@ -89,7 +112,12 @@ class Settings(Record):
     env: tuple[EnvWish, ...] = ()
     bwrap: Named | None = None
     claude: Named | None = None
+    pasta: Named | None = None
+    nft: Named | None = None
     auth: str = PASSTHROUGH
+    network: Tier = Tier(FULL, Origin("default"))
+    publish: tuple[Port, ...] = ()
+    host_ports: tuple[Port, ...] = ()
 
 
 def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settings:
@@ -102,7 +130,12 @@ def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settin
         env=extra + tuple(_env_wish(value, Origin("--env")) for name, value in said if name == "env"),
         bwrap=_named("bwrap", said, environ),
         claude=_named("claude", said, environ),
+        pasta=_named("pasta", said, environ),
+        nft=_named("nft", said, environ),
         auth=_auth(said, environ),
+        network=_network(said, environ),
+        publish=_ports("publish", said),
+        host_ports=_ports("host_port", said),
     )
 
 
@@ -113,6 +146,41 @@ def _auth(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> str:
     if named.path not in (PASSTHROUGH, NONE):
         raise Problem(f"{named.origin.rule}: `{named.path}` is not a way to log in", "passthrough or none")
     return named.path
+
+
+def _network(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Tier:
+    named = _named("network", said, environ)
+    if named is None:
+        return Tier(FULL, Origin("default"))
+    if named.path not in TIERS:
+        raise Problem(f"{named.origin.rule}: `{named.path}` is not a network tier", "full, inet or none")
+    return Tier(named.path, named.origin)
+
+
+def _ports(name: str, said: tuple[tuple[str, str], ...]) -> tuple[Port, ...]:
+    """By port of the host, of which each can lead to one place only."""
+    setting = next(setting for setting in SETTINGS if setting.name == name)
+    ports: dict[int, Port] = {}
+    for said_name, text in said:
+        if said_name == name:
+            port = _port(text, setting)
+            if ports.setdefault(port.host, port) != port:
+                raise Problem(f"{setting.option}: port {port.host} of the host is published twice", "choose another")
+    return tuple(ports.values())
+
+
+def _port(text: str, setting: Setting) -> Port:
+    host, separator, box = text.partition(":")
+    numbers = [_number(part) for part in ((host, box) if separator else (host,))]
+    if not all(numbers) or (separator and setting.name != "publish"):
+        raise Problem(f"{setting.option}: `{text}` is not a port", f"{setting.option} {setting.metavar}, 1 to 65535")
+    return Port(numbers[0], numbers[-1], Origin(setting.option))
+
+
+def _number(text: str) -> int:
+    """A port, or 0."""
+    is_port = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and int(text) <= LAST_PORT
+    return int(text) if is_port else 0
 
 
 def _named(name: str, said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Named | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from claudebox.arguments import parse
 from claudebox.host import Host
+from claudebox.host.network import Neighbourhood
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
@@ -26,6 +27,14 @@ from claudebox.settings import gather
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
+HOME_NETWORK = Neighbourhood(
+    addresses=("127.0.0.1/8", "192.168.1.5/24", "192.168.1.5/32", "::1/128", "2001:db8:5::5/64"),
+    gateways=("192.168.1.1", "fe80:0000:0000:0000:0000:0000:0000:0001"),
+    has_ipv4=True,
+    has_ipv6=True,
+    resolvers=("192.168.1.1", "127.0.0.53"),
+    search=("search home.example",),
+)
 
 
 @dataclass
@@ -38,6 +47,7 @@ class Machine:
     uid: int = 1000
     architecture: str = "x86_64"
     python: str = "/usr/bin/python3"
+    neighbourhood: Neighbourhood = HOME_NETWORK
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
@@ -59,6 +69,7 @@ class Machine:
             machine=self.architecture,
             python=tree.resolve(self.python) or "",
             own_source="/usr/lib/python3/claudebox",
+            neighbourhood=lambda _: self.neighbourhood,
         )
 
     def plan(self, *words: str) -> Plan:

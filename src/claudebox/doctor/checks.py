@@ -15,8 +15,9 @@ from claudebox.host.programs import find_admin
 from claudebox.launch.landlock import can_scope
 from claudebox.problem import Problem
 from claudebox.rules import system
+from claudebox.rules.helpers import choose_bwrap
 from claudebox.rules.instance import STATE
-from claudebox.rules.programs import choose_bwrap, choose_claude, signal_shim
+from claudebox.rules.programs import choose_claude, signal_shim
 from claudebox.rules.seccomp import MACHINES
 from claudebox.rules.trusted import known_projects
 from claudebox.settings import Settings

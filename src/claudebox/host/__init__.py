@@ -10,6 +10,12 @@ from claudebox.model import Person
 from claudebox.problem import Problem
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from claudebox.host.network import Neighbourhood
+
 
 class Host(Record):
     """The machine as the rules see it."""
@@ -22,6 +28,7 @@ class Host(Record):
     machine: str
     python: str
     own_source: str  # where claudebox itself is installed
+    neighbourhood: Callable[[Tree], Neighbourhood]  # asked only when it matters
 
 
 def read_host() -> Host:
@@ -39,7 +46,14 @@ def read_host() -> Host:
         machine=os.uname().machine,
         python=tree.resolve(sys.executable) or "",
         own_source=tree.resolve(__file__.rpartition("/host/")[0]) or "",
+        neighbourhood=_read_neighbourhood,
     )
+
+
+def _read_neighbourhood(tree: Tree) -> Neighbourhood:
+    from claudebox.host.network import read_neighbourhood
+
+    return read_neighbourhood(tree)
 
 
 def _working_directory() -> str:

@@ -51,10 +51,11 @@ def find_distribution(tree: Tree) -> Distribution:
     return Distribution(values.get("PRETTY_NAME", "Linux"), ids, values.get("VERSION_ID", ""))
 
 
-def install_command(tree: Tree, program: str) -> str:
-    """What to type so that this program is there."""
+def install_command(tree: Tree, *programs: str) -> str:
+    """What to type so that these programs are there."""
     manager = find_distribution(tree).manager
-    package = PACKAGE_OF.get(program, program)
+    packages = [PACKAGE_OF.get(program, program) for program in programs]
     if not manager:
-        return f"install the package {package}"
-    return f"{INSTALL[manager]} {'nixpkgs#' if manager == 'nix' else ''}{package}"
+        return f"install {' and '.join(packages)}"
+    prefix = "nixpkgs#" if manager == "nix" else ""
+    return " ".join([INSTALL[manager], *(prefix + package for package in packages)])

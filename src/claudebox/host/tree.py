@@ -10,7 +10,7 @@ import os
 import stat
 
 MAX_LINKS = 40
-PROC_SIZE = 4096  # files of /proc say that they are empty
+PROC_SIZE = 4096
 
 
 class Tree:
@@ -137,7 +137,7 @@ class Tree:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 return None
-            return os.read(descriptor, min(limit, status.st_size or PROC_SIZE))
+            return os.read(descriptor, min(limit, status.st_size)) if status.st_size else _read_all(descriptor, limit)
         except OSError:
             return None
         finally:
@@ -160,3 +160,11 @@ class Tree:
             return bool(os.getxattr(self.root + path, "security.capability"))
         except OSError:
             return False
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    """A file that says that it is empty: those of /proc do, and give what they have in pieces."""
+    content = b""
+    while len(content) < limit and (piece := os.read(descriptor, PROC_SIZE)):
+        content += piece
+    return content[:limit]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import os
-import stat
 
+from claudebox.launch.descriptors import check_standard_streams, close_all_but, open_data, seal_standard_input
 from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.state import prepare
 from claudebox.model import Plan
@@ -20,14 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-FIRST_DATA_DESCRIPTOR = 3
-CHUNK = 1 << 20
-
 
 def launch(plan: Plan) -> NoReturn:
     """Replace this process by the box."""
-    _check_standard_streams()
-    _seal_standard_input()
+    check_standard_streams()
+    seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
     if plan.login is not None:
         from claudebox.launch.beside import forget_if_gone, start_beside
@@ -36,18 +33,19 @@ def launch(plan: Plan) -> NoReturn:
             start_beside(plan.login)
         else:
             forget_if_gone(plan.login)
+    if plan.drop_groups:
+        _drop_groups()
+    scope_to_box()
     descriptors: list[int] = []
-    options = [
-        _open_data(word, descriptors) if isinstance(word, Data) else word
+    options = _uplink_options(plan, descriptors)
+    options += [
+        open_data(word, descriptors) if isinstance(word, Data) else word
         for operation in bwrap_operations(plan)
         for word in operation
     ]
     argv = [plan.bwrap, *options, *program_words(plan)]
-    scope_to_box()
-    _close_all_but(descriptors)
+    close_all_but(descriptors)
     _set_signals()
-    if plan.drop_groups:
-        _drop_groups()
     environment = {variable.name: variable.value for variable in plan.environment if not variable.late}
     try:
         os.execve(plan.bwrap, argv, environment)
@@ -55,48 +53,14 @@ def launch(plan: Plan) -> NoReturn:
         raise Problem(f"{plan.bwrap} cannot be started: {error.strerror}", status=CANNOT_EXECUTE) from None
 
 
-def _check_standard_streams() -> None:
-    for descriptor in (0, 1, 2):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise Problem(
-                f"descriptor {descriptor} is a directory, which would open all that is below it to the box",
-                "redirect from a file instead",
-            )
+def _uplink_options(plan: Plan, descriptors: list[int]) -> list[str]:
+    """After the scopes: the kernel ends pasta with bwrap only if the one may signal the other."""
+    if plan.network.uplink is None:
+        return []
+    from claudebox.launch.network import connect
 
-
-def _seal_standard_input() -> None:
-    """Give the box a copy of a file that is standard input: through /proc it could open the file itself for writing."""
-    if not stat.S_ISREG(os.fstat(0).st_mode):
-        return
-    import fcntl
-
-    copy = os.memfd_create("standard input", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    # The position in the file stays where it is: a script may be reading lines from it.
-    position = os.lseek(0, 0, os.SEEK_CUR)
-    try:
-        while chunk := os.pread(0, CHUNK, position):
-            position += os.write(copy, chunk)
-    except OSError as error:
-        raise Problem(f"standard input cannot be copied: {error.strerror}", "pipe it: cat FILE | claudebox …") from None
-    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-    os.lseek(copy, 0, os.SEEK_SET)
-    os.dup2(copy, 0)
-
-
-def _open_data(data: Data, descriptors: list[int]) -> str:
-    descriptor = os.memfd_create(data.label, 0)
-    os.write(descriptor, data.content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    descriptors.append(descriptor)
-    return str(descriptor)
-
-
-def _close_all_but(descriptors: list[int]) -> None:
-    """What the caller left open would be open in the box."""
-    for name in os.listdir("/proc/self/fd"):
-        descriptor = int(name)
-        if descriptor >= FIRST_DATA_DESCRIPTOR and descriptor not in descriptors:
-            os.closerange(descriptor, descriptor + 1)
+    descriptors.append(connect(plan.network, plan.network.uplink))
+    return ["--sync-fd", str(descriptors[0])]
 
 
 def _drop_groups() -> None:

@@ -2,11 +2,11 @@
 
 A box with the host's network could otherwise connect to what listens on an abstract name: X11, D-Bus, an IDE. And a
 process can signal its own process group, which a script that started claudebox may share.
-
-`ctypes` takes as long to import as all of claudebox; `_ctypes`, the part in C, is enough for system calls.
 """
 
 from __future__ import annotations
+
+from claudebox.launch.system_calls import c_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,23 +43,9 @@ def scope_to_box() -> None:
 
 
 def _system_call() -> Callable[..., int] | None:
-    return _function("syscall")
+    return c_function("syscall")
 
 
 def _no_new_privileges() -> int:
-    control = _function("prctl")
+    control = c_function("prctl")
     return control(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) if control is not None else -1
-
-
-def _function(name: str) -> Callable[..., int] | None:
-    """A function of the C library."""
-    try:
-        import _ctypes
-    except ImportError:
-        return None
-    address = _ctypes.dlsym(_ctypes.dlopen(None, 0), name)  # type: ignore[arg-type]  # None: what is loaded already
-
-    def call(*arguments: int | bytes) -> int:
-        return int(_ctypes.call_function(address, arguments))
-
-    return call

@@ -1,75 +1,24 @@
-"""Which bwrap makes the box, and which program runs in it."""
+"""Which program runs in the box."""
 
 from __future__ import annotations
 
 import posixpath
-import stat
 
 from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
-from claudebox.host.programs import find, find_all, find_unusable
+from claudebox.host.programs import find, find_unusable
 from claudebox.host.tree import Tree
 from claudebox.model import RO, SYMLINK, Mount, Origin, Program, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
+from claudebox.rules.helpers import is_in_any, is_typed
 from claudebox.rules.places import refuse_readable
 from claudebox.rules.system import NIX_STORE, System
-from claudebox.rules.trusted import known_projects
 from claudebox.settings import Named
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-SYSTEM_PLACES = ("/usr/", "/bin", "/sbin", "/nix/store/", "/run/current-system/")
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
-
-
-def choose_bwrap(
-    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...], state: str = ""
-) -> str:
-    """The bwrap to use. One from where agents can write has to be named by an option, not just by a variable."""
-    if named is not None:
-        path = posixpath.normpath(posixpath.join(cwd, named.path))
-        if not tree.is_executable(path):
-            raise Problem(f"{named.origin.rule}: {path} is not a program")
-        candidates = iter([path])
-    else:
-        candidates = find_all(tree, "bwrap", search_path, cwd)
-    first = next(candidates, None)
-    if first is None:
-        from claudebox.host.distribution import install_command
-
-        raise Problem("bwrap is not installed, and it is what makes the box", install_command(tree, "bwrap"))
-    path = tree.resolve(first) or first
-    on_the_way = (path, first, *(link for link, _ in tree.links(first)))
-    if state and not all(place.startswith(SYSTEM_PLACES) for place in on_the_way):
-        # Not the system's: it may come from any project, and not only from this one.
-        agents = (*agents, *known_projects(tree, state))
-    if not _is_typed(named) and _is_in_any(on_the_way, agents):
-        raise Problem(
-            f"bwrap would come from where an agent can write: {first}",
-            f"if you mean it, although the agent can change that file:\n      --bwrap {quote(first)}",
-        )
-    if is_privileged(tree, path):
-        raise Problem(
-            f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
-            _other_bwrap(tree, candidates) or f"sudo chmod u-s {quote(path)}",
-        )
-    return path
-
-
-def is_privileged(tree: Tree, path: str) -> bool:
-    status = tree.lstat(path)
-    mode = status.st_mode if status is not None else 0
-    return bool(mode & (stat.S_ISUID | stat.S_ISGID)) or tree.has_capabilities(path)
-
-
-def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
-    plain = (tree.resolve(path) or path for path in candidates)
-    return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
 
 
 def choose_claude(
@@ -89,7 +38,7 @@ def choose_claude(
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found
     install = inspect(tree, path, search_path, cwd)
-    if not _is_typed(named) and _is_in_any((install.real, path), agents):
+    if not is_typed(named) and is_in_any((install.real, path), agents):
         raise Problem(
             f"claude would come from where an agent can write: {path}",
             f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}",
@@ -103,14 +52,6 @@ def choose_claude(
             CANNOT_EXECUTE,
         )
     return install
-
-
-def _is_typed(named: Named | None) -> bool:
-    return named is not None and named.origin.rule.startswith("--")
-
-
-def _is_in_any(paths: tuple[str, ...], directories: tuple[str, ...]) -> bool:
-    return any(is_inside(path, directory) for path in paths for directory in directories)
 
 
 def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:

@@ -42,6 +42,8 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--hostname", plan.hostname),
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
+        # With an uplink, bwrap is started in the box's own network already.
+        *([("--unshare-net",)] if not plan.network.is_hosts and plan.network.uplink is None else []),
         # In a user namespace of its own the agent could mount the host's cgroups, which root owns.
         *([("--disable-userns",)] if plan.drop_groups else []),
     ]

@@ -42,6 +42,9 @@ def audit_json(plan: Plan) -> str:
                 "tier": plan.network.tier,
                 "meaning": plan.network.meaning,
                 "rule": plan.network.origin.rule,
+                "published": [{"host": port.host, "box": port.box} for port in plan.network.published],
+                "host_ports": [port.host for port in plan.network.host_ports],
+                "rejected": list(plan.network.uplink.near) if plan.network.uplink else [],
             },
             "outside": {
                 "variables": plan.outside.variables,
@@ -57,8 +60,12 @@ def audit_json(plan: Plan) -> str:
 
 def dry_run_json(plan: Plan) -> str:
     operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan)]
+    uplink = plan.network.uplink
     return dump(
         {
+            "uplink": {"pasta": [uplink.pasta, *uplink.options], "nft": uplink.nft, "ruleset": uplink.ruleset}
+            if uplink
+            else None,
             "executable": plan.bwrap,
             "options": operations,
             "program": [_argument(word) for word in program_words(plan)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.model import ABSENT, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, EnvVar, Finding, Mount, Plan
+from claudebox.model import ABSENT, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, EnvVar, Finding, Mount, Network, Plan
 from claudebox.paths import shorten_home
 from claudebox.rules.secrets import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
@@ -44,7 +44,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
-    lines += [_heading("Network", "", style), *table_row(plan.network.tier, plan.network.meaning.split(), LABEL, style)]
+    lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
     lines += [_heading("Files", LEGEND, style), *_files(plan, style, everything)]
     lines += [_heading("Runs", "", style), *table_row(plan.program.origin.rule, _command(plan), LABEL, style)]
     return "\n".join([*lines, *_findings(plan, style)]) + "\n"
@@ -99,6 +99,21 @@ def _environment(plan: Plan, style: Style) -> list[str]:
 
 def variable_text(variable: EnvVar) -> str:
     return f"{variable.name} {NOT_SHOWN}" if variable.secret else f"{variable.name}={escape(variable.value)}"
+
+
+def _network(network: Network, style: Style, everything: bool) -> list[str]:
+    said = "" if network.origin.rule == "default" else f" ({network.origin.rule})"
+    lines = table_row(network.tier, f"{network.meaning}{said}".split(), LABEL, style)
+    for port in network.published:
+        words = f"port {port.box} of the box is localhost:{port.host} of this host".split()
+        lines += table_row(port.origin.rule, words, LABEL, style)
+    for port in network.host_ports:
+        words = f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}".split()
+        lines += table_row(port.origin.rule, words, LABEL, style)
+    if everything and network.uplink is not None:
+        lines += table_row("rejected", [*network.uplink.near, "(this host and its links)"], LABEL, style)
+        lines += table_row("", "and all that is private; --dry-run shows the filter".split(), LABEL, style)
+    return lines
 
 
 def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:

@@ -20,11 +20,19 @@ ABSENT = """\
 - other projects, and the rest of the user's home
 - root, `sudo`, Docker, systemd, the desktop
 """
+_WHAT_TO_EXPECT = {
+    "full": "Servers that you start are on the user's own machine: bind them to localhost.",
+    "inet": 'Private addresses are rejected at once ("administratively prohibited"), whatever name leads to them. '
+    "Servers that you start are seen by nobody, unless the user publishes their port.",
+    "none": "Nothing can be downloaded. Servers that you start are seen by nobody, unless the user publishes a port.",
+}
 ASK = """\
 ## Ask the user for
 
 - another file or directory: `--mount-ro PATH` or `--mount-rw PATH`
 - an environment variable: `--env NAME`
+- another network: `--network full|inet|none`; a port of the box opened for the user: `--publish PORT`; a server on the
+  user's machine: `--host-port PORT` (both need `inet` or `none`)
 
 They take effect when the user starts claudebox again.
 """
@@ -67,7 +75,11 @@ def _is_the_users(variable: EnvVar) -> bool:
 
 
 def _network(plan: Plan) -> str:
-    return f"## Network\n\nTier `{plan.network.tier}`: {plan.network.meaning}.\n"
+    network = plan.network
+    lines = [f"- port {port.box} of the box is the user's `localhost:{port.host}`" for port in network.published]
+    lines += [f"- `localhost:{port.box}` is a server on the user's machine" for port in network.host_ports]
+    ports = "\n" + "\n".join(lines) + "\n" if lines else ""
+    return f"## Network\n\nTier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}\n{ports}"
 
 
 def _tools(plan: Plan) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import EnvVar, Plan, Preparation
+from claudebox.model import EnvVar, Plan, Preparation, Uplink
 from claudebox.quoting import quote
 from claudebox.rules.secrets import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, program_words
@@ -10,18 +10,46 @@ from claudebox.view.sandbox import sandbox_md
 
 FIRST_DESCRIPTOR = 3
 END = "END"
+CLEAR_GROUPS = "setpriv --clear-groups"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gives it back
 
 
 def shell_command(plan: Plan) -> str:
     """The whole launch. Descriptors are fed from here-documents, and from a pipe where the content is binary."""
     data: list[Data] = []
-    lines = ["setpriv --clear-groups env -i \\" if plan.drop_groups else "env -i \\"]
+    # With an uplink, the groups are gone already.
+    clear_groups = plan.drop_groups and plan.network.uplink is None
+    lines = [f"{CLEAR_GROUPS} env -i \\" if clear_groups else "env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
     lines += [f"  {_line(operation, data)} \\" for operation in bwrap_operations(plan)]
     lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
-    return _preparations(plan) + _with_descriptors("\n".join(lines), data)
+    box = _with_descriptors("\n".join(lines), data)
+    return _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
+
+
+def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
+    """The same pasta and filter as in a launch, arranged so that a shell can do it: pasta starts the rest.
+
+    (A launch attaches pasta instead, because a pasta that is killed while it starts would leave a process behind.)
+    """
+    # pasta refuses to be the system's root: then somebody else has to make the user namespace.
+    prefix = f"{CLEAR_GROUPS} unshare --user --map-root-user -- " if plan.drop_groups else ""
+    words = ["--netns-only", *uplink.options] if plan.drop_groups else uplink.options
+    options = " ".join(quote(word) for word in words)
+    mark = _end_mark(uplink.ruleset.encode())
+    script = f"{quote(uplink.nft)} -f - <<'{mark}' || exit 125\n{uplink.ruleset}{mark}\n{box}"
+    chain = _end_mark(script.encode(errors="surrogateescape"), "CHAIN")
+    return (
+        f"({IGNORE_CTRL_C}\n{prefix}{_as_pasta(uplink.pasta)} {options} -- \\\n"
+        f"/bin/sh -c \"$(cat <<'{chain}'\n{script}{chain}\n)\"\n)\n"
+    )
+
+
+def _as_pasta(path: str) -> str:
+    """pasta and passt are one program, which goes by its name."""
+    directory, _, name = path.rpartition("/")
+    return quote(path if name.startswith("pasta") else f"{directory}/pasta")
 
 
 def _preparations(plan: Plan) -> str:
@@ -84,9 +112,8 @@ def _is_text(data: Data) -> bool:
     return data.content.endswith(b"\n") and b"\0" not in data.content
 
 
-def _end_mark(content: bytes) -> str:
+def _end_mark(content: bytes, mark: str = END) -> str:
     """A line that the content does not have."""
-    mark = END
     while mark.encode() in content.split(b"\n"):
         mark += "_"
     return mark

@@ -1,0 +1,262 @@
+"""Connects the box with the internet, and with nothing else.
+
+This process, which will become bwrap, moves into a network namespace of its own and loads the filter there. A child of
+it, which stayed on the host's network, becomes pasta and carries the packets. The box is started only when both are
+done, so no program ever runs without the filter.
+
+Nothing outlives the rest, because the kernel sees to it: pasta dies with its parent; and when pasta dies, the pipe
+that only pasta could write to ends, and for that event SIGKILL has been ordered for the parent, which is bwrap then.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+
+from claudebox.launch.descriptors import close_all_but
+from claudebox.launch.system_calls import SET_PARENT_DEATH_SIGNAL, c_function
+from claudebox.model import Network, Uplink
+from claudebox.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+NEW_USER_NAMESPACE = 0x10000000
+NEW_NETWORK_NAMESPACE = 0x40000000
+ROUTE_CHANGES = 1 << 6 | 1 << 10  # groups of netlink: IPv4, IPv6
+SET_SIGNAL = 10  # F_SETSIG, which the module fcntl does not name
+PATIENCE_MS = 10_000
+LOG_SIZE = 4096
+ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit")
+APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
+
+# Of the new namespace: IPv6 addresses that can be used at once, and ping for everybody.
+KERNEL_SETTINGS = (
+    ("/proc/sys/net/ipv6/conf/default/accept_dad", "0"),
+    ("/proc/sys/net/ipv4/ping_group_range", "0 0"),
+)
+
+
+def connect(network: Network, uplink: Uplink) -> int:
+    """Move into a network namespace with this uplink.
+
+    The descriptor has to stay open while the box runs: it is how this process learns that pasta died.
+    """
+    _enter_user_namespace()
+    life, pastas_end = os.pipe()
+    log = _log("pasta")
+    go, permission = os.pipe()
+    parent = os.getpid()
+    pasta = os.fork()
+    if pasta == 0:
+        os.close(permission)
+        _become_pasta(uplink, parent, go, pastas_end, log)
+    os.close(pastas_end)
+    os.close(go)
+    _enter_network_namespace()
+    routes = _watch_routes()
+    os.write(permission, b".")
+    os.close(permission)
+    refusal = _load_filter(uplink)
+    if refusal:
+        raise _filter_problem(refusal)
+    if not _wait_for_routes(uplink, routes, pasta):
+        raise _pasta_problem(network, _content(log))
+    _die_when_it_ends(life)
+    if _has_ended(life):
+        raise _pasta_problem(network, _content(log))
+    os.close(log)
+    return life
+
+
+def _enter_user_namespace() -> None:
+    """In it this process is root, which is what it takes to configure a network namespace, and nowhere else."""
+    user, group = os.geteuid(), os.getegid()
+    _unshare(NEW_USER_NAMESPACE, "user")
+    try:
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/gid_map", f"0 {group} 1")
+    except OSError as error:
+        raise Problem(f"the user namespace cannot be set up: {error.strerror}", *_advice()) from None
+
+
+def _enter_network_namespace() -> None:
+    _unshare(NEW_NETWORK_NAMESPACE, "network")
+    for path, value in KERNEL_SETTINGS:
+        try:
+            _write(path, value)
+        except OSError:
+            pass  # a kernel without IPv6, for one
+
+
+def _unshare(flag: int, kind: str) -> None:
+    call = c_function("unshare")
+    if call is None or call(flag) != 0:
+        raise Problem(f"the kernel does not let claudebox make a {kind} namespace for the box", *_advice())
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def _become_pasta(uplink: Uplink, parent: int, go: int, life: int, log: int) -> NoReturn:
+    """In a session of its own: no key of the terminal is meant for it."""
+    try:
+        os.setsid()
+        _die_with_parent(parent)
+        if os.read(go, 1):
+            # New versions close every other descriptor; and they may not look into /proc of their parent.
+            namespace = os.open(f"/proc/{parent}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+            _become(uplink.pasta, ("pasta", *ATTACHED, *uplink.options), (namespace, life, log))
+    finally:
+        os._exit(1)
+
+
+def _load_filter(uplink: Uplink) -> str:
+    """ "" if it is loaded, else what nft says."""
+    rules, log = os.memfd_create("ruleset"), _log("nft")
+    os.write(rules, uplink.ruleset.encode())
+    os.lseek(rules, 0, os.SEEK_SET)
+    parent = os.getpid()
+    nft = os.fork()
+    if nft == 0:
+        try:
+            _die_with_parent(parent)
+            _become(uplink.nft, ("nft", "-f", "-"), (rules, log, log))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(nft, 0)
+    refusal = "" if status == 0 else _content(log) or f"{uplink.nft} failed"
+    os.close(rules)
+    os.close(log)
+    return refusal
+
+
+def _die_with_parent(parent: int) -> None:
+    control = c_function("prctl")
+    if control is None or control(SET_PARENT_DEATH_SIGNAL, int(_signal.SIGKILL), 0, 0, 0) != 0:
+        os._exit(1)
+    if os.getppid() != parent:
+        os._exit(1)  # it died before
+
+
+def _become(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:
+    """The first word counts: pasta and passt are one program."""
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    close_all_but([])
+    os.chdir("/")
+    for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)  # Python's own choices
+    try:
+        os.execve(program, words, {})
+    except OSError as error:
+        os.write(2, f"{program} cannot be started: {error.strerror}\n".encode())
+
+
+def _log(name: str) -> int:
+    """A file in memory of limited size. A pipe that nobody reads would end who writes to it."""
+    import fcntl
+
+    descriptor = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, LOG_SIZE)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+    return descriptor
+
+
+def _content(log: int) -> str:
+    return os.pread(log, LOG_SIZE, 0).rstrip(b"\0").decode(errors="replace").strip()
+
+
+def _watch_routes() -> int:
+    import _socket
+
+    kernel = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
+    kernel.bind((0, ROUTE_CHANGES))
+    return kernel.detach()
+
+
+def _wait_for_routes(uplink: Uplink, changes: int, pasta: int) -> bool:
+    """Whether pasta has set up everything; it does the default routes last."""
+    import select
+
+    end = os.pidfd_open(pasta)
+    poll = select.poll()
+    poll.register(changes, select.POLLIN)
+    poll.register(end, select.POLLIN)
+    try:
+        while not _has_routes(uplink):
+            events = poll.poll(PATIENCE_MS)
+            if not events or (end, select.POLLIN) in events:
+                return False
+            os.read(changes, 1 << 16)
+        return True
+    finally:
+        os.close(end)
+        os.close(changes)
+
+
+def _has_routes(uplink: Uplink) -> bool:
+    four = not uplink.has_ipv4 or any(line.split()[1] == "0" * 8 for line in _table("route")[1:])
+    six = not uplink.has_ipv6 or any(
+        line.startswith("0" * 32 + " 00 ") and not line.endswith(" lo") for line in _table("ipv6_route")
+    )
+    return four and six
+
+
+def _table(name: str) -> list[str]:
+    with open(f"/proc/self/net/{name}") as file:
+        return file.read().splitlines()
+
+
+def _die_when_it_ends(life: int) -> None:
+    """Order SIGKILL for this process, whatever it will have become, when nobody is left at the other end."""
+    import fcntl
+
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, SET_SIGNAL, int(_signal.SIGKILL))
+    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC)
+    os.set_inheritable(life, True)
+
+
+def _has_ended(life: int) -> bool:
+    import select
+
+    poll = select.poll()
+    poll.register(life, 0)
+    return bool(poll.poll(0))
+
+
+def _filter_problem(refusal: str) -> Problem:
+    # nft points at the place with a second and a third line.
+    return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *_advice("nf_tables"))
+
+
+def _pasta_problem(network: Network, log: str) -> Problem:
+    last = log.splitlines()[-1] if log else "it did not answer"
+    if "bind" in last and network.published:
+        ports = ", ".join(str(port.host) for port in network.published)
+        return Problem(f"--publish: port {ports} of this host cannot be opened: {last}", "see who has it: ss -ltnp")
+    return Problem(f"pasta cannot connect the box: {last}", *_advice("tun"))
+
+
+def _advice(module: str = "") -> tuple[str]:
+    """A hint, as the arguments of a Problem."""
+    if _is_restricted():
+        return (f"AppArmor forbids it here; to allow it:\n      sudo sysctl -w {APPARMOR_SWITCH}=0",)
+    return (f"if the kernel has it as a module: sudo modprobe {module}" if module else "claudebox --check",)
+
+
+def _is_restricted() -> bool:
+    """Ubuntu lets only programs with a profile have capabilities in a user namespace."""
+    try:
+        with open("/proc/sys/" + APPARMOR_SWITCH.replace(".", "/")) as switch:
+            return switch.read().strip() == "1"
+    except OSError:
+        return False

@@ -1,0 +1,126 @@
+"""The filter of tier `inet`, as an nftables ruleset that a person can read.
+
+It is loaded in the box's own network namespace before bwrap starts. The namespace belongs to a user namespace in which
+no process of the box has a capability, so nothing inside can change it.
+"""
+
+from __future__ import annotations
+
+from claudebox.host.network import Neighbourhood
+from claudebox.record import Record
+
+DEVICE = "tap0"
+NAT64 = "64:ff9b::"  # the prefix behind which a network may translate to any IPv4 address
+GLOBAL = "2000::/3"  # all IPv6 addresses that are given out
+
+# What is not the internet. Addresses of the documentation ranges are not listed: they belong to nobody.
+PRIVATE4 = (
+    ("0.0.0.0/8", "this network"),
+    ("10.0.0.0/8", "private"),
+    ("100.64.0.0/10", "carrier NAT, Tailscale, MagicDNS"),
+    ("127.0.0.0/8", "loopback"),
+    ("168.63.129.16", "Azure's metadata"),
+    ("169.254.0.0/16", "link-local, cloud metadata"),
+    ("172.16.0.0/12", "private"),
+    ("192.0.0.0/24", "protocol assignments, Oracle's metadata"),
+    ("192.88.99.0/24", "6to4 relays"),
+    ("192.168.0.0/16", "private"),
+    ("198.18.0.0/15", "benchmarks, fake addresses of proxies"),
+    ("224.0.0.0/4", "multicast"),
+    ("240.0.0.0/4", "reserved, broadcast"),
+)
+# Inside of GLOBAL; the rest of IPv6 is rejected as a whole: loopback, IPv4-mapped, fc00::/7, fe80::/10, ff00::/8 …
+PRIVATE6 = (
+    ("2001::/32", "Teredo: IPv4 inside"),
+    ("2001:10::/28", "ORCHID"),
+    ("2001:20::/28", "ORCHIDv2"),
+    ("2002::/16", "6to4: IPv4 inside"),
+)
+NEAR = "this host and its links"
+
+
+class Resolver(Record):
+    """A name server of the host, and the address that stands for it in the box."""
+
+    alias: str
+    address: str  # "" if pasta itself passes queries on
+
+
+def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_ports: tuple[int, ...] = ()) -> str:
+    """Everything may go out, but for what is private or near."""
+    four = [*PRIVATE4, *((address, NEAR) for address in near.everything if ":" not in address)]
+    six = [*PRIVATE6, *((address, NEAR) for address in near.everything if ":" in address)]
+    six += [(translated(address), f"NAT64 of {address}") for address, _ in four]
+    return (
+        "table inet claudebox {\n"
+        + _set("private4", "ipv4_addr", four)
+        + _set("private6", "ipv6_addr", six)
+        + _resolver_chain(resolvers)
+        + "\tchain output {\n"
+        "\t\ttype filter hook output priority 0; policy drop\n"
+        + _localhost(host_ports)
+        + _resolver_rules(resolvers)
+        + "\t\ticmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert } accept\n"
+        "\t\tip daddr @private4 reject with icmpx type admin-prohibited\n"
+        "\t\tip6 daddr @private6 reject with icmpx type admin-prohibited\n"
+        f"\t\tip6 daddr != {{ {GLOBAL}, {NAT64}/96 }} reject with icmpx type admin-prohibited\n"
+        f'\t\toifname "{DEVICE}" accept\n'
+        "\t}\n"
+        "}\n"
+    )
+
+
+def nothing(host_ports: tuple[int, ...] = ()) -> str:
+    """The box's own localhost, and the ports that pasta carries to it."""
+    return (
+        "table inet claudebox {\n"
+        "\tchain output {\n"
+        "\t\ttype filter hook output priority 0; policy drop\n"
+        + _localhost(host_ports)
+        + "\t\treject with icmpx type admin-prohibited\n"
+        "\t}\n"
+        "}\n"
+    )
+
+
+def _localhost(host_ports: tuple[int, ...]) -> str:
+    """The box's own. The host's ports are carried from its 127.0.0.1: who tries ::1 first has to hear of it."""
+    ports = ", ".join(str(port) for port in host_ports)
+    refusal = f"\t\tip6 daddr ::1 tcp dport {{ {ports} }} reject with tcp reset\n" if ports else ""
+    return refusal + '\t\toifname "lo" accept\n'
+
+
+def translated(network: str) -> str:
+    """An IPv4 network as NAT64 shows it."""
+    address, _, length = network.partition("/")
+    first, second, third, fourth = (int(octet) for octet in address.split("."))
+    return f"{NAT64}{first << 8 | second:x}:{third << 8 | fourth:x}/{96 + int(length or 32)}"
+
+
+def _set(name: str, kind: str, rows: list[tuple[str, str]]) -> str:
+    elements = "".join(f"\t\t\t{address},  # {reason}\n" for address, reason in dict(rows).items())
+    return f"\tset {name} {{\n\t\ttype {kind}; flags interval; auto-merge\n\t\telements = {{\n{elements}\t\t}}\n\t}}\n"
+
+
+def _resolver_chain(resolvers: tuple[Resolver, ...]) -> str:
+    """Port 53 of each name server, wherever it is, and nothing else of that machine."""
+    rules = "".join(
+        f"\t\t{_family(resolver.alias)} daddr {resolver.alias} meta l4proto {{ tcp, udp }} th dport 53 "
+        f"dnat {_family(resolver.alias)} to {resolver.address}\n"
+        for resolver in resolvers
+        if resolver.address
+    )
+    return f"\tchain resolvers {{\n\t\ttype nat hook output priority -100\n{rules}\t}}\n" if rules else ""
+
+
+def _resolver_rules(resolvers: tuple[Resolver, ...]) -> str:
+    rules = "\t\tct status dnat accept\n" if any(resolver.address for resolver in resolvers) else ""
+    return rules + "".join(
+        f"\t\t{_family(resolver.alias)} daddr {resolver.alias} meta l4proto {{ tcp, udp }} th dport 53 accept\n"
+        for resolver in resolvers
+        if not resolver.address
+    )
+
+
+def _family(address: str) -> str:
+    return "ip6" if ":" in address else "ip"
