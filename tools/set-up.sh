@@ -32,6 +32,8 @@ have() {
 package_of() {
     case $manager:$1 in
     *:bwrap) echo bubblewrap ;;
+    dnf:ip) echo iproute ;;
+    *:ip) echo iproute2 ;;
     *:nft) echo nftables ;;
     *:pasta) echo passt ;;
     dnf:ps | pacman:ps) echo procps-ng ;;

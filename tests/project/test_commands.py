@@ -59,7 +59,7 @@ def processes_of(account: Account, *command: str) -> dict[str, int]:
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs shellcheck")
-@pytest.mark.parametrize("script", ["claudebox", "run-tests", "tools/set-up.sh", "tools/newer-bwrap", ".ci/run"])
+@pytest.mark.parametrize("script", ["claudebox", "run-tests", "tools/set-up.sh", "tools/newer-programs", ".ci/run"])
 def test_shell_scripts_have_no_known_mistake(script: str) -> None:
     checked = subprocess.run(["shellcheck", "-x", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout) == (0, "")
