@@ -17,8 +17,8 @@ from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, landlock, login, state
-from claudebox.model import Login, Preparation
+from claudebox.launch import beside, box, landlock, login, network, state
+from claudebox.model import Login, Network, Origin, Port, Preparation
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.rules import imported
 from claudebox.rules.instance import instance_name
@@ -119,7 +119,7 @@ def directory_as_standard_input(scene: Scene) -> None:
 
 def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     # The test's own descriptors and signals have to survive.
-    scene.monkeypatch.setattr(box, "_close_all_but", lambda _: None)
+    scene.monkeypatch.setattr(box, "close_all_but", lambda _: None)
     scene.monkeypatch.setattr(box, "_set_signals", lambda: None)
     # Its state would be written on this machine.
     plan = scene.machine.plan().replace(preparations=(), login=None)
@@ -198,6 +198,42 @@ def demo_without_git(scene: Scene) -> None:
     scene.monkeypatch.setattr(shutil, "which", lambda _: None)
     scene.monkeypatch.setattr(demo, "install_command", lambda *_: "sudo apt install git")
     demo.run_demo()
+
+
+def with_uplink(scene: Scene) -> Scene:
+    return scene.planted("/usr/bin/pasta*\n/usr/sbin/nft*")
+
+
+def without_a_default_route(scene: Scene, *words: str) -> None:
+    scene.machine.neighbourhood = scene.machine.neighbourhood.replace(has_ipv4=False, has_ipv6=False)
+    with_uplink(scene).plan("--network", *words)
+
+
+def namespace_refused(scene: Scene, *, by_apparmor: bool = False) -> None:
+    scene.monkeypatch.setattr(network, "c_function", lambda _: lambda *_: -1)
+    scene.monkeypatch.setattr(network, "_is_restricted", lambda: by_apparmor)
+    network._enter_network_namespace()
+
+
+def namespace_without_a_user(scene: Scene) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    scene.monkeypatch.setattr(network, "c_function", lambda _: lambda *_: 0)
+    scene.monkeypatch.setattr(network, "_write", refuse)
+    scene.monkeypatch.setattr(network, "_is_restricted", lambda: True)
+    network._enter_user_namespace()
+
+
+def filter_refused(scene: Scene) -> None:
+    scene.monkeypatch.setattr(network, "_is_restricted", lambda: False)
+    raise network._filter_problem("netlink: Error: cache initialization failed: Protocol not supported")
+
+
+def pasta_ends(scene: Scene, *published: int, log: str) -> None:
+    scene.monkeypatch.setattr(network, "_is_restricted", lambda: False)
+    ports = tuple(Port(port, port, Origin("--publish")) for port in published)
+    raise network._pasta_problem(Network("inet", "", Origin("--network"), ports), log)
 
 
 def standard_input_cannot_be_read(scene: Scene) -> None:
@@ -314,9 +350,51 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "mount-over-passwd": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/etc/passwd"), FAILED),
     "mount-destination-missing": (lambda scene: scene.plan("--mount-ro", "~/other:/usr/gone"), FAILED),
     "mount-file-over-directory": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/usr/lib"), FAILED),
+    "network-unknown": (lambda scene: scene.plan("--network", "lan"), FAILED),
+    "network-unknown-by-variable": (lambda scene: scene.with_environ(CLAUDEBOX_NETWORK="lan").plan(), FAILED),
+    "network-ports-with-full": (lambda scene: scene.plan("--host-port", "5432"), FAILED),
+    "network-programs-missing": (lambda scene: scene.plan("--network", "inet"), FAILED),
+    "network-pasta-missing": (
+        lambda scene: scene.planted("/usr/sbin/nft*").plan("--network", "none", "--publish", "80"),
+        FAILED,
+    ),
+    "network-pasta-in-project": (
+        lambda scene: (
+            scene.planted("~/shop/pasta*\n/usr/sbin/nft*")
+            .with_environ(CLAUDEBOX_PASTA="pasta")
+            .plan("--network", "inet")
+        ),
+        FAILED,
+    ),
+    "network-nft-named-missing": (
+        lambda scene: with_uplink(scene).plan("--network", "inet", "--nft", "/opt/nft"),
+        FAILED,
+    ),
+    "network-no-default-route": (lambda scene: without_a_default_route(scene, "inet"), FAILED),
+    "network-no-default-route-for-ports": (
+        lambda scene: without_a_default_route(scene, "none", "--publish", "3000"),
+        FAILED,
+    ),
+    "network-namespace-refused": (namespace_refused, FAILED),
+    "network-namespace-refused-by-apparmor": (lambda scene: namespace_refused(scene, by_apparmor=True), FAILED),
+    "network-namespace-without-a-user": (namespace_without_a_user, FAILED),
+    "network-filter-refused": (filter_refused, FAILED),
+    "network-pasta-silent": (lambda scene: pasta_ends(scene, log=""), FAILED),
+    "network-pasta-fails": (
+        lambda scene: pasta_ends(scene, 3000, log="x\nFailed to open tun socket in namespace"),
+        FAILED,
+    ),
     "nix-without-programs": (nix_without_programs, FAILED),
     "output-closed": (standard_output_closed, FAILED),
     "output-full": (standard_output_full, FAILED),
+    "port-is-no-number": (lambda scene: scene.plan("--publish", "http"), FAILED),
+    "port-too-large": (lambda scene: scene.plan("--host-port", "65536"), FAILED),
+    "port-of-the-host-with-another": (lambda scene: scene.plan("--host-port", "80:8080"), FAILED),
+    "port-published-twice": (lambda scene: scene.plan("--publish", "80:8080", "--publish", "80:8081"), FAILED),
+    "port-taken": (
+        lambda scene: pasta_ends(scene, 3000, log="Failed to bind any port for '-t 127.0.0.1/3000:3000', exiting"),
+        FAILED,
+    ),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
     "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),
