@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 SYSTEM_PLACES = ("/usr/", "/bin", "/sbin", "/nix/store/", "/run/current-system/")
 PURPOSE = {
-    "bwrap": "it is what makes the box",
-    "pasta": "a box with a network of its own is connected by it",
-    "nft": "the filter of the network is loaded by it",
+    "bwrap": "makes the box",
+    "pasta": "connects a box with a network of its own",
+    "nft": "loads the filter of that network",
 }
 
 
@@ -87,7 +87,7 @@ def _not_installed(tree: Tree, *names: str) -> Problem:
     from claudebox.host.distribution import install_command
 
     are = "are" if len(names) > 1 else "is"
-    purposes = ", and ".join(PURPOSE[name] for name in names)
+    purposes = ", and ".join(f"{name} {PURPOSE[name]}" for name in names)
     return Problem(f"{' and '.join(names)} {are} not installed: {purposes}", install_command(tree, *names))
 
 

@@ -23,9 +23,9 @@ ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has 
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str, nft: str) -> Uplink:
-    if not near.has_ipv4 and not near.has_ipv6:
-        raise Problem("this host has no default route, so there is no internet to give to the box", "--network none")
     is_open = settings.network.tier == INET
+    if not near.has_ipv4 and not near.has_ipv6:
+        raise _without_default_route(is_open)
     resolvers = find_resolvers(near) if is_open else ()
     ports = tuple(port.host for port in settings.host_ports)
     options = _pasta_options(settings, near, resolvers)
@@ -41,6 +41,13 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
         near=near.everything,
         resolv_conf=_resolv_conf(resolvers, near.search),
     )
+
+
+def _without_default_route(is_open: bool) -> Problem:
+    if is_open:
+        return Problem("this host has no default route, so there is no internet to give to the box", "--network none")
+    # Newer versions of pasta could.
+    return Problem("this host has no default route, without which pasta carries no ports", "without ports: --network none")
 
 
 def find_resolvers(near: Neighbourhood) -> tuple[Resolver, ...]:
@@ -70,7 +77,8 @@ def _is_loopback(address: str) -> bool:
 
 
 def _resolv_conf(resolvers: tuple[Resolver, ...], search: tuple[str, ...]) -> str:
-    lines = [*(f"nameserver {resolver.alias}" for resolver in resolvers), *search]
+    """ "" if nobody can be asked: then there is nothing to search for either."""
+    lines = [*(f"nameserver {resolver.alias}" for resolver in resolvers), *search] if resolvers else []
     return "".join(f"{line}\n" for line in lines)
 
 
