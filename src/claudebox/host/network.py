@@ -78,10 +78,21 @@ def _is_used(flags: str) -> bool:
 
 
 def _resolvers(tree: Tree) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the C library would understand: whoever gives out addresses on a network also writes here."""
     lines = [line.split() for line in (tree.text("/etc/resolv.conf") or "").splitlines()]
-    resolvers = tuple(words[1] for words in lines if len(words) > 1 and words[0] == "nameserver")
-    search = tuple(" ".join(words) for words in lines if words and words[0] in ("search", "domain", "options"))
-    return resolvers, search
+    servers = [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]
+    search = [" ".join(words) for words in lines if words and words[0] in ("search", "domain", "options")]
+    return tuple(filter(_is_address, servers)), tuple(filter(str.isprintable, search))
+
+
+def _is_address(text: str) -> bool:
+    import _socket
+
+    try:
+        _socket.inet_pton(_socket.AF_INET6 if ":" in text else _socket.AF_INET, text)
+    except (OSError, ValueError):
+        return False  # with a zone too, fe80::1%eth0: the box is on another link
+    return True
 
 
 def own_addresses() -> tuple[str, ...]:

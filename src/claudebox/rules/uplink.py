@@ -57,8 +57,8 @@ def find_resolvers(near: Neighbourhood) -> tuple[Resolver, ...]:
     own loopback, systemd-resolved for one, is asked by pasta, which takes the first of each family.
     """
     found: list[Resolver] = []
-    four = [address for address in near.resolvers if "." in address]
-    six = [address for address in near.resolvers if "." not in address]
+    four = [address for address in near.resolvers if ":" not in address]
+    six = [address for address in near.resolvers if ":" in address]
     for address in near.resolvers[:MOST_RESOLVERS]:
         is_reachable, prefix, family = (
             (near.has_ipv6, PREFIX6, six) if address in six else (near.has_ipv4, PREFIX4, four)
