@@ -31,12 +31,17 @@ PRIVATE4 = (
 )
 # Inside of GLOBAL; the rest of IPv6 is rejected as a whole: loopback, IPv4-mapped, fc00::/7, fe80::/10, ff00::/8 …
 PRIVATE6 = (
-    ("2001::/32", "Teredo: IPv4 inside"),
-    ("2001:10::/28", "ORCHID"),
-    ("2001:20::/28", "ORCHIDv2"),
+    ("2001::/23", "protocol assignments: Teredo, benchmarks, the nearest router"),
     ("2002::/16", "6to4: IPv4 inside"),
 )
 NEAR = "this host and its links"
+REFUSE = (
+    "\tchain refuse {\n"
+    "\t\t# An ICMPv6 message would end a connection only at its second try, after a second.\n"
+    "\t\tmeta nfproto ipv6 meta l4proto tcp reject with tcp reset\n"
+    "\t\treject with icmpx type admin-prohibited\n"
+    "\t}\n"
+)
 
 
 class Resolver(Record):
@@ -56,14 +61,15 @@ def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_por
         + _set("private4", "ipv4_addr", four)
         + _set("private6", "ipv6_addr", six)
         + _resolver_chain(resolvers)
+        + REFUSE
         + "\tchain output {\n"
         "\t\ttype filter hook output priority 0; policy drop\n"
         + _localhost(host_ports)
         + _resolver_rules(resolvers)
         + "\t\ticmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert } accept\n"
-        "\t\tip daddr @private4 reject with icmpx type admin-prohibited\n"
-        "\t\tip6 daddr @private6 reject with icmpx type admin-prohibited\n"
-        f"\t\tip6 daddr != {{ {GLOBAL}, {NAT64}/96 }} reject with icmpx type admin-prohibited\n"
+        "\t\tip daddr @private4 goto refuse\n"
+        "\t\tip6 daddr @private6 goto refuse\n"
+        f"\t\tip6 daddr != {{ {GLOBAL}, {NAT64}/96 }} goto refuse\n"
         f'\t\toifname "{DEVICE}" accept\n'
         "\t}\n"
         "}\n"
@@ -73,11 +79,11 @@ def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_por
 def nothing(host_ports: tuple[int, ...] = ()) -> str:
     """The box's own localhost, and the ports that pasta carries to it."""
     return (
-        "table inet claudebox {\n"
+        f"table inet claudebox {{\n{REFUSE}"
         "\tchain output {\n"
         "\t\ttype filter hook output priority 0; policy drop\n"
-        + _localhost(host_ports)
-        + "\t\treject with icmpx type admin-prohibited\n"
+        f"{_localhost(host_ports)}"
+        "\t\tgoto refuse\n"
         "\t}\n"
         "}\n"
     )

@@ -47,7 +47,9 @@ def _without_default_route(is_open: bool) -> Problem:
     if is_open:
         return Problem("this host has no default route, so there is no internet to give to the box", "--network none")
     # Newer versions of pasta could.
-    return Problem("this host has no default route, without which pasta carries no ports", "without ports: --network none")
+    return Problem(
+        "this host has no default route, without which pasta carries no ports", "without ports: --network none"
+    )
 
 
 def find_resolvers(near: Neighbourhood) -> tuple[Resolver, ...]:
