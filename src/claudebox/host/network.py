@@ -5,11 +5,12 @@ from __future__ import annotations
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
-LOOPBACK = "lo"
-ZERO4 = "00000000"
-ZERO6 = "0" * 32
+NO_DEVICES = ("lo", "*")  # of routes that lead nowhere
 IS_UP = 0x1
+HAS_GATEWAY = 0x2
 IS_REJECTED = 0x200
+IS_LOCAL = 0x80000000
+IS_TUNNEL = 0x10  # of a device: IFF_POINTOPOINT
 
 # From linux/netlink.h, rtnetlink.h and if_addr.h.
 DUMP_ADDRESSES = 22
@@ -22,6 +23,7 @@ ATTRIBUTE_HEADER = 4
 IFA_ADDRESS = 1
 IFA_LOCAL = 2
 BUFFER = 1 << 18
+IPV4, IPV6 = 4, 16  # bytes of an address
 
 
 class Neighbourhood(Record):
@@ -33,48 +35,94 @@ class Neighbourhood(Record):
     has_ipv6: bool
     resolvers: tuple[str, ...]
     search: tuple[str, ...]  # the lines of resolv.conf that say how names are looked up
+    links: tuple[str, ...] = ()  # prefixes that are on a link, though none of its addresses tells so
 
     @property
     def everything(self) -> tuple[str, ...]:
         """But for what every host has."""
-        near = dict.fromkeys((*self.addresses, *self.gateways))
-        return tuple(address for address in near if not address.startswith(("127.", "::1/", "fe80:")))
+        near = dict.fromkeys((*self.addresses, *self.links, *self.gateways))
+        return tuple(address for address in near if not address.startswith(("127.", "::1/", "fe80:", "ff00:")))
+
+
+class _Route(Record):
+    """Packets to this network, or to its gateway if there is one, leave through this device."""
+
+    network: bytes
+    length: int
+    gateway: bytes  # b"" if there is none, as on a link or with a VPN
+    device: str
+
+    @property
+    def text(self) -> str:
+        return f"{_text(self.network)}/{self.length}"
 
 
 def read_neighbourhood(tree: Tree) -> Neighbourhood:
-    four, six = _default_gateways4(tree), _default_gateways6(tree)
+    addresses = own_addresses()
+    routes = [*_routes4(tree), *_routes6(tree)]
+    default = [route for route in routes if route.length == 0]
+    told = {_network(address) for address in addresses}
+    links = [route.text for route in routes if route.text not in told and _is_link(tree, route)]
     resolvers, search = _resolvers(tree)
     return Neighbourhood(
-        addresses=own_addresses(),
-        gateways=tuple(gateway for gateway in (*four, *six) if gateway),
-        has_ipv4=bool(four),
-        has_ipv6=bool(six),
+        addresses=addresses,
+        gateways=tuple(dict.fromkeys(_text(route.gateway) for route in default if route.gateway)),
+        has_ipv4=any(len(route.network) == IPV4 for route in default),
+        has_ipv6=any(len(route.network) == IPV6 for route in default),
         resolvers=resolvers,
         search=search,
+        links=tuple(dict.fromkeys(links)),
     )
 
 
-def _default_gateways4(tree: Tree) -> list[str]:
-    """Of each default route; "" for one without a gateway, as a VPN has it."""
+def _routes4(tree: Tree) -> list[_Route]:
     rows = [line.split() for line in (tree.text("/proc/net/route") or "").splitlines()[1:]]
-    return [_dotted(row[2]) for row in rows if len(row) > 7 and row[1] == row[7] == ZERO4 and int(row[3], 16) & IS_UP]
+    return [
+        _Route(
+            _reversed(row[1]), int(row[7], 16).bit_count(), _reversed(row[2]) if _has_gateway(row[3]) else b"", row[0]
+        )
+        for row in rows
+        if len(row) > 7 and row[0] not in NO_DEVICES and _is_used(row[3])
+    ]
 
 
-def _dotted(little_endian: str) -> str:
-    return "" if little_endian == ZERO4 else ".".join(str(byte) for byte in reversed(bytes.fromhex(little_endian)))
+def _reversed(little_endian: str) -> bytes:
+    return bytes.fromhex(little_endian)[::-1]
 
 
-def _default_gateways6(tree: Tree) -> list[str]:
+def _routes6(tree: Tree) -> list[_Route]:
     rows = [line.split() for line in (tree.text("/proc/net/ipv6_route") or "").splitlines()]
     return [
-        "" if row[4] == ZERO6 else _text(bytes.fromhex(row[4]))
+        _Route(bytes.fromhex(row[0]), int(row[1], 16), bytes.fromhex(row[4]) if _has_gateway(row[8]) else b"", row[9])
         for row in rows
-        if len(row) > 9 and row[0] == ZERO6 and row[1] == "00" and row[9] != LOOPBACK and _is_used(row[8])
+        if len(row) > 9 and row[9] not in NO_DEVICES and _is_used(row[8])
     ]
 
 
 def _is_used(flags: str) -> bool:
-    return bool(int(flags, 16) & IS_UP) and not int(flags, 16) & IS_REJECTED
+    return int(flags, 16) & (IS_UP | IS_REJECTED | IS_LOCAL) == IS_UP
+
+
+def _has_gateway(flags: str) -> bool:
+    return bool(int(flags, 16) & HAS_GATEWAY)
+
+
+def _is_link(tree: Tree, route: _Route) -> bool:
+    """Whether the machines of this network are neighbours. Through a tunnel, half of the internet may be routed so."""
+    flags = (tree.text(f"/sys/class/net/{route.device}/flags") or "").strip()
+    is_tunnel = flags.startswith("0x") and bool(int(flags, 16) & IS_TUNNEL)
+    return route.length > 0 and not route.gateway and not is_tunnel
+
+
+def _network(address: str) -> str:
+    """192.168.1.0/24 for 192.168.1.5/24."""
+    import _socket
+
+    text, _, length = address.partition("/")
+    packed = _socket.inet_pton(_socket.AF_INET6 if ":" in text else _socket.AF_INET, text)
+    rest = 8 * len(packed) - int(length) if length else 0
+    number = int.from_bytes(packed, "big") >> rest << rest
+    return f"{_text(number.to_bytes(len(packed), 'big'))}/{8 * len(packed) - rest}"
 
 
 def _resolvers(tree: Tree) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -140,4 +188,4 @@ def _addresses(body: bytes) -> list[str]:
 def _text(packed: bytes) -> str:
     import _socket
 
-    return _socket.inet_ntop(_socket.AF_INET if len(packed) == 4 else _socket.AF_INET6, packed)
+    return _socket.inet_ntop(_socket.AF_INET if len(packed) == IPV4 else _socket.AF_INET6, packed)
