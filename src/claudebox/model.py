@@ -64,8 +64,6 @@ class Uplink(Record):
     options: tuple[str, ...]
     nft: str
     ruleset: str
-    has_ipv4: bool
-    has_ipv6: bool
     near: tuple[str, ...]  # this host and what it is linked to
     resolv_conf: str
 

@@ -395,6 +395,15 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         lambda scene: pasta_ends(scene, 3000, log="Failed to bind any port for '-t 127.0.0.1/3000:3000', exiting"),
         FAILED,
     ),
+    "port-taken-says-a-newer-pasta": (
+        lambda scene: pasta_ends(
+            scene,
+            3000,
+            log="Listen failed for HOST TCP port 127.0.0.1/3000: Address already in use\n"
+            "Couldn't listen on requested ports",
+        ),
+        FAILED,
+    ),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
     "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 NEW_USER_NAMESPACE = 0x10000000
 NEW_NETWORK_NAMESPACE = 0x40000000
-ROUTE_CHANGES = 1 << 6 | 1 << 10  # groups of netlink: IPv4, IPv6
 SET_SIGNAL = 10  # F_SETSIG, which the module fcntl does not name
 PATIENCE_MS = 10_000
 LOG_SIZE = 4096
-ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit")
+PID_SIZE = 32
+# When all is set up, and not before, it writes its number into the pipe that is its standard output.
+ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
 APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
 
 # Of the new namespace: IPv6 addresses that can be used at once, and ping for everybody.
@@ -48,20 +49,18 @@ def connect(network: Network, uplink: Uplink) -> int:
     log = _log("pasta")
     go, permission = os.pipe()
     parent = os.getpid()
-    pasta = os.fork()
-    if pasta == 0:
+    if os.fork() == 0:
         os.close(permission)
         _become_pasta(uplink, parent, go, pastas_end, log)
     os.close(pastas_end)
     os.close(go)
     _enter_network_namespace()
-    routes = _watch_routes()
     os.write(permission, b".")
     os.close(permission)
     refusal = _load_filter(uplink)
     if refusal:
         raise _filter_problem(refusal)
-    if not _wait_for_routes(uplink, routes, pasta):
+    if not _is_ready(life):
         raise _pasta_problem(network, _content(log))
     _die_when_it_ends(life)
     if _has_ended(life):
@@ -174,45 +173,13 @@ def _content(log: int) -> str:
     return os.pread(log, LOG_SIZE, 0).rstrip(b"\0").decode(errors="replace").strip()
 
 
-def _watch_routes() -> int:
-    import _socket
-
-    kernel = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
-    kernel.bind((0, ROUTE_CHANGES))
-    return kernel.detach()
-
-
-def _wait_for_routes(uplink: Uplink, changes: int, pasta: int) -> bool:
-    """Whether pasta has set up everything; it does the default routes last."""
+def _is_ready(life: int) -> bool:
+    """Whether pasta has set up everything. False if it ended, or takes too long."""
     import select
 
-    end = os.pidfd_open(pasta)
     poll = select.poll()
-    poll.register(changes, select.POLLIN)
-    poll.register(end, select.POLLIN)
-    try:
-        while not _has_routes(uplink):
-            events = poll.poll(PATIENCE_MS)
-            if not events or (end, select.POLLIN) in events:
-                return False
-            os.read(changes, 1 << 16)
-        return True
-    finally:
-        os.close(end)
-        os.close(changes)
-
-
-def _has_routes(uplink: Uplink) -> bool:
-    four = not uplink.has_ipv4 or any(line.split()[1] == "0" * 8 for line in _table("route")[1:])
-    six = not uplink.has_ipv6 or any(
-        line.startswith("0" * 32 + " 00 ") and not line.endswith(" lo") for line in _table("ipv6_route")
-    )
-    return four and six
-
-
-def _table(name: str) -> list[str]:
-    with open(f"/proc/self/net/{name}") as file:
-        return file.read().splitlines()
+    poll.register(life, select.POLLIN)
+    return bool(poll.poll(PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
 
 
 def _die_when_it_ends(life: int) -> None:
@@ -239,11 +206,12 @@ def _filter_problem(refusal: str) -> Problem:
 
 
 def _pasta_problem(network: Network, log: str) -> Problem:
-    last = log.splitlines()[-1] if log else "it did not answer"
-    if "bind" in last and network.published:
+    lines = log.splitlines() or ["it did not answer"]
+    refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
+    if refusal and network.published:
         ports = ", ".join(str(port.host) for port in network.published)
-        return Problem(f"--publish: port {ports} of this host cannot be opened: {last}", "see who has it: ss -ltnp")
-    return Problem(f"pasta cannot connect the box: {last}", *_advice("tun"))
+        return Problem(f"--publish: port {ports} of this host cannot be opened: {refusal}", "see who has it: ss -ltnp")
+    return Problem(f"pasta cannot connect the box: {lines[-1]}", *_advice("tun"))
 
 
 def _advice(module: str = "") -> tuple[str]:

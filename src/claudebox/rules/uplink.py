@@ -36,8 +36,6 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
         options=options,
         nft=nft,
         ruleset=internet_only(near, resolvers, ports) if is_open else nothing(ports),
-        has_ipv4=near.has_ipv4,
-        has_ipv6=near.has_ipv6,
         near=near.everything,
         resolv_conf=_resolv_conf(resolvers, near.search),
     )
