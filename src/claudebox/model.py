@@ -64,7 +64,7 @@ class Uplink(Record):
     options: tuple[str, ...]
     nft: str
     ruleset: str
-    near: tuple[str, ...]  # this host and what it is linked to
+    near: tuple[str, ...]  # this host and what it is linked to, if the rest is open
     resolv_conf: str
 
 

@@ -56,7 +56,7 @@ SETTINGS = (
     Setting("json", SWITCH, "with --audit, --dry-run or --check: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("help", MODE, "show this help", short="-h"),
-    Setting("version", MODE, "show the versions of claudebox, bwrap and claude"),
+    Setting("version", MODE, "show the versions of claudebox and its programs"),
 )
 
 BY_OPTION = {setting.option: setting for setting in SETTINGS} | {

@@ -36,7 +36,7 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
         options=options,
         nft=nft,
         ruleset=internet_only(near, resolvers, ports) if is_open else nothing(ports),
-        near=near.everything,
+        near=near.everything if is_open else (),
         resolv_conf=_resolv_conf(resolvers, near.search),
     )
 

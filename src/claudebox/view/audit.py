@@ -111,8 +111,9 @@ def _network(network: Network, style: Style, everything: bool) -> list[str]:
         words = f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}".split()
         lines += table_row(port.origin.rule, words, LABEL, style)
     if everything and network.uplink is not None:
-        lines += table_row("rejected", [*network.uplink.near, "(this host and its links)"], LABEL, style)
-        lines += table_row("", "and all that is private; --dry-run shows the filter".split(), LABEL, style)
+        near = [*network.uplink.near, "(this host and its links)"] if network.uplink.near else []
+        rest = "and all that is private" if network.uplink.near else "everything else"
+        lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
     return lines
 
 

@@ -6,6 +6,7 @@ from claudebox.settings import SETTINGS, Setting
 from claudebox.view.text import fill
 
 COLUMN = 30
+INDENT = 2
 HEAD = """\
 usage: claudebox [OPTIONS] [anything for claude]
 
@@ -20,7 +21,7 @@ Everything else goes to claude unchanged, and all after `--`:
 
 Environment:
   CLAUDEBOX_EXTRA_ENV=A,B     pass these variables too
-  CLAUDEBOX_BWRAP, CLAUDEBOX_CLAUDE, NO_COLOR
+{variables}
 
 Exit status: claude's own; 125 claudebox failed or refused; 126 claude cannot
 be executed; 127 claude was not found; 128+n ended by signal n.
@@ -29,7 +30,9 @@ be executed; 127 claude was not found; 128+n ended by signal n.
 
 def help_text() -> str:
     rows = "".join(_row(setting) for setting in SETTINGS)
-    return f"{HEAD}\nOptions:\n{rows}\n{TAIL}"
+    variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
+    tail = TAIL.format(variables="\n".join(f"  {line}" for line in fill([*variables, "NO_COLOR"], INDENT)))
+    return f"{HEAD}\nOptions:\n{rows}\n{tail}"
 
 
 def _row(setting: Setting) -> str:

@@ -22,8 +22,9 @@ ABSENT = """\
 """
 _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
-    "inet": 'Private addresses are rejected at once ("administratively prohibited"), whatever name leads to them. '
-    "Servers that you start are seen by nobody, unless the user publishes their port.",
+    "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
+    "them: that is not a failure that passes. Servers that you start are seen by nobody, unless the user publishes "
+    "their port.",
     "none": "Nothing can be downloaded. Servers that you start are seen by nobody, unless the user publishes a port.",
 }
 ASK = """\
