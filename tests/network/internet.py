@@ -73,11 +73,15 @@ CONFIGURATION = {
         route add 198.18.0.0/15 via 198.51.100.20
         route add 240.0.0.0/4 via 198.51.100.20
         route add fd00:9::/64 via 2001:db8:1::20
+        route add fd00:c1a:de::/64 via 2001:db8:1::20
+        route add fec0::/10 via 2001:db8:1::20
+        route add 4000::/16 via 2001:db8:1::20
         route add 64:ff9b::/96 via 2001:db8:1::30
         route add 64:ff9b:1::/48 via 2001:db8:1::30
         route add 2001::/32 via 2001:db8:1::30
         route add 2002::/16 via 2001:db8:1::30
         route add ::/96 via 2001:db8:1::30
+        route add ::ffff:0:0:0/96 via 2001:db8:1::30
     """,
     "neighbour": """
         address add 192.168.50.2/24 dev eth0
@@ -117,6 +121,9 @@ CONFIGURATION = {
         route add local 198.18.0.0/15 dev lo
         route add local 240.0.0.0/4 dev lo
         route add local fd00:9::/64 dev lo
+        route add local fd00:c1a:de::/64 dev lo
+        route add local fec0::/10 dev lo
+        route add local 4000::/16 dev lo
     """,
     "translator": """
         address add 198.51.100.30/24 dev eth0
@@ -128,6 +135,7 @@ CONFIGURATION = {
         route add local 2001::/32 dev lo
         route add local 2002::/16 dev lo
         route add local ::/96 dev lo
+        route add local ::ffff:0:0:0/96 dev lo
     """,
     "internet": """
         address add 198.51.100.10/24 dev eth0
@@ -241,7 +249,7 @@ class Internet:
     def __init__(self) -> None:
         self.machines = {name: Machine(name) for name in CONFIGURATION}
         vars(self).update(self.machines)
-        self.servers = Servers()
+        self.servers = Servers(GROUPS)
 
     def __enter__(self) -> Self:
         try:
@@ -280,14 +288,14 @@ class Internet:
     def _serve(self) -> None:
         for name, machine in self.machines.items():
             with machine.entered():
-                self.servers.listen(name, GROUPS if name == "neighbour" else ())
+                self.servers.listen(name, in_groups=name == "neighbour")
                 if name in ZONES:
                     self.servers.resolve(name, ZONES[name])
         self.servers.start()
 
     def heard(self, words: str) -> set[str]:
-        """The machines that received a message that contains these words, over whichever protocol."""
-        return {heard.machine for heard in self.servers.heard if words in heard.words}
+        """The machines that received just these words, over whichever protocol."""
+        return {heard.machine for heard in self.servers.heard if heard.words == words}
 
     def lookups(self, name: str) -> list[str]:
         """The machines that were asked for a name, in order."""

@@ -34,7 +34,9 @@ class Heard:
 class Servers:
     """Everything that listens, and the thread that answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups: tuple[str, ...]) -> None:
+        """With the multicast and broadcast addresses that are in use."""
+        self.groups = groups
         self.heard: list[Heard] = []
         self.selector = selectors.DefaultSelector()
         self.stop_reader, self.stop_writer = socket.socketpair()
@@ -70,16 +72,14 @@ class Servers:
         self.selector.unregister(connection)
         connection.close()
 
-    def listen(self, machine: str, groups: tuple[str, ...] = ()) -> None:
-        """Answer on all addresses of the namespace that the caller is in.
-
-        What is sent to a group (multicast or broadcast) is answered by its members alone; the groups are those of eth0.
-        """
+    def listen(self, machine: str, *, in_groups: bool) -> None:
+        """Answer on all addresses of the namespace that the caller is in, and on eth0 what is sent to the groups."""
         self._watch(_tcp_listener(PORT), lambda listener: self._accept(machine, listener))
         for family in (socket.AF_INET, socket.AF_INET6):
             listener = _udp_listener(family, PORT)
-            _join(listener, groups)
-            self._watch(listener, lambda listener: self._datagram(machine, listener, groups))
+            if in_groups:
+                _join(listener, self.groups)
+            self._watch(listener, lambda listener: self._datagram(machine, listener, in_groups))
 
     def resolve(self, machine: str, zone: Zone) -> None:
         """Answer DNS queries on all addresses of the namespace that the caller is in."""
@@ -100,11 +100,10 @@ class Servers:
         finally:
             self._drop(connection)
 
-    def _datagram(self, machine: str, listener: socket.socket, groups: tuple[str, ...]) -> None:
+    def _datagram(self, machine: str, listener: socket.socket, in_groups: bool) -> None:
         words, ancillary, _, sender = listener.recvmsg(2000, 200)
-        to = _destination(ancillary)
-        if _is_group(to) and str(to) not in groups:
-            return
+        if str(_destination(ancillary)) in self.groups and not in_groups:
+            return  # a broadcast reaches the sender's own machine too
         self._note(machine, "udp", words)
         listener.sendmsg([machine.encode()], _answering_as(ancillary), 0, sender)
 
@@ -165,18 +164,15 @@ def _answering_as(ancillary: Ancillary) -> Ancillary:
     if len(data) == 12:
         _, local, _ = struct.unpack("=I4s4s", data)
         return [(level, kind, struct.pack("=I4s4s", 0, local, bytes(4)))]
-    if _is_group(_destination(ancillary)):
+    destination = _destination(ancillary)
+    if destination.is_multicast:
         return []
     # The interface only where the address means nothing without it.
-    return [(level, kind, data if _destination(ancillary).is_link_local else data[:16] + bytes(4))]
-
-
-def _is_group(address: Address) -> bool:
-    return address.is_multicast or (address.version == 4 and address.packed[3] == 255)
+    return [(level, kind, data if destination.is_link_local else data[:16] + bytes(4))]
 
 
 def _join(listener: socket.socket, groups: tuple[str, ...]) -> None:
-    index = socket.if_nametoindex("eth0") if groups else 0
+    index = socket.if_nametoindex("eth0")
     for group in map(ip_address, groups):
         if not group.is_multicast or (group.version == 4) != (listener.family == socket.AF_INET):
             continue
