@@ -1,4 +1,4 @@
-"""Who answers? Runs in a box: python3 -c PROBE WORDS '[["tcp", "192.0.2.1", 80], …]'
+"""Who answers? Runs in a box: python3 probe.py WORDS '[["tcp", "192.0.2.1", 80], …]'
 
 Prints a JSON list: for each target the answer, or else what went wrong. All targets are asked at the same time.
 """

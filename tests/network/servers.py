@@ -11,6 +11,7 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 PORT = 8080  # TCP and UDP
@@ -74,7 +75,7 @@ class Servers:
 
     def listen(self, machine: str, *, in_groups: bool) -> None:
         """Answer on all addresses of the namespace that the caller is in, and on eth0 what is sent to the groups."""
-        self._watch(_tcp_listener(PORT), lambda listener: self._accept(machine, listener))
+        self._watch(_tcp_listener(PORT), lambda listener: self._accept(listener, partial(self._greet, machine)))
         for family in (socket.AF_INET, socket.AF_INET6):
             listener = _udp_listener(family, PORT)
             if in_groups:
@@ -83,22 +84,30 @@ class Servers:
 
     def resolve(self, machine: str, zone: Zone) -> None:
         """Answer DNS queries on all addresses of the namespace that the caller is in."""
-        self._watch(_tcp_listener(DNS_PORT), lambda listener: self._accept_query(machine, zone, listener))
+        talk = partial(self._stream_query, machine, zone)
+        self._watch(_tcp_listener(DNS_PORT), lambda listener: self._accept(listener, talk))
         for family in (socket.AF_INET, socket.AF_INET6):
             listener = _udp_listener(family, DNS_PORT)
             self._watch(listener, lambda listener: self._query(machine, zone, listener))
 
-    def _accept(self, machine: str, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        self._watch(connection, lambda connection: self._greet(machine, connection))
+    def _accept(self, listener: socket.socket, talk: Callable[[socket.socket], bool]) -> None:
+        """Let `talk` answer each time that something arrives, until it says that this was all."""
 
-    def _greet(self, machine: str, connection: socket.socket) -> None:
-        try:
-            words = connection.recv(1000)
-            self._note(machine, "tcp", words)
-            connection.sendall(machine.encode())
-        finally:
-            self._drop(connection)
+        def on_readable(connection: socket.socket) -> None:
+            goes_on = False
+            try:
+                goes_on = talk(connection)
+            finally:
+                if not goes_on:
+                    self._drop(connection)
+
+        connection, _ = listener.accept()
+        self._watch(connection, on_readable)
+
+    def _greet(self, machine: str, connection: socket.socket) -> bool:
+        self._note(machine, "tcp", connection.recv(1000))
+        connection.sendall(machine.encode())
+        return False
 
     def _datagram(self, machine: str, listener: socket.socket, in_groups: bool) -> None:
         words, ancillary, _, sender = listener.recvmsg(2000, 200)
@@ -107,18 +116,16 @@ class Servers:
         self._note(machine, "udp", words)
         listener.sendmsg([machine.encode()], _answering_as(ancillary), 0, sender)
 
-    def _accept_query(self, machine: str, zone: Zone, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        self._watch(connection, lambda connection: self._stream_query(machine, zone, connection))
-
-    def _stream_query(self, machine: str, zone: Zone, connection: socket.socket) -> None:
-        try:
-            message = connection.recv(2000)[2:]  # after the length; a query fits one segment
+    def _stream_query(self, machine: str, zone: Zone, connection: socket.socket) -> bool:
+        """The C library asks for IPv4 and for IPv6 in one go, and a segment is large enough for both."""
+        arrived = rest = connection.recv(2000)
+        while rest:
+            end = 2 + int.from_bytes(rest[:2], "big")
+            message, rest = rest[2:end], rest[end:]
             self._note(machine, "dns", Question(message).name.encode())
             answer = zone.answer(message, room=65535)
             connection.sendall(struct.pack(">H", len(answer)) + answer)
-        finally:
-            self._drop(connection)
+        return bool(arrived)
 
     def _query(self, machine: str, zone: Zone, listener: socket.socket) -> None:
         message, ancillary, _, sender = listener.recvmsg(2000, 200)

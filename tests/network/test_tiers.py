@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from network.servers import PORT
 if TYPE_CHECKING:
     from conftest import Box
 
-PROBE = (Path(__file__).parent / "probe.py").read_text()
+PROBE = Path(__file__).with_name("probe.py")
 NOBODY = "nobody"
 
 # What it is, its address, who answers there, and whether `inet` may reach it. `full` reaches all, `none` nothing.
@@ -132,7 +133,8 @@ def probe(box: Box, internet: Internet, tier: str) -> dict[str, str]:
     """For each target who answered, and whatever else is to be said about it."""
     token = uuid.uuid4().hex
     questions = json.dumps([(target.protocol, target.address, PORT) for target in TARGETS])
-    done = box.inside("python3", "-c", PROBE, token, questions, options=("--network", tier))
+    shutil.copy(PROBE, box.project)
+    done = box.inside("python3", "probe.py", token, questions, options=("--network", tier))
     assert done.returncode == 0, done.stderr
     answers = zip(TARGETS, json.loads(done.stdout), strict=True)
     return {target.label: outcome(internet, target, token, answer) for target, answer in answers}
