@@ -15,8 +15,8 @@
         internet.lookups("nas.lan")                 # the machines that were asked for this name
         Resident.moving(account, internet.host)     # an account whose programs run on the host of this network
 
-Every machine answers on TCP and UDP port 8080, on all of its addresses, with its name. The host, the router, the peer
-and the internet machine resolve names, each those of its zone (see ZONES).
+Every machine answers on TCP and UDP port 8080, and on TCP port 8081, on all of its addresses, with its name. The host,
+the router, the peer and the internet machine resolve names, each those of its zone (see ZONES).
 
 A namespace has no name and no file, only a descriptor of this process: when the process ends, however it ends, the
 kernel takes all of it away, and two runs cannot disturb each other. Nothing touches the network of the machine itself.

@@ -15,6 +15,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 PORT = 8080  # TCP and UDP
+NEXT_PORT = 8081  # TCP
 DNS_PORT = 53
 A, TXT, AAAA, OPT = 1, 16, 28, 41
 NAME_ERROR = 3
@@ -75,7 +76,8 @@ class Servers:
 
     def listen(self, machine: str, *, in_groups: bool) -> None:
         """Answer on all addresses of the namespace that the caller is in, and on eth0 what is sent to the groups."""
-        self._watch(_tcp_listener(PORT), lambda listener: self._accept(listener, partial(self._greet, machine)))
+        for port in (PORT, NEXT_PORT):
+            self._watch(_tcp_listener(port), lambda listener: self._accept(listener, partial(self._greet, machine)))
         for family in (socket.AF_INET, socket.AF_INET6):
             listener = _udp_listener(family, PORT)
             if in_groups:

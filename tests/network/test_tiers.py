@@ -129,12 +129,12 @@ INET = {target.label: target.machine if target.on_the_internet else NOBODY for t
 NONE = {target.label: NOBODY for target in TARGETS}
 
 
-def probe(box: Box, internet: Internet, tier: str) -> dict[str, str]:
+def probe(box: Box, internet: Internet, tier: str, *options: str) -> dict[str, str]:
     """For each target who answered, and whatever else is to be said about it."""
     token = uuid.uuid4().hex
     questions = json.dumps([(target.protocol, target.address, PORT) for target in TARGETS])
     shutil.copy(PROBE, box.project)
-    done = box.inside("python3", "probe.py", token, questions, options=("--network", tier))
+    done = box.inside("python3", "probe.py", token, questions, options=("--network", tier, *options))
     assert done.returncode == 0, done.stderr
     answers = zip(TARGETS, json.loads(done.stdout), strict=True)
     return {target.label: outcome(internet, target, token, answer) for target, answer in answers}
