@@ -1,0 +1,67 @@
+"""The real Claude Code works on tier `inet`: it finds its API by name on the internet, and nothing on the LAN."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from claude.session import ANSWER, DUMMY_KEY, QUIET, stand_in
+from claudebox.demo.stand_in import StandIn
+from network.internet import Internet
+
+if TYPE_CHECKING:
+    from conftest import Box
+
+# Asks a machine for its name, as programs do that know nothing of boxes.
+VISIT = "bash -c 'exec 3<>/dev/tcp/{}/8080 && echo hello >&3 && cat <&3' 2>/dev/null || echo unreachable"
+COMMANDS = (VISIT.format("internet.example"), VISIT.format("nas.lan"), VISIT.format("127.0.0.1"))
+
+
+@pytest.fixture
+def claude() -> str:
+    path = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
+    if not path:
+        pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
+    return path
+
+
+@contextmanager
+def api_on_the_internet(internet: Internet, *commands: str) -> Iterator[StandIn]:
+    """The stand-in for the API, which has Claude run these commands, moved from this machine's loopback."""
+    api = stand_in(*commands)
+    api.server.server_close()
+    with internet.internet.entered():
+        api.server = ThreadingHTTPServer(("198.51.100.10", 0), api.server.RequestHandlerClass)
+    api.server.daemon_threads = True
+    with api:
+        yield api
+
+
+def talk(box: Box, claude: str, api: StandIn, *options: str) -> CompletedProcess[str]:
+    address = ("--env", f"ANTHROPIC_BASE_URL=http://internet.example:{api.port}")
+    patience = ("--env", "CLAUDE_CODE_MAX_RETRIES=1")
+    words = ("--yes", "--claude", claude, *QUIET, *address, *patience, *options, "-p", "do it")
+    return box.claudebox(*words, env=DUMMY_KEY)
+
+
+@pytest.mark.req("NET-01", "SAND-01")
+def test_claude_works_with_the_internet_alone(box: Box, claude: str, pasta: str, internet: Internet) -> None:
+    with api_on_the_internet(internet, *COMMANDS) as api:
+        done = talk(box, claude, api, "--network", "inet")
+        results = [text for _, text in api.results]
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+    assert results == ["internet", "unreachable", "unreachable"]
+
+
+@pytest.mark.req("NET-03")
+def test_claude_does_not_find_its_api_without_a_network(box: Box, claude: str, internet: Internet) -> None:
+    with api_on_the_internet(internet) as api:
+        done = talk(box, claude, api, "--network", "none")
+    assert done.returncode not in (0, 125), done.stderr
+    assert api.requests == []
