@@ -27,6 +27,7 @@ NEW_NETWORK_NAMESPACE = 0x40000000
 SET_SIGNAL = 10  # F_SETSIG, which the module fcntl does not name
 PATIENCE_MS = 10_000
 LOG_SIZE = 4096
+FIRST_FREE_PORT = 1024
 PID_SIZE = 32
 # When all is set up, and not before, it writes its number into the pipe that is its standard output.
 ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
@@ -209,9 +210,20 @@ def _pasta_problem(network: Network, log: str) -> Problem:
     lines = log.splitlines() or ["it did not answer"]
     refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
     if refusal and network.published:
-        ports = ", ".join(str(port.host) for port in network.published)
-        return Problem(f"--publish: port {ports} of this host cannot be opened: {refusal}", "see who has it: ss -ltnp")
+        return _port_problem(network, refusal)
     return Problem(f"pasta cannot connect the box: {lines[-1]}", *_advice("tun"))
+
+
+def _port_problem(network: Network, refusal: str) -> Problem:
+    """The refusal names the option that was given to pasta, or the address that it made of it."""
+    named = refusal.replace(":", " ").replace("/", " ").replace("'", " ").replace(",", " ").split()
+    ports = [port for port in network.published if str(port.host) in named] or [*network.published]
+    numbers = ", ".join(str(port.host) for port in ports)
+    is_roots = any(port.host < FIRST_FREE_PORT for port in ports)
+    hint = (
+        "only root may open it; choose one from 1024 on: --publish 8080:80" if is_roots else "see who has it: ss -ltnp"
+    )
+    return Problem(f"{ports[0].origin.rule}: port {numbers} of this host cannot be opened: {refusal}", hint)
 
 
 def _advice(module: str = "") -> tuple[str]:

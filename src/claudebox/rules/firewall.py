@@ -90,10 +90,15 @@ def nothing(host_ports: tuple[int, ...] = ()) -> str:
 
 
 def _localhost(host_ports: tuple[int, ...]) -> str:
-    """The box's own. The host's ports are carried from its 127.0.0.1: who tries ::1 first has to hear of it."""
+    """The box's own.
+
+    The host's ports are carried from its 127.0.0.1. Who tries ::1 first has to hear of it; and the newest pasta would
+    carry them from all of 127.0.0.0/8.
+    """
     ports = ", ".join(str(port) for port in host_ports)
-    refusal = f"\t\tip6 daddr ::1 tcp dport {{ {ports} }} reject with tcp reset\n" if ports else ""
-    return refusal + '\t\toifname "lo" accept\n'
+    refusals = ("ip6 daddr ::1", "ip daddr 127.0.0.0/8 ip daddr != 127.0.0.1") if ports else ()
+    rules = "".join(f"\t\t{refusal} tcp dport {{ {ports} }} reject with tcp reset\n" for refusal in refusals)
+    return rules + '\t\toifname "lo" accept\n'
 
 
 def translated(network: str) -> str:
