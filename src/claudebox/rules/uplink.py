@@ -120,9 +120,11 @@ def network_findings(network: Network, variables: tuple[EnvVar, ...], *, is_clau
     carried = {str(port.host) for port in network.host_ports}
     for variable in variables:
         host, port = _server_of(variable.value) if not variable.secret else ("", "")
-        if (host == "localhost" or _is_loopback(host)) and port not in carried:
-            way = f": --host-port {port}" if port else ""
-            text = f"names {host} of this host, which the box does not reach{way}"
+        # Ports are carried from 127.0.0.1, not from ::1.
+        is_carried = port in carried and host != "::1"
+        if (host == "localhost" or _is_loopback(host)) and not is_carried:
+            way = f": --host-port {port}" if port and host != "::1" else ""
+            text = f"the box does not reach {host} of this host{way}"
             findings.append(Finding(Finding.NOTE, variable.name, text))
     return findings
 

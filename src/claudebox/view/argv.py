@@ -34,6 +34,12 @@ def program_words(plan: Plan) -> tuple[str, ...]:
     return ("--", *plan.signal_shim, *plan.program.argv)
 
 
+def called_pasta(path: str) -> str:
+    """pasta and passt are one program, which goes by its name."""
+    directory, _, name = path.rpartition("/")
+    return path if name.startswith("pasta") else f"{directory}/pasta"
+
+
 def _isolation(plan: Plan) -> list[Operation]:
     # The user namespace and --cap-drop are for root, who otherwise keeps every capability and can unmount the masks.
     return [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from claudebox.model import FILE, Plan
+from claudebox.model import FILE, Plan, Uplink
 from claudebox.rules.secrets import secret_value
-from claudebox.view.argv import Data, bwrap_operations, program_words
+from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +60,9 @@ def audit_json(plan: Plan) -> str:
 
 def dry_run_json(plan: Plan) -> str:
     operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan)]
-    uplink = plan.network.uplink
     return dump(
         {
-            "uplink": {"pasta": [uplink.pasta, *uplink.options], "nft": uplink.nft, "ruleset": uplink.ruleset}
-            if uplink
-            else None,
+            "uplink": _uplink(plan.network.uplink),
             "executable": plan.bwrap,
             "options": operations,
             "program": [_argument(word) for word in program_words(plan)],
@@ -76,6 +73,13 @@ def dry_run_json(plan: Plan) -> str:
             },
         }
     )
+
+
+def _uplink(uplink: Uplink | None) -> Any:
+    if uplink is None:
+        return None
+    pasta = [called_pasta(uplink.pasta), *uplink.options]
+    return {"pasta": pasta, "nft": uplink.nft, "ruleset": uplink.ruleset}
 
 
 def _word(word: str | Data) -> Any:

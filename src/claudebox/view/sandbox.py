@@ -23,8 +23,7 @@ ABSENT = """\
 _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
-    "them: that is not a failure that passes. Servers that you start are seen by nobody, unless the user publishes "
-    "their port.",
+    "them; retrying will not help. Servers that you start are seen by nobody, unless the user publishes their port.",
     "none": "Nothing can be downloaded. Servers that you start are seen by nobody, unless the user publishes a port.",
 }
 ASK = """\

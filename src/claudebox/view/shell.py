@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.model import EnvVar, Plan, Preparation, Uplink
 from claudebox.quoting import quote
 from claudebox.rules.secrets import secret_value
-from claudebox.view.argv import Data, Operation, bwrap_operations, program_words
+from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 
 FIRST_DESCRIPTOR = 3
@@ -41,15 +41,9 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
     script = f"{quote(uplink.nft)} -f - <<'{mark}' || exit 125\n{uplink.ruleset}{mark}\n{box}"
     chain = _end_mark(script.encode(errors="surrogateescape"), "CHAIN")
     return (
-        f"({IGNORE_CTRL_C}\n{prefix}{_as_pasta(uplink.pasta)} {options} -- \\\n"
+        f"({IGNORE_CTRL_C}\n{prefix}{quote(called_pasta(uplink.pasta))} {options} -- \\\n"
         f"/bin/sh -c \"$(cat <<'{chain}'\n{script}{chain}\n)\"\n)\n"
     )
-
-
-def _as_pasta(path: str) -> str:
-    """pasta and passt are one program, which goes by its name."""
-    directory, _, name = path.rpartition("/")
-    return quote(path if name.startswith("pasta") else f"{directory}/pasta")
 
 
 def _preparations(plan: Plan) -> str:
