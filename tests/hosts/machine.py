@@ -28,12 +28,13 @@ TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 HOME_NETWORK = Neighbourhood(
-    addresses=("127.0.0.1/8", "192.168.1.5/24", "192.168.1.5/32", "::1/128", "2001:db8:5::5/64"),
-    gateways=("192.168.1.1", "fe80:0000:0000:0000:0000:0000:0000:0001"),
+    addresses=("127.0.0.1/8", "192.168.1.5/24", "::1/128", "2001:db8:5::5/64", "fe80::5/64"),
+    gateways=("192.168.1.1", "fe80::1"),
     has_ipv4=True,
     has_ipv6=True,
     resolvers=("192.168.1.1", "127.0.0.53"),
     search=("search home.example",),
+    links=("2001:db8:6::/64",),
 )
 
 

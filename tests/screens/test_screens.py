@@ -6,16 +6,19 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from claudebox import cli
+from claudebox.arguments import parse
 from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
 from claudebox.view.help import help_text
+from claudebox.view.sandbox import sandbox_md
 from claudebox.view.shell import shell_command
 from claudebox.view.text import WIDTH, Style, escape, width
 from golden import Golden
@@ -90,6 +93,41 @@ def hostile_names(machine: Machine) -> Plan:
     )
 
 
+def with_uplink(machine: Machine) -> Machine:
+    return machine.plant("/usr/bin/passt*: --host-lo-to-ns-lo\n/usr/bin/pasta -> passt\n/usr/sbin/nft*")
+
+
+def internet(machine: Machine) -> Plan:
+    return with_uplink(machine).plan("--network", "inet", "-p", "fix the failing test")
+
+
+def internet_and_ports(machine: Machine) -> Plan:
+    """By a variable, and with services on this host, of which one is carried into the box."""
+    machine.environ |= {"CLAUDEBOX_NETWORK": "inet", "DATABASE": "postgres://localhost:5432/shop"}
+    return with_uplink(machine).plan(
+        *("--publish", "3000", "--publish", "8080:80", "--host-port", "5432", "--env", "DATABASE"),
+        *("--env", "CACHE=redis://127.0.0.1:6379", "--env", "HTTPS_PROXY=http://[::1]:3128"),
+    )
+
+
+def no_network(machine: Machine) -> Plan:
+    return machine.plan("--network", "none")
+
+
+def no_network_but_ports(machine: Machine) -> Plan:
+    """For root: what is different is how the pasted command starts pasta."""
+    machine.home, machine.uid, machine.cwd = "/root", 0, "/root/shop"
+    machine.environ |= {"HOME": "/root", "PATH": "/root/.local/bin:/usr/bin:/bin"}
+    machine.plant(EVERYONE.read_text())
+    return with_uplink(machine).plan("--network", "none", "--publish", "3000", "--run", "make", "serve")
+
+
+def no_name_server(machine: Machine) -> Plan:
+    """A resolver that only this host's own link leads to, on a host without IPv6."""
+    machine.neighbourhood = machine.neighbourhood.replace(has_ipv6=False, resolvers=("2001:db8:5::53",))
+    return with_uplink(machine).plan("--network", "inet", "--run", "make")
+
+
 SCREENS = {
     "plain": plain,
     "flagged": flagged,
@@ -97,6 +135,11 @@ SCREENS = {
     "long-paths": long_paths,
     "wide-names": wide_names,
     "hostile-names": hostile_names,
+    "inet": internet,
+    "inet-and-ports": internet_and_ports,
+    "inet-without-names": no_name_server,
+    "none": no_network,
+    "none-but-ports": no_network_but_ports,
 }
 
 
@@ -131,6 +174,27 @@ def test_json_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
         assert text.isascii()
         assert json.loads(text)
         golden.check(f"json/{name}-{screen}.json", text)
+
+
+@pytest.mark.req("AWARE-02")
+def test_what_the_agent_is_told_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
+    golden.check(f"sandbox/{screen}.md", sandbox_md(plan))
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("screen", ["flagged", "inet", "inet-and-ports", "none"])
+def test_question_is_exactly_this(
+    screen: str, plan: Plan, golden: Golden, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(question: str) -> str:
+        sys.stderr.write(question + "y\n")
+        return "y"
+
+    monkeypatch.setattr(cli, "_ask", answer)
+    cli.confirm(plan, parse([]))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    golden.check(f"question/{screen}.txt", shown.err)
 
 
 @pytest.mark.req("UX-01")
@@ -220,4 +284,5 @@ def test_every_golden_file_is_used(golden: Golden) -> None:
     names = {f"{name}.txt" for name in SCREENS}
     assert golden.names("audit") == golden.names("audit-everything") == golden.names("dry-run") == names
     assert golden.names("json") == {f"{kind}-{name}.json" for kind in ("audit", "dry-run") for name in SCREENS}
+    assert golden.names("sandbox") == {f"{name}.md" for name in SCREENS}
     assert golden.names() == {"help.txt", "audit-in-colour.txt"}
