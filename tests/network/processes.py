@@ -1,0 +1,183 @@
+"""Processes as the kernel shows them: who started whom, in which namespaces, and what is still there."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+KINDS = ("net", "user", "pid")
+PR_SET_CHILD_SUBREAPER = 36
+PATIENCE = 10  # seconds; for what has to happen sooner or later
+AT_ONCE = 5  # seconds; for what the kernel does by itself, in a tenth of one if the machine has nothing else to do
+PAUSE = 0.02
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    name: str
+    state: str
+    parent: int
+    session: int
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+def processes() -> list[Process]:
+    found = (_read(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return [process for process in found if process is not None]
+
+
+def _read(pid: int) -> Process | None:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            before, _, after = file.read().rpartition(") ")
+    except OSError:
+        return None  # it ended meanwhile
+    state, parent, _, session = after.split()[:4]
+    return Process(pid, before.partition(" (")[2], state, int(parent), int(session))
+
+
+def descendants(ancestor: int) -> list[Process]:
+    """Each after its parent."""
+    everybody = processes()
+    found: list[Process] = []
+    generation = {ancestor}
+    while generation:
+        children = [process for process in everybody if process.parent in generation]
+        found += children
+        generation = {process.pid for process in children}
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    process = _read(pid)
+    return process is not None and process.is_alive
+
+
+def namespaces(pid: int) -> set[str]:
+    found = set()
+    for kind in KINDS:
+        try:
+            found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+        except OSError:
+            pass  # it ended meanwhile
+    return found
+
+
+def wait_until(condition: Callable[[], object], patience: float = PATIENCE) -> bool:
+    end = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+@contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Processes whose parent died become children of this one, so that none gets out of sight."""
+    control = ctypes.CDLL(None).prctl
+    control(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        control(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@dataclass
+class Household:
+    """A box from its first process on, and whatever comes from it."""
+
+    launcher: subprocess.Popen[str]
+    others: frozenset[int] = frozenset()  # children of this process that are none of the box's
+    namespaces: set[str] = field(default_factory=set)  # all that were seen, but for those of this process
+
+    def members(self) -> dict[str, int]:
+        """Who is there, by the part that it plays; pasta is the one in a session of its own."""
+        found = {"launcher": self.launcher.pid} if self.launcher.poll() is None else {}
+        for process in descendants(self.launcher.pid):
+            if process.is_alive:
+                found.setdefault(self._part_of(process, found), process.pid)
+        mine = namespaces(os.getpid())
+        for pid in found.values():
+            self.namespaces |= namespaces(pid) - mine
+        return found
+
+    def _part_of(self, process: Process, known: dict[str, int]) -> str:
+        if process.parent == self.launcher.pid:
+            if process.session == process.pid:
+                return "pasta"
+            return "helper" if _shares_processes(process.pid) else "init"
+        return "program" if process.parent == known.get("init") else "descendant"
+
+    def kill(self, part: str) -> None:
+        """End one that is there, without a chance to tidy up, and see that it is dead."""
+        pid = self.members()[part]
+        os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: not is_alive(pid)), part
+
+    def is_a_loose_end(self) -> bool:
+        """Whether nothing is left, unless of the box itself: what does not see the processes of the host."""
+        return not any(_shares_processes(process.pid) for process in self._mine())
+
+    def remains(self) -> list[str]:
+        """What is still there: processes, and namespaces that any process is in."""
+        self._bury_the_dead()
+        in_use = {name for process in processes() for name in namespaces(process.pid)}
+        return [f"{process.name} ({process.pid})" for process in self._mine()] + sorted(self.namespaces & in_use)
+
+    def _mine(self) -> list[Process]:
+        found = descendants(os.getpid())
+        return [process for process in found if process.is_alive and process.pid not in self.others]
+
+    def end(self) -> list[str]:
+        """Wait until nothing is there any more; what is there nevertheless."""
+        remains: list[str] = []
+
+        def are_gone() -> bool:
+            remains[:] = self.remains()
+            return not remains
+
+        wait_until(are_gone, AT_ONCE)
+        return remains
+
+    def clean_up(self) -> None:
+        """Whatever the test showed, the next one has to start with nothing there."""
+        for process in self._mine():
+            try:
+                os.kill(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it died of what happened to another
+        self.launcher.communicate()
+        assert wait_until(lambda: not self.remains()), self.remains()
+
+    def _bury_the_dead(self) -> None:
+        """A process that nobody waited for keeps its namespaces."""
+        self.launcher.poll()
+        for process in descendants(os.getpid()):
+            if not process.is_alive and process.pid not in {self.launcher.pid, *self.others}:
+                _wait_for(process.pid)
+
+
+def _wait_for(pid: int) -> None:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass  # not ours: its parent lives and will see to it
+
+
+def _shares_processes(pid: int) -> bool:
+    """Whether it is in the same PID namespace as this process; True for one that is gone."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return True
