@@ -7,9 +7,10 @@ from claudebox.record import Record
 from claudebox.settings import BY_OPTION, COMMAND, MODE, SWITCH, Setting
 
 LAUNCH = "launch"
+PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # may follow --instances
 ALONE = ("instances", "demo")  # modes that have nothing to do with claude
-JSON_MODES = ("audit", "dry_run", "check")
+JSON_MODES = ("audit", "dry_run", "check", "explain")
 
 # Options of claude that take the next word, whatever it looks like: it is not ours then.
 CLAUDE_TAKES_VALUE = frozenset(
@@ -72,8 +73,13 @@ class _Reader:
                 self._leave_to_claude(word)
             elif setting.kind == COMMAND:
                 self._take_command(setting, value if has_value else None)
+            elif setting.name == "explain":
+                self.modes.append(setting.name)
+                self.said.append((setting.name, value if has_value else self._value_of(setting)))
             elif setting.kind in (MODE, SWITCH):
                 self._take_switch(setting, word, bool(has_value))
+            elif setting.name == "profile" and not has_value and self._is_last_or_before_an_option():
+                self.modes.append(PROFILES)
             else:
                 self.said.append((setting.name, value if has_value else self._value_of(setting)))
 
@@ -104,6 +110,9 @@ class _Reader:
                 self.said.append((setting.name, self.next()))
         else:
             self.switches.add(setting.name)
+
+    def _is_last_or_before_an_option(self) -> bool:
+        return self.position == len(self.words) or self.words[self.position].startswith("-")
 
     def _value_of(self, setting: Setting) -> str:
         if self.position == len(self.words):

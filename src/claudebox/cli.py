@@ -7,11 +7,11 @@ import sys
 
 from claudebox.arguments import COLLECT, LAUNCH, Request, parse
 from claudebox.host import Host, read_host
+from claudebox.layers import gather
 from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.kernel import doubts_namespaces
-from claudebox.settings import gather
 from claudebox.view.text import BOLD, RED, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def run(words: list[str]) -> int:
         show(text)
         return status
     host = read_host()
-    plan = make_plan(host, request, gather(request.said, host.environ))
+    plan = make_plan(host, request, gather(host, request))
     if request.mode == LAUNCH:
         start(host, plan, request)
     show(_shown(plan, request))

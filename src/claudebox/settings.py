@@ -6,6 +6,11 @@ from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 MODE = "mode"  # what to do instead of starting claude
 SWITCH = "switch"
 VALUE = "value"  # the last one wins
@@ -13,8 +18,16 @@ LIST = "list"  # each one adds
 COMMAND = "command"  # takes the rest of the line
 
 
+# How a setting is written in a file.
+TEXT = "a string"
+TEXTS = "an array of strings"
+PORTS = "an array of ports"
+TABLE = "a table of strings"
+MOUNTS = "an array of tables"
+
+
 class Setting(Record):
-    """One thing that the user can say."""
+    """One thing that the user can say: as an option, as a variable, as a key of a file."""
 
     name: str
     kind: str
@@ -22,55 +35,114 @@ class Setting(Record):
     short: str = ""
     metavar: str = ""
     variable: str = ""  # the environment variable that says the same
+    key: str = ""  # of a file that says the same
+    shape: str = ""
+    choices: tuple[str, ...] = ()
+    tightens: bool = False  # takes something away: a project may ask for it and get it at once
+    is_users: bool = False  # decides what runs on the host: never a project's to say
+    in_files_only: bool = False
 
     @property
     def option(self) -> str:
         return "--" + self.name.replace("_", "-")
 
 
-SETTINGS = (
-    Setting("yes", SWITCH, "start without asking", short="-y"),
-    Setting("mount_ro", LIST, "show PATH in the box, read-only", metavar="PATH[:DEST]"),
-    Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
-    Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]"),
-    Setting("auth", VALUE, "Claude's login: passthrough (default) or none", metavar="HOW", variable="CLAUDEBOX_AUTH"),
-    Setting(
-        "network",
-        VALUE,
-        "what the box reaches: full (default), inet (the internet alone) or none",
-        metavar="TIER",
-        variable="CLAUDEBOX_NETWORK",
-    ),
-    Setting("publish", LIST, "open PORT of the box on this host's localhost", metavar="[HOST:]PORT"),
-    Setting("host_port", LIST, "let the box reach PORT of this host's localhost", metavar="PORT"),
-    Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
-    Setting("shell", SWITCH, "start a shell in the box instead of claude"),
-    Setting("bwrap", VALUE, "use this bwrap", metavar="PATH", variable="CLAUDEBOX_BWRAP"),
-    Setting("claude", VALUE, "use this claude", metavar="PATH", variable="CLAUDEBOX_CLAUDE"),
-    Setting("pasta", VALUE, "use this pasta", metavar="PATH", variable="CLAUDEBOX_PASTA"),
-    Setting("nft", VALUE, "use this nft", metavar="PATH", variable="CLAUDEBOX_NFT"),
-    Setting("instances", MODE, "list the state kept for each project; with gc: remove what is gone", metavar="[gc]"),
-    Setting("audit", MODE, "show everything about the box, start nothing"),
-    Setting("dry_run", MODE, "print the command to paste, start nothing"),
-    Setting("check", MODE, "check this machine, say how to fix it"),
-    Setting("json", SWITCH, "with --audit, --dry-run or --check: as JSON"),
-    Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
-    Setting("help", MODE, "show this help", short="-h"),
-    Setting("version", MODE, "show the versions of claudebox and its programs"),
-)
-
-BY_OPTION = {setting.option: setting for setting in SETTINGS} | {
-    setting.short: setting for setting in SETTINGS if setting.short
-}
-
-EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
 PASSTHROUGH = "passthrough"
 NONE = "none"
 FULL = "full"
 INET = "inet"
 NO_NETWORK = "none"
-TIERS = (FULL, INET, NO_NETWORK)
+TIERS = (FULL, INET, NO_NETWORK)  # each reaches less than the one before it
 LAST_PORT = 65535
+
+SETTINGS = (
+    Setting("yes", SWITCH, "start without asking", short="-y"),
+    Setting(
+        *("profile", LIST, "use the settings of a profile; without a name: list them"),
+        metavar="NAME",
+        variable="CLAUDEBOX_PROFILE",
+        key="profiles",
+        shape=TEXTS,
+    ),
+    Setting("mount_ro", LIST, "show PATH in the box, read-only", metavar="PATH[:DEST]", key="mounts", shape=MOUNTS),
+    Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
+    Setting("hide", LIST, "hide PATH, whatever shows it", metavar="PATH", key="hide", shape=TEXTS, tightens=True),
+    Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]", key="env", shape=TABLE),
+    Setting(
+        "pass_env",
+        LIST,
+        "variables to pass",
+        variable="CLAUDEBOX_EXTRA_ENV",
+        key="extra_env_passthrough",
+        shape=TEXTS,
+        in_files_only=True,
+    ),
+    Setting("drop_env", LIST, "keep a variable out", metavar="NAME", key="drop_env", shape=TEXTS, tightens=True),
+    Setting(
+        *("auth", VALUE, "Claude's login: passthrough (default) or none"),
+        metavar="HOW",
+        variable="CLAUDEBOX_AUTH",
+        key="auth",
+        shape=TEXT,
+        choices=(PASSTHROUGH, NONE),
+    ),
+    Setting(
+        *("network", VALUE, "what the box reaches: full (default), inet (the internet alone) or none"),
+        metavar="TIER",
+        variable="CLAUDEBOX_NETWORK",
+        key="network",
+        shape=TEXT,
+        choices=TIERS,
+    ),
+    Setting(
+        "publish",
+        LIST,
+        "open PORT of the box on this host's localhost",
+        metavar="[HOST:]PORT",
+        key="publish",
+        shape=PORTS,
+    ),
+    Setting(
+        "host_port",
+        LIST,
+        "let the box reach PORT of this host's localhost",
+        metavar="PORT",
+        key="host_ports",
+        shape=PORTS,
+    ),
+    Setting("claude_args", LIST, "arguments for claude", key="claude_args", shape=TEXTS, in_files_only=True),
+    Setting("packages", LIST, "packages from Nix", key="packages", shape=TEXTS, in_files_only=True),
+    Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
+    Setting("shell", SWITCH, "start a shell in the box instead of claude"),
+    *(
+        Setting(
+            *(name, VALUE, f"use this {name}"),
+            metavar="PATH",
+            variable=f"CLAUDEBOX_{name.upper()}",
+            key=name,
+            shape=TEXT,
+            is_users=True,
+        )
+        for name in ("bwrap", "claude", "pasta", "nft")
+    ),
+    Setting("instances", MODE, "list the state kept for each project; with gc: remove what is gone", metavar="[gc]"),
+    Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
+    Setting("audit", MODE, "show everything about the box, start nothing"),
+    Setting("dry_run", MODE, "print the command to paste, start nothing"),
+    Setting("check", MODE, "check this machine, say how to fix it"),
+    Setting("json", SWITCH, "with --audit, --dry-run, --explain or --check: as JSON"),
+    Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
+    Setting("help", MODE, "show this help", short="-h"),
+    Setting("version", MODE, "show the versions of claudebox and its programs"),
+)
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+BY_KEY = {setting.key: setting for setting in SETTINGS if setting.key}
+BY_OPTION = {setting.option: setting for setting in SETTINGS if not setting.in_files_only} | {
+    setting.short: setting for setting in SETTINGS if setting.short
+}
+
+EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
 
 
 class MountWish(Record):
@@ -81,6 +153,7 @@ class MountWish(Record):
     destination: str  # "" means the same path as on the host
     origin: Origin
     is_new: bool = False  # a file that will be made before the box starts
+    is_optional: bool = False  # may be missing
 
 
 class EnvWish(Record):
@@ -92,7 +165,7 @@ class EnvWish(Record):
 
 
 class Named(Record):
-    """A program that the user names."""
+    """A word of the user's: a program, a profile, a path to hide."""
 
     path: str
     origin: Origin
@@ -105,11 +178,23 @@ class Tier(Record):
     origin: Origin
 
 
+Value = MountWish | EnvWish | Named | Tier | Port
+
+
+class Said(Record):
+    """One thing that somebody said somewhere. The value knows where."""
+
+    name: str  # of the setting
+    value: Value
+
+
 class Settings(Record):
-    """All that was said, each with where it was said."""
+    """All that was said, merged, each with where it was said."""
 
     mounts: tuple[MountWish, ...] = ()
+    hides: tuple[Named, ...] = ()
     env: tuple[EnvWish, ...] = ()
+    dropped: tuple[Named, ...] = ()
     bwrap: Named | None = None
     claude: Named | None = None
     pasta: Named | None = None
@@ -118,63 +203,109 @@ class Settings(Record):
     network: Tier = Tier(FULL, Origin("default"))
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
+    claude_args: tuple[Named, ...] = ()
+    packages: tuple[Named, ...] = ()
+    profiles: tuple[Named, ...] = ()
 
 
-def gather(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Settings:
-    """Options, as (setting, value) in order, over environment variables."""
-    extra = tuple(
-        _env_wish(name.strip(), Origin(EXTRA_ENV)) for name in environ.get(EXTRA_ENV, "").split(",") if name.strip()
-    )
-    return Settings(
-        mounts=tuple(_mount_wish(name, value) for name, value in said if name in ("mount_ro", "mount_rw")),
-        env=extra + tuple(_env_wish(value, Origin("--env")) for name, value in said if name == "env"),
-        bwrap=_named("bwrap", said, environ),
-        claude=_named("claude", said, environ),
-        pasta=_named("pasta", said, environ),
-        nft=_named("nft", said, environ),
-        auth=_auth(said, environ),
-        network=_network(said, environ),
-        publish=_ports("publish", said),
-        host_ports=_ports("host_port", said),
-    )
+def merge(said: Iterable[Said]) -> Settings:
+    """In the order of the layers: the last value wins, lists add up, and what takes away is never outvoted."""
+    lists: dict[str, list[Any]] = {}
+    last: dict[str, Any] = {}
+    for one in said:
+        if BY_NAME[one.name].kind == VALUE:
+            last[one.name] = one.value
+        else:
+            lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
+    if "auth" in last:
+        last["auth"] = last["auth"].path
+    settings = Settings(**last, **{name: tuple(values) for name, values in lists.items()})
+    _check_ports(settings.publish)
+    return settings
 
 
-def _auth(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> str:
-    named = _named("auth", said, environ)
-    if named is None:
-        return PASSTHROUGH
-    if named.path not in (PASSTHROUGH, NONE):
-        raise Problem(f"{named.origin.rule}: `{named.path}` is not a way to log in", "passthrough or none")
-    return named.path
+# The names of the merged lists, where several settings fill one.
+LIST_OF = {
+    "mount_ro": "mounts",
+    "mount_rw": "mounts",
+    "hide": "hides",
+    "pass_env": "env",
+    "drop_env": "dropped",
+    "host_port": "host_ports",
+    "profile": "profiles",
+}
 
 
-def _network(said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Tier:
-    named = _named("network", said, environ)
-    if named is None:
-        return Tier(FULL, Origin("default"))
-    if named.path not in TIERS:
-        raise Problem(f"{named.origin.rule}: `{named.path}` is not a network tier", "full, inet or none")
-    return Tier(named.path, named.origin)
+def from_options(words: tuple[tuple[str, str], ...]) -> list[Said]:
+    """What was typed, as (setting, text)."""
+    return [
+        Said(name, read_text(BY_NAME[name], text, Origin(BY_NAME[name].option)))
+        for name, text in words
+        if BY_NAME[name].kind in (VALUE, LIST)
+    ]
 
 
-def _ports(name: str, said: tuple[tuple[str, str], ...]) -> tuple[Port, ...]:
-    """By port of the host, of which each can lead to one place only."""
-    setting = next(setting for setting in SETTINGS if setting.name == name)
-    ports: dict[int, Port] = {}
-    for said_name, text in said:
-        if said_name == name:
-            port = _port(text, setting)
-            if ports.setdefault(port.host, port) != port:
-                raise Problem(f"{setting.option}: port {port.host} of the host is published twice", "choose another")
-    return tuple(ports.values())
+def from_variables(environ: dict[str, str]) -> list[Said]:
+    said = []
+    for setting in SETTINGS:
+        text = environ.get(setting.variable, "") if setting.variable else ""
+        parts = text.split(",") if setting.kind == LIST else [text]
+        said += [
+            Said(setting.name, read_text(setting, part.strip(), Origin(setting.variable)))
+            for part in parts
+            if part.strip()
+        ]
+    return said
 
 
-def _port(text: str, setting: Setting) -> Port:
+def read_text(setting: Setting, text: str, origin: Origin) -> Value:
+    """One value as an option, a variable or an element of an array has it. Raises a Problem if it is none."""
+    if setting.name in ("mount_ro", "mount_rw"):
+        return _mount_wish(setting, text, origin)
+    if setting.name in ("env", "pass_env"):
+        return _env_wish(text, origin)
+    if setting.shape == PORTS:
+        return _port(setting, text, origin)
+    if setting.choices and text not in setting.choices:
+        *others, last = setting.choices
+        raise Problem(f"{origin.rule}: `{text}` is no value for {setting.name}", f"{', '.join(others)} or {last}")
+    if setting.name == "network":
+        return Tier(text, origin)
+    if setting.name == "drop_env" and not is_variable_name(text):
+        raise _bad_name(text, origin)
+    return Named(text, origin)
+
+
+def _mount_wish(setting: Setting, text: str, origin: Origin) -> MountWish:
+    source, separator, destination = text.rpartition(":")
+    if not separator or not destination.startswith(("/", "~")):
+        source, destination = text, ""
+    if not source:
+        raise Problem(f"{origin.rule} needs a path", f"{origin.rule} PATH or {origin.rule} PATH:DEST")
+    return MountWish(RO if setting.name == "mount_ro" else RW, source, destination, origin)
+
+
+def _env_wish(text: str, origin: Origin) -> EnvWish:
+    name, separator, value = text.partition("=")
+    if not is_variable_name(name):
+        raise _bad_name(name, origin)
+    return EnvWish(name, value if separator else None, origin)
+
+
+def _bad_name(name: str, origin: Origin) -> Problem:
+    return Problem(f"{origin.rule}: `{name}` is not a variable name", "use letters, digits and _: NAME or NAME=VALUE")
+
+
+def is_variable_name(name: str) -> bool:
+    return name.isascii() and name.isidentifier()
+
+
+def _port(setting: Setting, text: str, origin: Origin) -> Port:
     host, separator, box = text.partition(":")
     numbers = [_number(part) for part in ((host, box) if separator else (host,))]
     if not all(numbers) or (separator and setting.name != "publish"):
-        raise Problem(f"{setting.option}: `{text}` is not a port", f"{setting.option} {setting.metavar}, 1 to 65535")
-    return Port(numbers[0], numbers[-1], Origin(setting.option))
+        raise Problem(f"{origin.rule}: `{text}` is not a port", f"{setting.metavar}, 1 to {LAST_PORT}")
+    return Port(numbers[0], numbers[-1], origin)
 
 
 def _number(text: str) -> int:
@@ -183,34 +314,13 @@ def _number(text: str) -> int:
     return int(text) if is_port else 0
 
 
-def _named(name: str, said: tuple[tuple[str, str], ...], environ: dict[str, str]) -> Named | None:
-    setting = next(setting for setting in SETTINGS if setting.name == name)
-    for said_name, value in reversed(said):
-        if said_name == name:
-            return Named(value, Origin(setting.option))
-    value = environ.get(setting.variable, "")
-    return Named(value, Origin(setting.variable)) if value else None
-
-
-def _mount_wish(name: str, text: str) -> MountWish:
-    access = RO if name == "mount_ro" else RW
-    origin = Origin("--" + name.replace("_", "-"))
-    source, separator, destination = text.rpartition(":")
-    if not separator or not destination.startswith(("/", "~")):
-        source, destination = text, ""
-    if not source:
-        raise Problem(f"{origin.rule} needs a path", f"{origin.rule} PATH or {origin.rule} PATH:DEST")
-    return MountWish(access, source, destination, origin)
-
-
-def _env_wish(text: str, origin: Origin) -> EnvWish:
-    name, separator, value = text.partition("=")
-    if not is_variable_name(name):
-        raise Problem(
-            f"{origin.rule}: `{name}` is not a variable name", "use letters, digits and _: NAME or NAME=VALUE"
-        )
-    return EnvWish(name, value if separator else None, origin)
-
-
-def is_variable_name(name: str) -> bool:
-    return name.isascii() and name.isidentifier()
+def _check_ports(published: tuple[Port, ...]) -> None:
+    seen: dict[int, Port] = {}
+    for port in published:
+        first = seen.setdefault(port.host, port)
+        if first.box != port.box:
+            raise Problem(
+                f"{port.origin.rule}: port {port.host} of the host leads to {first.box} of the box already "
+                f"({first.origin.rule})",
+                "choose another",
+            )

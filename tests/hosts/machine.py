@@ -20,9 +20,9 @@ from claudebox.host import Host
 from claudebox.host.network import Neighbourhood
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
+from claudebox.layers import gather
 from claudebox.model import Plan
 from claudebox.plan import make_plan
-from claudebox.settings import gather
 
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
@@ -75,7 +75,8 @@ class Machine:
 
     def plan(self, *words: str) -> Plan:
         request = parse(list(words))
-        return make_plan(self.host(), request, gather(request.said, self.environ))
+        host = self.host()
+        return make_plan(host, request, gather(host, request))
 
 
 def plant(root: Path, description: str, home: str = "/home/alice") -> Tree:

@@ -28,9 +28,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "host": ("model", "paths", "problem", "quoting", "record"),
     "rules": ("host", "settings", "model", "paths", "problem", "quoting", "record"),
     "plan": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
+    "layers": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
     "view": ("rules", "settings", "model", "paths", "problem", "quoting", "record", "version"),
     "launch": ("view", "model", "problem", "quoting"),
     "doctor": (
+        "layers",
         "launch",
         "view",
         "plan",
@@ -47,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "instances": ("view", "problem", "quoting", "record"),
     "demo": ("view", "host", "problem", "record"),
     "cli": (
+        "layers",
         "demo",
         "instances",
         "doctor",
@@ -64,7 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 # Rooms that only compute. The rest look at the machine (host), act on it (launch, instances), try it (doctor, demo) or
 # talk (cli).
-PURE = {"problem", "record", "paths", "quoting", "model", "settings", "arguments", "rules", "plan", "view"}
+PURE = {"problem", "record", "paths", "quoting", "model", "settings", "arguments", "rules", "plan", "layers", "view"}
 PURE_IMPORTS = {"__future__", "collections.abc", "itertools", "json", "posixpath", "stat", "typing", "unicodedata"} | {
     *("_sha2", "_sha256", "hashlib"),
 }
