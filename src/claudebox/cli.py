@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.arguments import COLLECT, LAUNCH, Request, parse
+from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
 from claudebox.host import Host, read_host
-from claudebox.layers import gather
+from claudebox.layers import Layers, gather
 from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.rules.instance import STATE
 from claudebox.rules.kernel import doubts_namespaces
 from claudebox.view.text import BOLD, RED, escape, fill, style_for
 
@@ -74,7 +75,13 @@ def run(words: list[str]) -> int:
         show(text)
         return status
     host = read_host()
-    plan = make_plan(host, request, gather(host, request))
+    if request.mode == PROFILES:
+        show(_profiles(host))
+        return 0
+    layers = gather(host, request)
+    if request.mode == LAUNCH and layers.project is not None and layers.project.is_undecided:
+        layers = decide(host, request, layers)
+    plan = make_plan(host, request, layers.settings)
     if request.mode == LAUNCH:
         start(host, plan, request)
     show(_shown(plan, request))
@@ -90,6 +97,30 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
     from claudebox.launch.box import launch
 
     launch(plan)
+
+
+def decide(host: Host, request: Request, layers: Layers) -> Layers:
+    """Ask whether the project gets what its file asks for. Without an answer it does not."""
+    project = layers.project
+    if project is None or request.yes or not sys.stderr.isatty():
+        return layers
+    from claudebox.launch.trust import remember_decision
+    from claudebox.layers.project import DECISIONS, decisions
+    from claudebox.view.wishes import wishes_text
+
+    sys.stderr.write(wishes_text(project.wishes, style_for(sys.stderr.isatty(), dict(os.environ))))
+    sys.stderr.flush()
+    granted = _ask("Let it have these, as long as the file stays as it is? [y/N] ") in ("y", "yes")
+    state = f"{host.person.home}/{STATE}"
+    remember_decision(state, DECISIONS, decisions(host), project.content_id, granted=granted)
+    return gather(host, request, granted=granted)
+
+
+def _profiles(host: Host) -> str:
+    from claudebox.layers.profiles import list_profiles
+    from claudebox.view.wishes import profiles_text
+
+    return profiles_text(list_profiles(host), style_for(sys.stdout.isatty(), dict(os.environ)))
 
 
 def tend_instances(*, collect: bool, yes: bool) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.arguments import Request
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.repository import Repository, find_repository
 from claudebox.host.tree import Tree
 from claudebox.model import (
+    RO,
     RW,
     TMPFS,
     EnvVar,
@@ -23,7 +26,7 @@ from claudebox.model import (
     Program,
     SecretPlace,
 )
-from claudebox.paths import is_inside
+from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, environment, git, helpers, programs, seccomp, system, wishes
@@ -34,9 +37,10 @@ from claudebox.rules.network import needs_uplink, plan_network
 from claudebox.rules.places import check_project
 from claudebox.rules.secrets import secret_places, secret_value
 from claudebox.rules.trusted import TrustedSource
-from claudebox.settings import PASSTHROUGH, Settings
+from claudebox.settings import PASSTHROUGH, PROJECT_FILE, Settings
 
 PROJECT = Origin("project", "what the agent works on")
+SETTINGS_FILE = Origin("project", "read-only: its settings")
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
 )
@@ -76,6 +80,10 @@ class _Ground(Record):
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
+    if settings.packages:
+        raise Problem(f"{settings.packages[0].origin.rule}: packages need Nix, which this version cannot use yet")
+    if request.run is None and not request.shell:
+        request = request.replace(claude=(*(word.path for word in settings.claude_args), *request.claude))
     ground = _survey(host, request, settings)
     program = _program(ground)
     network = _network(ground)
@@ -95,6 +103,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         seccomp=seccomp.keystroke_filter(host.machine),
         drop_groups=ground.as_root,
         findings=(
+            *settings.findings,
             *_findings(ground, program, variables, layout.wished),
             *_network_findings(network, variables, program),
             *seed.findings,
@@ -241,6 +250,7 @@ def _layout(ground: _Ground, network: Network) -> _Layout:
         *git.repository_mounts(ground.repository, ground.person.homes, places),
         git.config_file(ground.identity, home, project, ground.repository),
         Mount(RW, project, PROJECT, source=project),
+        *_project_file(tree, project),
     ]
     mounts += system.certificate_mounts(ground.certificates, mounts)
     asked = ground.settings.mounts
@@ -254,10 +264,18 @@ def _layout(ground: _Ground, network: Network) -> _Layout:
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
+    hides += wishes.hides_asked_for(tree, ground.settings.hides, project, home, mounts)
     if ground.as_root:
         mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)
     return _Layout(arrange(mounts, hides), wished, preparations)
+
+
+def _project_file(tree: Tree, project: str) -> list[Mount]:
+    """What it says was judged before the start: the agent shall not change it meanwhile."""
+    path = f"{project}/{PROJECT_FILE}"
+    status = tree.lstat(path)
+    return [Mount(RO, path, SETTINGS_FILE, source=path)] if status is not None and stat.S_ISREG(status.st_mode) else []
 
 
 def _home_mounts(ground: _Ground) -> list[Mount]:
@@ -310,14 +328,20 @@ def _registration(ground: _Ground, layout: _Layout) -> list[Preparation]:
 
 def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
     claude_path = (f"{ground.home}/.local/bin",) if ground.install else ()
+    first = tuple(expand_home(entry.path, ground.home) for entry in ground.settings.path)
     return environment.plan_environment(
         environ=ground.host.environ,
         person=ground.person,
-        path=(*claude_path, *ground.base.path),
+        path=(
+            *claude_path,
+            *(expand_home(entry.path, ground.home) for entry in ground.settings.path),
+            *ground.base.path,
+        ),
         shell=ground.base.shell,
         certificates=ground.certificates,
         claude=claude_home.home_variables(ground.claude, with_login=_shares_login(ground)) if ground.install else [],
         wishes=ground.settings.env,
+        dropped=ground.settings.dropped,
     )
 
 
@@ -327,6 +351,7 @@ def _findings(
     return (
         *environment.environment_findings(variables, ground.settings.env, ground.host.environ),
         *wishes.wish_findings(ground.host.tree, wished),
+        *wishes.hide_findings(ground.host.tree, ground.settings.hides, ground.project, ground.home),
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
         *([ROOT_FINDING] if ground.as_root else []),

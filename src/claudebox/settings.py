@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import RO, RW, Origin, Port
+from claudebox.model import RO, RW, Finding, Origin, Port
 from claudebox.problem import Problem
 from claudebox.record import Record
 
@@ -110,6 +110,7 @@ SETTINGS = (
         key="host_ports",
         shape=PORTS,
     ),
+    Setting("path", LIST, "directories that come first in PATH", key="path", shape=TEXTS, in_files_only=True),
     Setting("claude_args", LIST, "arguments for claude", key="claude_args", shape=TEXTS, in_files_only=True),
     Setting("packages", LIST, "packages from Nix", key="packages", shape=TEXTS, in_files_only=True),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
@@ -142,7 +143,7 @@ BY_OPTION = {setting.option: setting for setting in SETTINGS if not setting.in_f
     setting.short: setting for setting in SETTINGS if setting.short
 }
 
-EXTRA_ENV = "CLAUDEBOX_EXTRA_ENV"
+PROJECT_FILE = ".claudebox.toml"
 
 
 class MountWish(Record):
@@ -203,9 +204,11 @@ class Settings(Record):
     network: Tier = Tier(FULL, Origin("default"))
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
+    path: tuple[Named, ...] = ()
     claude_args: tuple[Named, ...] = ()
     packages: tuple[Named, ...] = ()
     profiles: tuple[Named, ...] = ()
+    findings: tuple[Finding, ...] = ()  # about the files themselves
 
 
 def merge(said: Iterable[Said]) -> Settings:
@@ -219,7 +222,8 @@ def merge(said: Iterable[Said]) -> Settings:
             lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
     if "auth" in last:
         last["auth"] = last["auth"].path
-    settings = Settings(**last, **{name: tuple(values) for name, values in lists.items()})
+    last |= {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
+    settings = Settings(**last)
     _check_ports(settings.publish)
     return settings
 

@@ -76,7 +76,7 @@ class Machine:
     def plan(self, *words: str) -> Plan:
         request = parse(list(words))
         host = self.host()
-        return make_plan(host, request, gather(host, request))
+        return make_plan(host, request, gather(host, request).settings)
 
 
 def plant(root: Path, description: str, home: str = "/home/alice") -> Tree:

@@ -17,7 +17,7 @@ from claudebox.view.text import escape, style_for
 def check(request: Request) -> tuple[str, int]:
     """The report; status 0 if a box can be started, 1 if not."""
     host = read_host()
-    rows = checks.all_rows(host, gather(host, request))
+    rows = checks.all_rows(host, gather(host, request).settings)
     style = style_for(sys.stdout.isatty(), dict(os.environ))
     text = report_json(rows) if request.json else report_text(rows, checks.title(host), style)
     return text, 1 if any(row.state == FAIL for row in rows) else 0
@@ -26,6 +26,6 @@ def check(request: Request) -> tuple[str, int]:
 def versions(request: Request) -> tuple[str, int]:
     """Of claudebox, and of the programs that it starts."""
     host = read_host()
-    found = checks.versions(host, gather(host, request))
+    found = checks.versions(host, gather(host, request).settings)
     lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
     return "\n".join(lines) + "\n", 0

@@ -1,11 +1,73 @@
-"""Where settings are said: files, variables, options. Each layer goes over the one before it."""
+"""Where settings are said. Each layer goes over the one before it:
+
+built-in ← ~/.claudebox/config.toml ← profiles ← the project's .claudebox.toml ← CLAUDEBOX_* variables ← options
+"""
 
 from __future__ import annotations
 
 from claudebox.arguments import Request
 from claudebox.host import Host
-from claudebox.settings import Settings, from_options, from_variables, merge
+from claudebox.model import Finding
+from claudebox.record import Record
+from claudebox.rules.instance import STATE
+from claudebox.settings import BY_NAME, PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.layers.project import ProjectFile
+
+CONFIG = "config.toml"
+PROFILES = "profiles"
+DEFAULT_PROFILE = "default"
 
 
-def gather(host: Host, request: Request) -> Settings:
-    return merge([*from_variables(host.environ), *from_options(request.said)])
+class Layers(Record):
+    """All that was said, and what the project asks for beyond it."""
+
+    settings: Settings
+    project: ProjectFile | None
+
+
+def gather(host: Host, request: Request, *, granted: bool | None = None) -> Layers:
+    """`granted`: what the user has just said about the project's file."""
+    variables, options = from_variables(host.environ), from_options(request.said)
+    own = _own_files(host, variables, options)
+    project = None
+    if host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
+        from claudebox.layers.project import read_project_file
+
+        project = read_project_file(host, merge(own))
+        project = project if granted is None else project.replace(granted=granted)
+        own += _with_profiles(host, project.in_force)
+    settings = merge([*own, *variables, *options])
+    return Layers(settings.replace(findings=_findings(project)), project)
+
+
+def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
+    if project is None or not project.wishes or project.granted:
+        return ()
+    names = ", ".join(dict.fromkeys(BY_NAME[wish.name].key or "mounts" for wish in project.wishes))
+    why = "you said no" if project.granted is False else "nobody was asked yet"
+    return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
+
+
+def _with_profiles(host: Host, said: tuple[Said, ...]) -> list[Said]:
+    """The project may build on profiles, too."""
+    named = [one.value for one in said if one.name == "profile" and isinstance(one.value, Named)]
+    if not named:
+        return list(said)
+    from claudebox.layers.profiles import read_profiles
+
+    return [*read_profiles(host, named), *(one for one in said if one.name != "profile")]
+
+
+def _own_files(host: Host, variables: list[Said], options: list[Said]) -> list[Said]:
+    """Of the user's own files, if there are any. Most people have none: then nothing more is imported."""
+    state = f"{host.person.home}/{STATE}"
+    named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
+    has_files = bool(named) or any(host.tree.lstat(f"{state}/{name}") is not None for name in (CONFIG, PROFILES))
+    if not has_files:
+        return []
+    from claudebox.layers.profiles import read_own_files
+
+    return read_own_files(host, [one.value for one in named if isinstance(one.value, Named)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.model import EnvVar, Finding, Origin, Person
 from claudebox.problem import Problem
 from claudebox.rules.secrets import looks_secret
-from claudebox.settings import EnvWish
+from claudebox.settings import EnvWish, Named
 
 BOX = Origin("box", "made for this box")
 ALLOWED = Origin("allowed", "passed on if the host has it")
@@ -30,8 +30,9 @@ def plan_environment(
     certificates: str,
     claude: list[EnvVar],
     wishes: tuple[EnvWish, ...],
+    dropped: tuple[Named, ...] = (),
 ) -> tuple[EnvVar, ...]:
-    """Every variable of the box; a later rule wins over an earlier one."""
+    """Every variable of the box; a later rule wins over an earlier one, and none over one that keeps it out."""
     variables = made_by_the_box(person, path, shell)
     variables += [
         EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ and _may_pass(name, environ)
@@ -42,6 +43,10 @@ def plan_environment(
     for wish in wishes:
         variables += _granted(wish, environ)
     by_name = {variable.name: _marked(variable) for variable in variables}
+    for drop in dropped:
+        if drop.path in MADE:
+            raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
+        by_name.pop(drop.path, None)
     return tuple(by_name.values())
 
 

@@ -6,12 +6,12 @@ import posixpath
 
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Finding, Mount, Origin, SecretPlace
-from claudebox.paths import expand_home, is_below, move
+from claudebox.paths import expand_home, is_below, is_inside, move
 from claudebox.problem import Problem
 from claudebox.rules.mounts import appearances, holder
 from claudebox.rules.places import refuse_readable, refuse_writable
 from claudebox.rules.secrets import secret_file, secret_value
-from claudebox.settings import MountWish
+from claudebox.settings import MountWish, Named
 
 SMALL_FILE = 1 << 16
 
@@ -22,14 +22,18 @@ RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 def wished_mounts(
     tree: Tree, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
 ) -> list[Mount]:
-    return [_wished(tree, wish, cwd, homes, places) for wish in wishes]
+    return [
+        _wished(tree, wish, cwd, homes, places)
+        for wish in wishes
+        if not wish.is_optional or tree.exists(_named(wish.source, cwd, homes[0]))
+    ]
 
 
 def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
     home = homes[0]
     option = wish.origin.rule
     wish = _whole_name(tree, wish, cwd, home)
-    named = posixpath.normpath(posixpath.join(cwd, expand_home(wish.source, home)))
+    named = _named(wish.source, cwd, home)
     real = named if wish.is_new else tree.resolve(named)
     if real is None:
         raise Problem(f"{option}: {named} does not exist", "check the spelling, or create it first")
@@ -42,6 +46,10 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
     return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
+
+
+def _named(path: str, cwd: str, home: str) -> str:
+    return posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))
 
 
 def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
@@ -95,6 +103,28 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
             origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
+
+
+def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
+    """Where the box would show what shall be hidden, under whatever name."""
+    found: list[Mount] = []
+    for hide in hides:
+        named = _named(hide.path, cwd, home)
+        real = tree.resolve(named)
+        if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
+            raise Problem(f"{hide.origin.rule}: {named} is or holds the project itself", "hide something in it")
+        if real is not None:
+            is_dir = tree.is_dir(real)
+            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, mounts)]
+    return found
+
+
+def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
+    return [
+        Finding(Finding.NOTE, hide.path, f"{hide.origin.rule} would hide it, but it does not exist yet")
+        for hide in hides
+        if not tree.exists(_named(hide.path, cwd, home))
+    ]
 
 
 def wish_findings(tree: Tree, wishes: list[Mount]) -> list[Finding]:

@@ -1,0 +1,143 @@
+"""The user's own files: ~/.claudebox/config.toml and the profiles beside it; and those that come with claudebox."""
+
+from __future__ import annotations
+
+from claudebox.host import Host
+from claudebox.host.shipped import shipped_names, shipped_profile
+from claudebox.layers import CONFIG, DEFAULT_PROFILE, PROFILES
+from claudebox.layers.documents import Document, parse
+from claudebox.layers.expand import expanded
+from claudebox.layers.schema import describe, said_in
+from claudebox.model import Origin
+from claudebox.paths import shorten_home
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.rules.helpers import is_in_any
+from claudebox.rules.instance import STATE
+from claudebox.rules.trusted import known_projects
+from claudebox.settings import Named, Said
+
+SUFFIXES = (".toml", ".json")
+SHIPPED = "claudebox"  # where a profile is from that the user did not write
+
+
+class Profile(Record):
+    """One profile that can be used."""
+
+    name: str
+    file: str  # as it is shown
+    description: str
+
+
+def read_own_files(host: Host, named: list[Named]) -> list[Said]:
+    reader = _Reader(host)
+    said = reader.read_config()
+    for name in named or reader.default():
+        said += reader.read_profile(name, ())
+    return said
+
+
+def read_profiles(host: Host, named: list[Named]) -> list[Said]:
+    reader = _Reader(host)
+    return [one for name in named for one in reader.read_profile(name, ())]
+
+
+def list_profiles(host: Host) -> list[Profile]:
+    reader = _Reader(host)
+    return [reader.described(name) for name in sorted({*reader.own_names(), *shipped_names()})]
+
+
+class _Reader:
+    """Reads each profile once, those that it builds on before it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.state = f"{host.person.home}/{STATE}"
+        self.done: set[str] = set()
+
+    def read_config(self) -> list[Said]:
+        path = f"{self.state}/{CONFIG}"
+        if self.host.tree.lstat(path) is None:
+            return []
+        return self._with_profiles(self._parse(path, self._content(path)), ())
+
+    def default(self) -> list[Named]:
+        return [Named(DEFAULT_PROFILE, Origin("default"))] if self._file_of(DEFAULT_PROFILE) else []
+
+    def read_profile(self, named: Named, chain: tuple[str, ...]) -> list[Said]:
+        name = named.path
+        if name in chain:
+            circle = " → ".join((*chain[chain.index(name) :], name))
+            raise Problem(f"{named.origin.rule}: profiles build on each other: {circle}", "take one of them out")
+        if name in self.done:
+            return []
+        self.done.add(name)
+        return self._with_profiles(self._document(named), (*chain, name))
+
+    def described(self, name: str) -> Profile:
+        document = self._document(Named(name, Origin("--profile")))
+        return Profile(name, document.file, describe(document))
+
+    def own_names(self) -> list[str]:
+        entries = self.host.tree.entries(f"{self.state}/{PROFILES}")
+        return [name.removesuffix(suffix) for name in entries for suffix in SUFFIXES if name.endswith(suffix)]
+
+    def _with_profiles(self, document: Document, chain: tuple[str, ...]) -> list[Said]:
+        said = [expanded(one, self.host) for one in said_in(document, is_project=False)]
+        below: list[Said] = []
+        for one in said:
+            if one.name == "profile" and isinstance(one.value, Named):
+                below += self.read_profile(one.value, chain)
+        return below + [one for one in said if one.name != "profile"]
+
+    def _document(self, named: Named) -> Document:
+        _check_name(named)
+        path = self._file_of(named.path)
+        if path:
+            return self._parse(path, self._content(path))
+        content = shipped_profile(named.path)
+        if content is None:
+            raise self._unknown(named)
+        return parse(content, f"{SHIPPED}:{named.path}.toml", is_json=False)
+
+    def _file_of(self, name: str) -> str:
+        paths = [f"{self.state}/{PROFILES}/{name}{suffix}" for suffix in SUFFIXES]
+        found = [path for path in paths if self.host.tree.lstat(path) is not None]
+        if len(found) > 1:
+            raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
+        return found[0] if found else ""
+
+    def _parse(self, path: str, content: bytes) -> Document:
+        return parse(content, shorten_home(path, self.host.person.home), is_json=path.endswith(".json"))
+
+    def _content(self, path: str) -> bytes:
+        """Not from where an agent can write: it would choose what enters the next box."""
+        tree = self.host.tree
+        real = tree.resolve(path)
+        on_the_way = (real or path, *(link for link, _ in tree.links(path)))
+        agents = (self.host.cwd, f"{self.state}/instances", *known_projects(tree, self.state))
+        if is_in_any(on_the_way, agents):
+            raise Problem(
+                f"{path} comes from where an agent can write: {real}",
+                "keep a copy instead of a symlink: cp --remove-destination",
+            )
+        content = tree.read(path)
+        if content is None:
+            raise Problem(f"{path} cannot be read", "it must be a file of yours; see: ls -lL")
+        return content
+
+    def _unknown(self, named: Named) -> Problem:
+        from difflib import get_close_matches
+
+        names = sorted({*self.own_names(), *shipped_names()})
+        near = get_close_matches(named.path, names, 1)
+        hint = f"did you mean `{near[0]}`?" if near else "to list them: claudebox --profile"
+        return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
+
+
+def _check_name(named: Named) -> None:
+    plain = named.path.replace("-", "").replace("_", "").replace(".", "")
+    if not plain.isascii() or not plain.isalnum() or named.path.startswith("."):
+        raise Problem(
+            f"{named.origin.rule}: `{named.path}` cannot be the name of a profile", "use letters, digits, - and _"
+        )

@@ -1,0 +1,71 @@
+"""The project's own file, .claudebox.toml.
+
+The agent can write it, so by itself it may only take away. What it would add needs the user's yes, which holds for this
+content in this project and no other.
+"""
+
+from __future__ import annotations
+
+from claudebox.host import Host
+from claudebox.host.digest import sha256
+from claudebox.layers.documents import parse
+from claudebox.layers.expand import expanded
+from claudebox.layers.schema import said_in
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.rules.instance import STATE
+from claudebox.settings import BY_NAME, NONE, PROJECT_FILE, TIERS, Named, Said, Settings, Tier
+
+DECISIONS = "trust.json"
+
+
+class ProjectFile(Record):
+    """What the project says, and what of it counts."""
+
+    tightening: tuple[Said, ...]
+    wishes: tuple[Said, ...]
+    content_id: str  # of this content in this project
+    granted: bool | None  # None: nobody was asked yet
+
+    @property
+    def in_force(self) -> tuple[Said, ...]:
+        return (*self.tightening, *(self.wishes if self.granted else ()))
+
+    @property
+    def is_undecided(self) -> bool:
+        return bool(self.wishes) and self.granted is None
+
+
+def read_project_file(host: Host, below: Settings) -> ProjectFile:
+    """`below`: what the user's own files say, which the project may lower."""
+    path = f"{host.cwd}/{PROJECT_FILE}"
+    content = host.tree.read_plain(path)
+    if content is None:
+        raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
+    said = said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)
+    tightening = tuple(one for one in said if _tightens(one, below))
+    wishes = tuple(expanded(one, host) for one in said if one not in tightening)
+    content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
+    granted = decisions(host).get(content_id) if wishes else None
+    return ProjectFile(tightening, wishes, content_id, granted)
+
+
+def _tightens(said: Said, below: Settings) -> bool:
+    if isinstance(said.value, Tier):
+        return TIERS.index(said.value.tier) >= TIERS.index(below.network.tier)
+    if said.name == "auth" and isinstance(said.value, Named):
+        return said.value.path in (NONE, below.auth)
+    return BY_NAME[said.name].tightens
+
+
+def decisions(host: Host) -> dict[str, bool]:
+    """What the user said about such files. A damaged file means that nothing was said."""
+    import json
+
+    text = host.tree.text(f"{host.person.home}/{STATE}/{DECISIONS}")
+    try:
+        known = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    entries = known.items() if isinstance(known, dict) else ()
+    return {name: granted for name, granted in entries if isinstance(granted, bool)}

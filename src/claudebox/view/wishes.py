@@ -1,0 +1,50 @@
+"""What a project's file asks for, and the profiles there are."""
+
+from __future__ import annotations
+
+from claudebox.model import Port
+from claudebox.settings import BY_NAME, EnvWish, MountWish, Named, Said, Tier
+from claudebox.view.text import BOLD, Style, escape, table_row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.layers.profiles import Profile
+    from claudebox.settings import Value
+
+COLUMN = 25
+PLACE = 21
+
+
+def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
+    lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
+    for wish in wishes:
+        words = [wish_text(wish), f"({escape(wish.value.origin.rule)})"]
+        lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
+    return "\n".join(lines) + "\n"
+
+
+def wish_text(wish: Said) -> str:
+    return escape(_value_text(wish.value))
+
+
+def _value_text(value: Value) -> str:
+    if isinstance(value, MountWish):
+        place = f" as {value.destination}" if value.destination else ""
+        return f"{value.source}{place}, {'writable' if value.access == 'rw' else 'read-only'}"
+    if isinstance(value, EnvWish):
+        return value.name if value.value is None else f"{value.name}={value.value}"
+    if isinstance(value, Port):
+        return str(value.host) if value.host == value.box else f"{value.host}:{value.box}"
+    if isinstance(value, Tier):
+        return value.tier
+    assert isinstance(value, Named)
+    return value.path
+
+
+def profiles_text(profiles: list[Profile], style: Style) -> str:
+    lines: list[str] = []
+    for profile in profiles:
+        lines += table_row(
+            profile.name, [*escape(profile.description).split(), f"({escape(profile.file)})"], PLACE, style
+        )
+    return "\n".join(lines) + "\n"
