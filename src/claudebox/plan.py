@@ -332,11 +332,7 @@ def _variables(ground: _Ground) -> tuple[EnvVar, ...]:
     return environment.plan_environment(
         environ=ground.host.environ,
         person=ground.person,
-        path=(
-            *claude_path,
-            *(expand_home(entry.path, ground.home) for entry in ground.settings.path),
-            *ground.base.path,
-        ),
+        path=(*claude_path, *first, *ground.base.path),
         shell=ground.base.shell,
         certificates=ground.certificates,
         claude=claude_home.home_variables(ground.claude, with_login=_shares_login(ground)) if ground.install else [],
