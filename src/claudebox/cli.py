@@ -13,7 +13,7 @@ from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.instance import STATE
 from claudebox.rules.kernel import doubts_namespaces
-from claudebox.view.text import BOLD, RED, escape, fill, style_for
+from claudebox.view.text import BOLD, RED, WIDTH, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,6 +216,9 @@ def show_problem(problem: Problem) -> None:
     # Paths stay whole, so that they can be copied.
     message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
     text = style.paint("error", RED) + ": " + "\n       ".join(message) + "\n"
+    if problem.excerpt:
+        indent = " " * len("error:   ")
+        text += indent + cut(escape(problem.excerpt), WIDTH - len(indent)) + "\n"
     if problem.hint:
         first, *rest = problem.hint.split("\n")
         text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)

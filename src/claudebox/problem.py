@@ -10,10 +10,11 @@ BROKEN_PIPE = 141
 
 
 class Problem(Exception):
-    """Nothing is started. The message says why; the hint is what to type next."""
+    """Nothing is started. The message says why; the excerpt is the line of a file; the hint is what to type next."""
 
-    def __init__(self, message: str, hint: str = "", status: int = FAILED) -> None:
+    def __init__(self, message: str, hint: str = "", status: int = FAILED, excerpt: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.status = status
+        self.excerpt = excerpt

@@ -53,6 +53,16 @@ def width(text: str) -> int:
     )
 
 
+def cut(text: str, room: int) -> str:
+    """As much of a text as there is room for."""
+    if width(text) <= room:
+        return text
+    text = text[: room - 1]
+    while width(text) > room - 1:
+        text = text[:-1]
+    return text + "…"
+
+
 def fill(words: list[str], indent: int, *, break_words: bool = True) -> list[str]:
     """Words on as few lines as possible. A word that is longer than a line is broken, or stands out whole."""
     room = WIDTH - indent

@@ -1,0 +1,238 @@
+"""On which line each key of a file stands. The parsers of the standard library do not tell.
+
+The scanner understands every valid file. It also gets through every other one, and leaves it to the parser to say what
+is wrong there. What would keep a parser busy for long is refused here.
+"""
+
+from __future__ import annotations
+
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Path = tuple[str | int, ...]
+
+DEEPEST = 16
+LONGEST_NUMBER = 64
+
+NEWLINE = "newline"
+BLANK = "blank"
+TEXT = "text"
+MARK = "mark"
+WORD = "word"
+END = "end"
+
+# Of TOML and of JSON, whose tokens are the same where both have them. A text that is not closed is one, too.
+TOKENS = r'''
+    (?P<newline> \n )
+  | (?P<blank> [ \t\r]+ | \#[^\n]* )
+  | (?P<text> """ (?: [^"\\] | \\. | "{1,2}(?!") )*+ (?: "{3,5} )?
+            | \'\'\' (?: [^\'] | \'{1,2}(?!\') )*+ (?: \'{3,5} )?
+            | " (?: [^"\\\n] | \\[^\n] )*+ "?
+            | \' [^\'\n]*+ \'? )
+  | (?P<mark> [][{}=,.:] )
+  | (?P<word> [^][{}=,.:\#"\'\s]+ | . )
+'''
+
+
+class Token(Record):
+    """A piece of the text, and the line that it starts on."""
+
+    kind: str
+    text: str
+    line: int
+
+
+class Repeated(Record):
+    """A key that is said twice."""
+
+    path: Path
+    first: int
+    line: int
+
+
+class Lines(Record):
+    """Where everything stands."""
+
+    of: dict[Path, int]
+    repeated: tuple[Repeated, ...]
+
+
+class Excess(Exception):
+    """More than any settings need."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line = line
+        self.what = what
+
+
+def toml_lines(text: str, unquote: Callable[[str], str]) -> Lines:
+    scanner = _Scanner(text, unquote)
+    scanner.statements()
+    return scanner.result()
+
+
+def json_lines(text: str, unquote: Callable[[str], str]) -> Lines:
+    scanner = _Scanner(text, unquote)
+    scanner.value(())
+    return scanner.result()
+
+
+def tokens(text: str) -> Iterator[Token]:
+    import re
+
+    line = 1
+    for match in re.finditer(TOKENS, text, re.VERBOSE | re.DOTALL):
+        yield Token(match.lastgroup or WORD, match.group(), line)
+        line += match.group().count("\n")
+
+
+class _Scanner:
+    """Goes through the tokens once and notes the line of every key and element."""
+
+    def __init__(self, text: str, unquote: Callable[[str], str]) -> None:
+        self.unquote = unquote
+        self.tokens = [token for token in tokens(text) if token.kind != BLANK]
+        self.tokens.append(Token(END, "", text.count("\n") + 1))
+        self.at = 0
+        self.of: dict[Path, int] = {}
+        self.explicit: dict[Path, int] = {}
+        self.repeated: list[Repeated] = []
+        self.elements: dict[Path, int] = {}  # how many tables each array of tables has so far
+        self._refuse_long_numbers()
+
+    def result(self) -> Lines:
+        return Lines(self.of, tuple(self.repeated))
+
+    def statements(self) -> None:
+        """A whole TOML file."""
+        table: Path = ()
+        self._skip_newlines()
+        while self.next.kind != END:
+            if self.next.text == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip_line()
+            self._skip_newlines()
+
+    def value(self, path: Path) -> None:
+        self._skip_newlines()
+        if self.next.text == "[":
+            self._array(path)
+        elif self.next.text == "{":
+            self._table(path)
+        else:
+            self._scalar()
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    def _take(self) -> Token:
+        token = self.next
+        if token.kind != END:
+            self.at += 1
+        return token
+
+    def _array(self, path: Path) -> None:
+        self._take()
+        number = 0
+        while not self._is_closed():
+            self._note((*path, number), self.next.line)
+            self.value((*path, number))
+            number += 1
+
+    def _table(self, path: Path) -> None:
+        self._take()
+        while not self._is_closed():
+            self._pair(path)
+
+    def _is_closed(self) -> bool:
+        """Whether an array or a table ends here. The wrong bracket does, too: the parser complains."""
+        while self.next.kind == NEWLINE or self.next.text == ",":
+            self._take()
+        if self.next.text in ("]", "}"):
+            self._take()
+            return True
+        return self.next.kind == END
+
+    def _pair(self, table: Path) -> None:
+        line = self.next.line
+        path = (*table, *self._key())
+        self._note(path, line, above=len(table))
+        self._say(path, line)
+        if self.next.text in ("=", ":"):
+            self._take()
+            self.value(path)
+
+    def _header(self) -> Path:
+        """`[table]` or `[[array of tables]]`."""
+        line = self._take().line
+        is_array = self.next.text == "["
+        if is_array:
+            self._take()
+        *above, last = self._key()
+        path: Path = ()
+        for name in above:
+            path = self._latest((*path, name))
+        path = (*path, last)
+        self._note(path, line)
+        if is_array:
+            self.elements[path] = self.elements.get(path, 0) + 1
+        path = self._latest(path)
+        self._note(path, line)
+        self._say(path, line)
+        return path
+
+    def _latest(self, path: Path) -> Path:
+        """A table that a header names is in the latest element of an array of tables."""
+        return (*path, self.elements[path] - 1) if path in self.elements else path
+
+    def _key(self) -> list[str]:
+        parts = [self._name()]
+        while self.next.text == "." and len(parts) <= DEEPEST:
+            self._take()
+            parts.append(self._name())
+        return parts
+
+    def _name(self) -> str:
+        """Whatever stands where a name should, so that there is always something to go on with."""
+        if self.next.kind == NEWLINE:
+            return ""
+        token = self._take()
+        return self.unquote(token.text) if token.kind == TEXT else token.text
+
+    def _scalar(self) -> None:
+        """A date may consist of several words."""
+        while self.next.kind not in (NEWLINE, END) and self.next.text not in (",", "]", "}"):
+            self._take()
+
+    def _skip_newlines(self) -> None:
+        while self.next.kind == NEWLINE:
+            self._take()
+
+    def _skip_line(self) -> None:
+        while self.next.kind not in (NEWLINE, END):
+            self._take()
+
+    def _note(self, path: Path, line: int, above: int = 0) -> None:
+        if len(path) > DEEPEST:
+            raise Excess(line, f"more than {DEEPEST} levels of tables and arrays")
+        for length in range(above + 1, len(path) + 1):
+            self.of.setdefault(path[:length], line)
+
+    def _say(self, path: Path, line: int) -> None:
+        if path in self.explicit:
+            self.repeated.append(Repeated(path, self.explicit[path], line))
+        else:
+            self.explicit[path] = line
+
+    def _refuse_long_numbers(self) -> None:
+        """Python refuses to convert them, and says so without a line."""
+        for token in self.tokens:
+            if token.kind == WORD and len(token.text) > LONGEST_NUMBER and token.text[0] in "+-0123456789":
+                raise Excess(token.line, f"a number of more than {LONGEST_NUMBER} digits")
