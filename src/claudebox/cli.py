@@ -13,6 +13,7 @@ from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.instance import STATE
 from claudebox.rules.kernel import doubts_namespaces
+from claudebox.settings import Settings
 from claudebox.view.text import BOLD, RED, WIDTH, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -84,6 +85,9 @@ def run(words: list[str]) -> int:
     plan = make_plan(host, request, layers.settings)
     if request.mode == LAUNCH:
         start(host, plan, request)
+    if request.mode == "explain":
+        show(_explained(host, plan, layers.settings, request))
+        return 0
     show(_shown(plan, request))
     return 0
 
@@ -170,6 +174,16 @@ def _shown(plan: Plan, request: Request) -> str:
     from claudebox.view.shell import shell_command
 
     return shell_command(plan)
+
+
+def _explained(host: Host, plan: Plan, settings: Settings, request: Request) -> str:
+    from claudebox.rules.explain import explain
+    from claudebox.view.explain import explanation_json, explanation_text
+
+    explanation = explain(plan, host, settings, dict(request.said)["explain"])
+    if request.json:
+        return explanation_json(explanation)
+    return explanation_text(explanation, style_for(sys.stdout.isatty(), dict(os.environ)))
 
 
 def confirm(plan: Plan, request: Request) -> None:

@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 PURE = {"problem", "record", "paths", "quoting", "model", "settings", "arguments", "rules", "plan", "layers", "view"}
 PURE_IMPORTS = {"__future__", "collections.abc", "itertools", "json", "posixpath", "stat", "typing", "unicodedata"} | {
     *("_sha2", "_sha256", "hashlib"),
-    *("difflib", "re", "tomllib"),
+    *("difflib", "ipaddress", "re", "tomllib"),
 }
 SIDE_EFFECTS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint", "compile"}
 READING = {

@@ -1,0 +1,73 @@
+"""What an explanation consists of."""
+
+from __future__ import annotations
+
+from claudebox.model import Origin
+from claudebox.record import Record
+
+PATH = "path"
+VARIABLE = "variable"
+ADDRESS = "address"
+PORT = "port"
+
+IN = "in"
+OUT = "out"
+HIDDEN = "hidden"  # something shows it, something else covers it
+OTHER = "other"  # what is there in the box is not what this host has there
+MADE = "made"  # by the box, which has one of its own
+DEPENDS = "depends"  # on something that is not known before
+
+
+class Because(Record):
+    """One reason, and who gave it."""
+
+    text: str
+    origin: Origin | None = None
+
+
+class Change(Record):
+    """What it would take: an option to type, or in words what to do or why nothing helps."""
+
+    effect: str
+    option: tuple[str, ...] = ()
+
+
+class Answer(Record):
+    """What holds for one thing."""
+
+    kind: str
+    subject: str
+    state: str
+    verdict: str
+    because: tuple[Because, ...]
+    changes: tuple[Change, ...]
+    access: str = ""  # of a path: ro or rw
+    place: str = ""  # of a path: where it is in the box
+
+
+class Explanation(Record):
+    """An answer for each thing that a word can mean."""
+
+    thing: str
+    answers: tuple[Answer, ...]
+
+
+def is_said(origin: Origin) -> bool:
+    """Whether somebody asked for it, by an option, a variable or a line of a file; else it is a rule of every box."""
+    return origin.rule.startswith(("--", "CLAUDEBOX_")) or "/" in origin.rule or ":" in origin.rule
+
+
+def named(origin: Origin) -> str:
+    return origin.rule if is_said(origin) else f"rule `{origin.rule}`"
+
+
+def with_reason(text: str, origin: Origin) -> Because:
+    return Because(f"{text} ({origin.reason})" if origin.reason else text, origin)
+
+
+def undo(origin: Origin, effect: str) -> list[Change]:
+    """The way back for what somebody asked for."""
+    if not is_said(origin):
+        return []
+    way = f"leave out {origin.rule}" if origin.rule.startswith("--") else f"take it out of {origin.rule}"
+    return [Change(f"{way}: {effect}")]

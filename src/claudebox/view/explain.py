@@ -1,0 +1,66 @@
+"""An explanation as a short screen, or as JSON."""
+
+from __future__ import annotations
+
+from claudebox.quoting import quote
+from claudebox.rules.explain.answer import Answer, Change, Explanation
+from claudebox.view.as_json import dump
+from claudebox.view.text import BOLD, DIM, Style, escape, fill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+INDENT = 16
+BECAUSE = "because"
+CHANGE = "to change it:"
+
+
+def explanation_text(explanation: Explanation, style: Style) -> str:
+    return "\n".join(_answer(answer, style) for answer in explanation.answers)
+
+
+def _answer(answer: Answer, style: Style) -> str:
+    # Paths and options stay whole, so that they can be copied.
+    first, *rest = fill([f"{escape(answer.subject)}:", *escape(answer.verdict).split()], 0, break_words=False)
+    lines = [style.paint(first, BOLD), *(style.paint(line, BOLD) for line in rest)]
+    reasons = [fill(escape(because.text).split(), INDENT + 2) for because in answer.because]
+    ways = [fill(_change_words(change), INDENT + 2, break_words=False) for change in answer.changes]
+    return "\n".join([*lines, *_labelled(BECAUSE, reasons, style), *_labelled(CHANGE, ways, style)]) + "\n"
+
+
+def _labelled(label: str, items: list[list[str]], style: Style) -> list[str]:
+    """The label beside the first line; what continues an item stands a little further in."""
+    lines = [line for first, *rest in items for line in (first, *(f"  {line}" for line in rest))]
+    head = "  " + style.paint(label, DIM) + " " * (INDENT - 2 - len(label))
+    return [(" " * INDENT if number else head) + line for number, line in enumerate(lines)]
+
+
+def _change_words(change: Change) -> list[str]:
+    if not change.option:
+        return escape(change.effect).split()
+    return [" ".join(quote(word) for word in change.option), *f"({escape(change.effect)})".split()]
+
+
+def explanation_json(explanation: Explanation) -> str:
+    return dump({"thing": explanation.thing, "answers": [_as_object(answer) for answer in explanation.answers]})
+
+
+def _as_object(answer: Answer) -> dict[str, Any]:
+    return {
+        "kind": answer.kind,
+        "subject": answer.subject,
+        "state": answer.state,
+        "verdict": answer.verdict,
+        "access": answer.access or None,
+        "place": answer.place or None,
+        "because": [
+            {
+                "text": because.text,
+                "rule": because.origin.rule if because.origin else None,
+                "reason": (because.origin.reason or None) if because.origin else None,
+            }
+            for because in answer.because
+        ],
+        "changes": [{"option": list(change.option) or None, "effect": change.effect} for change in answer.changes],
+    }
