@@ -8,7 +8,7 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.problem import Problem
-from claudebox.rules.explain.answer import Answer, Explanation
+from claudebox.rules.explain.answer import Answer, Because, Explanation
 from claudebox.rules.explain.network import (
     explain_endpoint,
     explain_port,
@@ -53,10 +53,18 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):
         answers.append(explain_port(plan, port))
-    is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
+    is_host = not word.isdigit() and (read_address(word) is not None or is_local_name(word.partition(":")[0]))
     if is_host or not (answers or word.isdigit()):
-        answers += _endpoint(plan, word)
+        answers += [_as_guessed(answer, word) for answer in _endpoint(plan, word)]
     return answers
+
+
+def _as_guessed(answer: Answer, word: str) -> Answer:
+    """A bare word may have been meant as something that does not exist."""
+    if not is_variable_name(word) or is_local_name(word):
+        return answer
+    guess = Because(f"there is no file or variable of this name, so it was taken for a host; a file would be ./{word}")
+    return answer.replace(because=(*answer.because, guess))
 
 
 def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Answer]:

@@ -65,9 +65,10 @@ def with_reason(text: str, origin: Origin) -> Because:
     return Because(f"{text} ({origin.reason})" if origin.reason else text, origin)
 
 
-def undo(origin: Origin, effect: str) -> list[Change]:
+def undo(origin: Origin, effect: str, said: str = "") -> list[Change]:
     """The way back for what somebody asked for."""
     if not is_said(origin):
         return []
-    way = f"leave out {origin.rule}" if origin.rule.startswith("--") else f"take it out of {origin.rule}"
-    return [Change(f"{way}: {effect}")]
+    words = f"{origin.rule} {said}".rstrip()
+    way = f"leave out {words}" if origin.rule.startswith("--") else f"take it out of {origin.rule}"
+    return [Change(f"{way} ({effect})")]

@@ -88,7 +88,23 @@ def read_address(text: str) -> Address | None:
     try:
         return ip_address(text)
     except ValueError:
+        return _old_spelling(text)
+
+
+def _old_spelling(text: str) -> Address | None:
+    """`127.1`, `0x7f.1`, `2130706433`: the C library takes these for addresses, too."""
+    *heads, tail = [_number(part) for part in text.lower().split(".")]
+    room = 8 * (4 - len(heads))
+    if len(heads) > 3 or not 0 <= tail < 1 << room or any(not 0 <= head < 256 for head in heads):
         return None
+    return IPv4Address(sum(head << 8 * (3 - place) for place, head in enumerate(heads)) + tail)
+
+
+def _number(text: str) -> int:
+    """As C reads it: decimal, octal or hexadecimal; -1 if it is none of these."""
+    base = 16 if text.startswith("0x") else 8 if text.startswith("0") else 10
+    digits = text.removeprefix("0x") if base == 16 else text
+    return int(digits, base) if digits and set(digits) <= set("0123456789abcdef"[:base]) else -1
 
 
 def _is_name(text: str) -> bool:
@@ -107,10 +123,10 @@ def explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
     address = read_address(endpoint.host)
     if address is None:
         return _explain_name(plan, endpoint)
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        inner = explain_endpoint(plan, endpoint.replace(host=str(address.ipv4_mapped)))
-        how = Because(f"{address} is sent as IPv4, to {address.ipv4_mapped}")
-        return inner.replace(subject=endpoint.text, because=(how, *inner.because))
+    meant = _meant(address, endpoint.host)
+    if meant != endpoint.host:
+        inner = explain_endpoint(plan, endpoint.replace(host=meant))
+        return inner.replace(subject=endpoint.text, because=(Because(f"{endpoint.host} means {meant}"), *inner.because))
     if address.is_unspecified or address.is_loopback:
         return _explain_localhost(plan, endpoint, address)
     if plan.network.tier == FULL:
@@ -118,8 +134,15 @@ def explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
     if plan.network.uplink is not None and str(address) in (f"{PREFIX4}{BOX}", f"{PREFIX6}{BOX}"):
         return _reached(plan, endpoint, Because("it is the box's own address"))
     if plan.network.tier == NO_NETWORK:
-        return _not_reached(plan, endpoint, _tier(plan), *_ways_to(address, ()))
+        return _not_reached(plan, endpoint, _tier(plan), *_ways_to(plan, address, ()))
     return _with_internet(plan, endpoint, address)
+
+
+def _meant(address: Address, text: str) -> str:
+    """The address that the kernel would send to: IPv4-mapped ones are IPv4."""
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped) if address.ipv4_mapped is not None else text
 
 
 def _tier(plan: Plan) -> Because:
@@ -141,6 +164,11 @@ def _tier_change(tier: str, effect: str) -> Change:
     return Change(effect, ("--network", tier))
 
 
+def _to_full(plan: Plan, effect: str) -> Change:
+    has_ports = plan.network.published or plan.network.host_ports
+    return _tier_change(FULL, f"{effect}; goes with no --publish and no --host-port" if has_ports else effect)
+
+
 # Names
 
 
@@ -159,7 +187,7 @@ def _explain_name(plan: Plan, endpoint: Endpoint) -> Answer:
         return _reached(plan, endpoint, why, _tier_change(NO_NETWORK, "reaches nothing"))
     if plan.network.tier == NO_NETWORK:
         why = Because("names are not resolved in the box")
-        return _not_reached(plan, endpoint, why, *_ways_to(None, ()))
+        return _not_reached(plan, endpoint, why, *_ways_to(plan, None, ()))
     return _depending(plan, endpoint)
 
 
@@ -171,7 +199,7 @@ def _depending(plan: Plan, endpoint: Endpoint) -> Answer:
     ]
     if plan.network.uplink is not None and not plan.network.uplink.resolv_conf:
         because.insert(0, Because("no name server of this host can be used from the box: names will not resolve"))
-    changes = (_tier_change(FULL, ALL_OF_THE_HOSTS), _tier_change(NO_NETWORK, "reaches nothing"))
+    changes = (_to_full(plan, ALL_OF_THE_HOSTS), _tier_change(NO_NETWORK, "reaches nothing"))
     verdict = "reachable if it is on the internet"
     return Answer(ADDRESS, endpoint.text, DEPENDS, verdict, tuple(because), changes)
 
@@ -196,12 +224,12 @@ def _explain_localhost(plan: Plan, endpoint: Endpoint, address: Address) -> Answ
     carried = next((port for port in plan.network.host_ports if port.box == endpoint.port), None)
     if carried is None:
         why = Because("it is the box's own localhost, not this host's")
-        return _reached(plan, endpoint, why, *_ways_to_host_port(endpoint.port)).replace(verdict="the box's own")
+        return _reached(plan, endpoint, why, *_ways_to_host_port(plan, endpoint.port)).replace(verdict="the box's own")
     return _explain_carried(plan, endpoint, carried, address)
 
 
 def _explain_carried(plan: Plan, endpoint: Endpoint, port: Port, address: Address) -> Answer:
-    way_back = undo(port.origin, "the port is the box's own again")
+    way_back = undo(port.origin, "the port is the box's own again", str(port.host))
     if address.version == 6:
         why = Because(f"{port.origin.rule} carries it to 127.0.0.1 in the box: at ::1 it is refused", port.origin)
         return _not_reached(plan, endpoint, why, Change(f"use 127.0.0.1:{port.box}"), *way_back)
@@ -209,11 +237,11 @@ def _explain_carried(plan: Plan, endpoint: Endpoint, port: Port, address: Addres
     return _reached(plan, endpoint, why, *way_back).replace(verdict="this host's")
 
 
-def _ways_to_host_port(port: int) -> list[Change]:
+def _ways_to_host_port(plan: Plan, port: int) -> list[Change]:
     number = str(port) if port else "PORT"
     return [
         Change("lets the box reach this port of this host's localhost", ("--host-port", number)),
-        _tier_change(FULL, "gives the box this host's localhost as a whole"),
+        _to_full(plan, "gives the box this host's localhost as a whole"),
     ]
 
 
@@ -239,7 +267,7 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
     rejected = ranges_of(address, uplink.near)
     if rejected is not None:
         why = Because(f"{rejected[0]} is rejected ({rejected[1]})", Origin("firewall", rejected[1]))
-        return _not_reached(plan, endpoint, why, *_ways_to(address, uplink.near))
+        return _not_reached(plan, endpoint, why, *_ways_to(plan, address, uplink.near))
     if not (uplink.has_ipv4 if address.version == 4 else uplink.has_ipv6):
         why = Because(f"this host has no default route for IPv{address.version}")
         return _not_reached(plan, endpoint, why, Change("cannot be changed here: it is this host's network"))
@@ -247,10 +275,10 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
     return _reached(plan, endpoint, why, _tier_change(NO_NETWORK, "reaches nothing"))
 
 
-def _ways_to(address: Address | None, near: tuple[str, ...]) -> list[Change]:
+def _ways_to(plan: Plan, address: Address | None, near: tuple[str, ...]) -> list[Change]:
     is_public = address is None or ranges_of(address, near) is None
     inet = [_tier_change(INET, "reaches the internet, and nothing near")] if is_public else []
-    return [*inet, _tier_change(FULL, ALL_OF_THE_HOSTS)]
+    return [*inet, _to_full(plan, ALL_OF_THE_HOSTS)]
 
 
 def ranges_of(address: Address, near: tuple[str, ...]) -> tuple[str, str] | None:
@@ -299,7 +327,9 @@ def _joined_port(number: int, published: list[Port], carried: list[Port]) -> Ans
         )
         for port in carried
     ]
-    changes = [change for port in (*published, *carried) for change in undo(port.origin, "no longer joined")]
+    said = [(port, f"{port.host}:{port.box}" if port.host != port.box else str(port.host)) for port in published]
+    said += [(port, str(port.host)) for port in carried]
+    changes = [change for port, text in said for change in undo(port.origin, "no longer joined", text)]
     ways = [*(["published"] if published else []), *(["this host's, in the box"] if carried else [])]
     return Answer(PORT, f"port {number}", IN, " and ".join(ways), tuple(because), tuple(changes))
 

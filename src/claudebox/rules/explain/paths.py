@@ -5,7 +5,22 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host import Host
-from claudebox.model import ABSENT, DEV, FILE, FROM_HOST, HIDE, PROC, RO, RW, TMPFS, Mount, Origin, Plan, SecretPlace
+from claudebox.model import (
+    ABSENT,
+    DEV,
+    FILE,
+    FROM_HOST,
+    HIDE,
+    PROC,
+    RO,
+    RW,
+    SYMLINK,
+    TMPFS,
+    Mount,
+    Origin,
+    Plan,
+    SecretPlace,
+)
 from claudebox.paths import expand_home, is_below, is_inside, move, parents, shorten_home
 from claudebox.problem import Problem
 from claudebox.rules.explain.answer import (
@@ -24,12 +39,14 @@ from claudebox.rules.explain.answer import (
     with_reason,
 )
 from claudebox.rules.explain.inside import Inside, Spot
+from claudebox.rules.places import refuse_readable
 from claudebox.rules.secrets import secret_places
 from claudebox.rules.wishes import settle, wished_mounts
 from claudebox.settings import MountWish, Settings
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
+BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # it cannot make these in a directory of the host's
 MOST_NAMED = 6
 ESSENTIAL = "cannot be left out: no program would run without it"
 
@@ -86,12 +103,15 @@ class PathQuestion:
         because = [self._showing(spot) for spot in places]
         because += [self._following(first)] if at_home and first.links else []
         verdict = f"in, {ACCESS[first.access]}" + ("" if at_home else f", as {self._short(first.path)}")
+        if first.access == RO and (writable := [spot for spot in places if spot.access == RW]):
+            verdict += f", and writable as {self._short(writable[0].path)}"
         because += self._hides_below(places) + self._hides_of(self._hidden_spots())
-        return self._answer(IN, verdict, because, self._ways_for_shown(places), first)
+        return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
 
     def _places(self) -> list[Spot]:
-        """Every path of the box that shows this very file, its own first."""
-        found = {self.spot.path: self.spot} | {spot.path: spot for _, spot in self._appearances()}
+        """Every path of the box that shows this very file: its own first, then its real one."""
+        others = sorted((spot for _, spot in self._appearances()), key=lambda spot: spot.path != self.target)
+        found = {spot.path: spot for spot in (self.spot, *others)}
         return [spot for spot in found.values() if spot.exists and spot.host == self.target]
 
     def _appearances(self) -> list[tuple[Mount, Spot]]:
@@ -110,30 +130,32 @@ class PathQuestion:
     def _following(self, spot: Spot) -> Because:
         return Because(f"{self._short(spot.links[-1])} is a symlink in the box and leads to {self._short(spot.path)}")
 
-    def _ways_for_shown(self, places: list[Spot]) -> list[Change]:
-        changes: list[Change] = []
-        for spot in places:
-            changes += self._way_to_other_access(spot)
+    def _ways_for_shown(self, places: list[Spot], shown: str) -> list[Change]:
+        changes = [self._way_to_other_access(spot, shown) for spot in places]
         mount = places[0].mount
-        if is_inside(self.host.cwd, self.target):
+        if is_inside(self.host.cwd, shown):
             changes.append(Change("cannot be hidden: it is the project, or holds it"))
-        elif self.target == mount.source and mount.origin.rule in NEEDED_RULES:
+        elif shown == mount.source and mount.origin.rule in NEEDED_RULES:
             changes.append(Change(ESSENTIAL))
         else:
-            changes.append(Change("keeps it out", ("--hide", self.target)))
+            changes.append(Change("keeps it out", ("--hide", shown)))
         for spot in places:
-            if spot.mount.source == self.target:
-                changes += undo(spot.mount.origin, f"not shown as {self._short(spot.path)}")
-        return changes
+            if spot.mount.source == shown:
+                changes += self._undo_mount(spot.mount)
+        return list(dict.fromkeys(changes))
 
-    def _way_to_other_access(self, spot: Spot) -> list[Change]:
+    def _undo_mount(self, mount: Mount) -> list[Change]:
+        said = mount.source if mount.source == mount.path else f"{mount.source}:{mount.path}"
+        return undo(mount.origin, "not asked for there", said)
+
+    def _way_to_other_access(self, spot: Spot, shown: str) -> Change:
         wanted = RW if spot.access == RO else RO
-        destination = "" if spot.path == self.target else spot.path
-        refusal = self.refusal(wanted, self.target, destination)
+        destination = "" if spot.path == shown else spot.path
+        refusal = self.refusal(wanted, shown, destination)
         if refusal:
-            return [Change(f"cannot be made {ACCESS[wanted]}: {refusal}")]
-        value = f"{self.target}:{destination}" if destination else self.target
-        return [Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))]
+            return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
+        value = f"{shown}:{destination}" if destination else shown
+        return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
     # What is covered
 
@@ -144,19 +166,27 @@ class PathQuestion:
         because = self._hides_of(hidden)
         changes: list[Change] = []
         for origin in dict.fromkeys(spot.mount.origin for spot in hidden):
-            changes += undo(origin, "no longer hidden") or [Change(f"cannot be changed: {self._why_never(origin)}")]
+            changes += undo(origin, "no longer hidden", self._hide_said(origin)) or [
+                Change(f"cannot be changed: {self._why_never(origin)}")
+            ]
         return self._answer(HIDDEN, "not in the box, hidden", because, changes, self.spot)
 
     def _hidden_spots(self) -> list[Spot]:
         spots = [self.spot, *(spot for _, spot in self._appearances())]
         return list({spot.path: spot for spot in spots if spot.mount.kind == HIDE}.values())
 
+    def _hide_said(self, origin: Origin) -> str:
+        """The hide as it was typed: there may be several, and of this path not the file but what is above it."""
+        typed = [hide.path for hide in self.settings.hides if hide.origin == origin]
+        reals = {text: self.host.tree.resolve(absolute(text, self.host)) or "" for text in typed}
+        return next((text for text, real in reals.items() if real and is_inside(self.target, real)), "")
+
     def _hides_of(self, hidden: list[Spot]) -> list[Because]:
         because = []
         for spot in hidden:
             cover = spot.mount
-            there = " there" if cover.path == self.named else f" {self._short(cover.path)}"
-            because.append(with_reason(f"{named(cover.origin)} hides{there}", cover.origin))
+            what = "it" if cover.path == self.named else self._short(cover.path)
+            because.append(with_reason(f"{named(cover.origin)} hides {what}", cover.origin))
         return because + (self._grants_in_vain(hidden) if hidden else [])
 
     def _grants_in_vain(self, hidden: list[Spot]) -> list[Because]:
@@ -193,10 +223,11 @@ class PathQuestion:
             return None
         shown, access = self._short(self.spot.host), ACCESS[self.spot.access]
         because = [self._showing(self.spot), *self._secret()]
-        if self.real is not None:
-            because.append(Because(f"{self._short(self.target)} of this host is not in the box"))
-        changes = self._ways_in() if self.real is not None else []
-        changes += undo(self.spot.mount.origin, "not shown there")
+        if self.real is None:
+            changes = self._ways_for_shown([self.spot], self.spot.host)
+            return self._answer(OTHER, f"in, {access}: {shown} of this host", because, changes, self.spot)
+        because.append(Because(f"{self._short(self.target)} of this host is not in the box"))
+        changes = [*self._ways_in(), *self._undo_mount(self.spot.mount)]
         return self._answer(OTHER, f"in, {access}, but what is there is {shown}", because, changes, self.spot)
 
     def _made(self) -> Answer | None:
@@ -252,8 +283,10 @@ class PathQuestion:
         return []
 
     def _ways_in(self) -> list[Change]:
-        if self.real is None and not self._secret():
-            return [Change(f"create it first, then: --mount-ro {self.named}")]
+        if self.real is None:
+            refused = refuse_readable(self.target, self.host.person.homes, self.places)
+            missing = Change("once it exists on this host, shows it", ("--mount-ro", self.named))
+            return [Change(f"cannot be changed: {refused.reason}") if refused else missing]
         # Where its own name is a symlink in the box, the place that it leads to may do.
         for source in dict.fromkeys((self.named, self.target)):
             if not self.refusal(RO, source):
@@ -277,7 +310,10 @@ class PathQuestion:
         except Problem as problem:
             return problem.message.removeprefix(f"{option.rule} {source}: ").removeprefix(f"{option.rule}: ")
         hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]
-        return f"{named(hides[0].origin)} hides {hides[0].path}" if hides else ""
+        made = [other for other in self.plan.mounts if other.kind in BY_BWRAP and is_below(other.path, mount.path)]
+        if hides:
+            return f"{named(hides[0].origin)} hides {hides[0].path}"
+        return f"the box makes {made[0].path} in it" if made else ""
 
     def _short(self, path: str) -> str:
         return shorten_home(path, self.plan.person.home)

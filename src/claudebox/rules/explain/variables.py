@@ -74,8 +74,9 @@ def _ways_out(variable: EnvVar, wishes: list[EnvWish]) -> list[Change]:
 
 
 def _undone(wishes: list[EnvWish]) -> list[Change]:
-    origins = dict.fromkeys(wish.origin for wish in wishes)
-    return [change for origin in origins for change in undo(origin, "not asked for there")]
+    # A value that was typed may be secret: the name is enough to find it.
+    changes = [change for wish in wishes for change in undo(wish.origin, "not asked for there", wish.name)]
+    return list(dict.fromkeys(changes))
 
 
 def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Because]:
@@ -96,7 +97,7 @@ def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish
 
 def _ways_in(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Change]:
     drops = [drop.origin for drop in settings.dropped if drop.path == name]
-    undone = [change for origin in drops for change in undo(origin, "no longer kept out")]
+    undone = [change for origin in drops for change in undo(origin, "no longer kept out", name)]
     if undone and (wishes or name in PASSED):
         return undone
     if name not in host.environ:
