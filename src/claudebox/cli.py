@@ -8,9 +8,10 @@ import sys
 from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.layers import Layers, gather
-from claudebox.model import Plan
+from claudebox.model import FROM_HOST, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.rules.agreement import find_news, keeping, recall
 from claudebox.rules.instance import STATE
 from claudebox.rules.kernel import doubts_namespaces
 from claudebox.settings import Settings
@@ -97,10 +98,10 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
         from claudebox.doctor.trial import require_namespaces
 
         require_namespaces(host, plan.bwrap)
-    confirm(plan, request)
+    agreed = confirm(host, plan, request)
     from claudebox.launch.box import launch
 
-    launch(plan)
+    launch(agreed)
 
 
 def decide(host: Host, request: Request, layers: Layers) -> Layers:
@@ -186,19 +187,40 @@ def _explained(host: Host, plan: Plan, settings: Settings, request: Request) -> 
     return explanation_text(explanation, style_for(sys.stdout.isatty(), dict(os.environ)))
 
 
-def confirm(plan: Plan, request: Request) -> None:
-    """Show the audit and ask. Raises unless the answer is yes."""
+def confirm(host: Host, plan: Plan, request: Request) -> Plan:
+    """Show the audit and ask, unless it is all as agreed before. Raises unless the answer is yes.
+
+    What comes back remembers a yes. `--yes` is none: it may be in a script, and nobody looked.
+    """
+    agreements = recall(host.tree, plan.state, host.person.uid)
+    news = find_news(plan, agreements)
+    if not news.amount:
+        _say(_as_agreed(plan))
+        return plan
     from claudebox.view.audit import audit
 
     style = style_for(sys.stderr.isatty(), dict(os.environ))
-    sys.stderr.write(audit(plan, style))
-    sys.stderr.flush()
+    _say(audit(plan, style, news=news if agreements else None))
     if request.yes:
-        return
-    question = style.paint("Start? ", BOLD) + ("[y/N] " if plan.flagged else "[Y/n] ")
+        return plan
+    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.flagged else "[Y/n] ")
     answer = _ask(question)
-    if answer not in (("y", "yes") if plan.flagged else ("y", "yes", "")):
+    if answer not in (("y", "yes") if news.flagged else ("y", "yes", "")):
         raise Problem("not started", status=FAILED)
+    return plan.replace(preparations=(*plan.preparations, *keeping(plan, agreements)))
+
+
+def _as_agreed(plan: Plan) -> str:
+    paths = sum(mount.kind in FROM_HOST for mount in plan.mounts)
+    parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
+    if plan.flagged:
+        parts.append(f"{len(plan.flagged)} warning{'s' if len(plan.flagged) > 1 else ''}")
+    return f"claudebox: as agreed: {', '.join(parts)} (see --audit)\n"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def nobody_to_ask() -> Problem:

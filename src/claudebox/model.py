@@ -151,6 +151,13 @@ class Login(Record):
     place: str  # the directory in the box
 
 
+class State(Record):
+    """Where the state of a project is kept on the host."""
+
+    directory: str
+    root: str  # whose it is: the project, or the repository of its worktrees
+
+
 class Program(Record):
     """What runs in the box."""
 
@@ -177,6 +184,7 @@ class Plan(Record):
     outside: Outside
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
+    state: State | None = None
     policy: str = ""  # what the organisation tells every Claude
 
     @property

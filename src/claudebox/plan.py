@@ -25,6 +25,7 @@ from claudebox.model import (
     Preparation,
     Program,
     SecretPlace,
+    State,
 )
 from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
@@ -116,6 +117,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         preparations=seed.preparations,
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
+        state=State(ground.claude.instance, canonical_root(ground.project, ground.repository)),
     )
 
 
@@ -292,10 +294,10 @@ def _shares_login(ground: _Ground) -> bool:
 
 def _seed(ground: _Ground, layout: _Layout) -> Seed:
     """What has to be written before the box starts."""
-    if ground.install is None:
-        return Seed(layout.preparations, ())
     tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
     claude_home.check_state(tree, claude, ground.host.person.uid)
+    if ground.install is None:
+        return Seed(layout.preparations, ())
     root = canonical_root(ground.project, ground.repository)
     directories = [
         *claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground)),

@@ -97,12 +97,12 @@ def refused_answer(scene: Scene) -> None:
     scene.monkeypatch.setattr(cli, "_ask", lambda _: "n")
     scene.monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
-    cli.confirm(scene.machine.plan(), parse([]))
+    cli.confirm(scene.machine.host(), scene.machine.plan(), parse([]))
 
 
 def nobody_to_ask(scene: Scene) -> None:
     scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
-    cli.confirm(scene.machine.plan(), parse([]))
+    cli.confirm(scene.machine.host(), scene.machine.plan(), parse([]))
 
 
 def directory_as_standard_input(scene: Scene) -> None:

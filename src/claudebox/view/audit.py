@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.model import ABSENT, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, EnvVar, Finding, Mount, Network, Plan
+from claudebox.model import (
+    ABSENT,
+    DEV,
+    FILE,
+    HIDE,
+    PROC,
+    RO,
+    RW,
+    SYMLINK,
+    TMPFS,
+    EnvVar,
+    Finding,
+    Mount,
+    Network,
+    Plan,
+    Port,
+)
 from claudebox.paths import shorten_home
+from claudebox.rules.agreement import READ_ONLY, WITHOUT, News
 from claudebox.rules.secrets import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
@@ -36,33 +53,40 @@ USUAL_RULES = (
     "git",
     "project",
 )
+LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
 NOT_SHOWN = "(secret, not shown)"
 
 
-def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
-    """Whatever differs from one project to the next comes last, next to the question, on a small screen too."""
+def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
+    """Whatever differs from one project to the next comes last, next to the question, on a small screen too.
+
+    Last of all, where most of it was agreed to before: what is new.
+    """
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
-    lines += [_heading("Environment", "", style), *_environment(plan, style)]
+    lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
-    lines += [_heading("Files", LEGEND, style), *_files(plan, style, everything)]
-    lines += [_heading("Runs", "", style), *table_row(plan.program.origin.rule, _command(plan), LABEL, style)]
-    return "\n".join([*lines, *_findings(plan, style)]) + "\n"
+    lines += [_heading("Files", LEGEND, style), *_files(plan.mounts, plan.person.home, style, everything)]
+    lines += [_heading("Runs", "", style), *_runs(plan, style)]
+    known = tuple(finding for finding in plan.findings if news is None or finding not in news.findings)
+    lines += ["", *_findings(known, style)] if known else []
+    lines += ["", *_news(plan, news, style)] if news is not None else []
+    return "\n".join(lines) + "\n"
 
 
 def _heading(title: str, legend: str, style: Style) -> str:
     return style.paint(title, BOLD) + (f"  ({legend})" if legend else "")
 
 
-def _files(plan: Plan, style: Style, everything: bool) -> list[str]:
+def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) -> list[str]:
     groups: dict[tuple[str, str], list[Mount]] = {}
-    for mount in plan.mounts:
+    for mount in shown:
         groups.setdefault((mount.origin.rule, MARKS[mount.kind]), []).append(mount)
     lines: list[str] = []
     for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_last):
         label = f"{rule:<{RULE}} {mark}"
         reasons = dict.fromkeys(mount.origin.reason for mount in mounts if everything or rule in TELLING_REASONS)
-        words = [*_paths(mounts, plan.person.home), *(f"({escape(reason)})" for reason in reasons if reason)]
+        words = [*_paths(mounts, home), *(f"({escape(reason)})" for reason in reasons if reason)]
         lines += table_row(label, words, LABEL, style)
     return lines
 
@@ -87,9 +111,9 @@ def _mount_text(mount: Mount, home: str) -> str:
     return path
 
 
-def _environment(plan: Plan, style: Style) -> list[str]:
+def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:
     groups: dict[str, list[EnvVar]] = {}
-    for variable in plan.environment:
+    for variable in entering:
         groups.setdefault(variable.origin.rule, []).append(variable)
     lines: list[str] = []
     for rule, variables in groups.items():
@@ -102,18 +126,27 @@ def variable_text(variable: EnvVar) -> str:
 
 
 def _network(network: Network, style: Style, everything: bool) -> list[str]:
-    said = "" if network.origin.rule == "default" else f" ({network.origin.rule})"
-    lines = table_row(network.tier, f"{network.meaning}{said}".split(), LABEL, style)
-    for port in network.published:
-        words = f"port {port.box} of the box is localhost:{port.host} of this host".split()
-        lines += table_row(port.origin.rule, words, LABEL, style)
-    for port in network.host_ports:
-        words = f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}".split()
-        lines += table_row(port.origin.rule, words, LABEL, style)
+    lines = _tier(network, style) + _ports(network.published, network.host_ports, style)
     if everything and network.uplink is not None:
         near = [*network.uplink.near, "(this host and its links)"] if network.uplink.near else []
         rest = "and all that is private" if network.uplink.near else "everything else"
         lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
+    return lines
+
+
+def _tier(network: Network, style: Style) -> list[str]:
+    said = "" if network.origin.rule == "default" else f" ({network.origin.rule})"
+    return table_row(network.tier, f"{network.meaning}{said}".split(), LABEL, style)
+
+
+def _ports(published: tuple[Port, ...], host_ports: tuple[Port, ...], style: Style) -> list[str]:
+    lines: list[str] = []
+    for port in published:
+        words = f"port {port.box} of the box is localhost:{port.host} of this host".split()
+        lines += table_row(port.origin.rule, words, LABEL, style)
+    for port in host_ports:
+        words = f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}".split()
+        lines += table_row(port.origin.rule, words, LABEL, style)
     return lines
 
 
@@ -131,6 +164,10 @@ def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:
     return lines + table_row("secret places", found, LABEL, style)
 
 
+def _runs(plan: Plan, style: Style) -> list[str]:
+    return table_row(plan.program.origin.rule, _command(plan), LABEL, style)
+
+
 def _command(plan: Plan) -> list[str]:
     home = plan.person.home
     return [shown_argument(shorten_home(word, home)) for word in plan.program.argv]
@@ -143,11 +180,25 @@ def shown_argument(word: str) -> str:
     return f"'{text}'" if not text or " " in text else text
 
 
-def _findings(plan: Plan, style: Style) -> list[str]:
-    lines = [""] if plan.findings else []
-    for finding in plan.findings:
+def _findings(findings: tuple[Finding, ...], style: Style) -> list[str]:
+    lines: list[str] = []
+    for finding in findings:
         mark, colour = ("!", RED) if finding.kind != Finding.NOTE else ("·", YELLOW)
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split()  # no column can be forged with spaces
         first, *rest = fill(words, 2)
         lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
     return lines
+
+
+def _news(plan: Plan, news: News, style: Style) -> list[str]:
+    home = plan.person.home
+    lines = [_heading("New since you agreed", "", style), *_environment(news.variables, style)]
+    lines += _tier(plan.network, style) if news.tier else []
+    lines += _ports(news.published, news.host_ports, style)
+    lines += _files(news.mounts, home, style, everything=False)
+    if news.login and plan.login is not None:
+        lines += table_row("login", [escape(shorten_home(plan.login.file, home))], LABEL, style)
+    for protection, path in news.lost:
+        lines += table_row(LOST[protection], [shorten_home(path, home)], LABEL, style)
+    lines += _runs(plan, style) if news.program else []
+    return lines + _findings(news.findings, style)
