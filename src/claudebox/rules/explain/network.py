@@ -268,7 +268,7 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
     if rejected is not None:
         why = Because(f"{rejected[0]} is rejected ({rejected[1]})", Origin("firewall", rejected[1]))
         return _not_reached(plan, endpoint, why, *_ways_to(plan, address, uplink.near))
-    if not (uplink.has_ipv4 if address.version == 4 else uplink.has_ipv6):
+    if ("--ipv6-only" if address.version == 4 else "--ipv4-only") in uplink.options:
         why = Because(f"this host has no default route for IPv{address.version}")
         return _not_reached(plan, endpoint, why, Change("cannot be changed here: it is this host's network"))
     why = Because("it is an address of the internet")
