@@ -158,6 +158,14 @@ class State(Record):
     root: str  # whose it is: the project, or the repository of its worktrees
 
 
+class Profile(Record):
+    """Settings that can be asked for by name."""
+
+    name: str
+    file: str  # as it is shown
+    description: str
+
+
 class Program(Record):
     """What runs in the box."""
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from claudebox.host.tree import Tree
 
-DIRECTORY = os.path.join(os.path.dirname(os.path.dirname(__file__)), "profiles")
+DIRECTORY = __file__.rpartition("/host/")[0] + "/profiles"
 SUFFIX = ".toml"
 
 
 def shipped_names() -> list[str]:
-    return sorted(name.removesuffix(SUFFIX) for name in os.listdir(DIRECTORY) if name.endswith(SUFFIX))
+    return [name.removesuffix(SUFFIX) for name in Tree().entries(DIRECTORY) if name.endswith(SUFFIX)]
 
 
 def shipped_profile(name: str) -> bytes | None:
-    if name not in shipped_names():
-        return None
-    with open(os.path.join(DIRECTORY, name + SUFFIX), "rb") as file:
-        return file.read()
+    return Tree().read(f"{DIRECTORY}/{name}{SUFFIX}") if name in shipped_names() else None

@@ -8,10 +8,9 @@ from claudebox.layers import CONFIG, DEFAULT_PROFILE, PROFILES
 from claudebox.layers.documents import Document, parse
 from claudebox.layers.expand import expanded
 from claudebox.layers.schema import describe, said_in
-from claudebox.model import Origin
+from claudebox.model import Origin, Profile
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
-from claudebox.record import Record
 from claudebox.rules.helpers import is_in_any
 from claudebox.rules.instance import STATE
 from claudebox.rules.trusted import known_projects
@@ -19,14 +18,6 @@ from claudebox.settings import Named, Said
 
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile is from that the user did not write
-
-
-class Profile(Record):
-    """One profile that can be used."""
-
-    name: str
-    file: str  # as it is shown
-    description: str
 
 
 def read_own_files(host: Host, named: list[Named]) -> list[Said]:

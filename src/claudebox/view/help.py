@@ -29,7 +29,7 @@ be executed; 127 claude was not found; 128+n ended by signal n.
 
 
 def help_text() -> str:
-    rows = "".join(_row(setting) for setting in SETTINGS)
+    rows = "".join(_row(setting) for setting in SETTINGS if not setting.in_files_only)
     variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
     tail = TAIL.format(variables="\n".join(f"  {line}" for line in fill([*variables, "NO_COLOR"], INDENT)))
     return f"{HEAD}\nOptions:\n{rows}\n{tail}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.model import Port
+from claudebox.model import Port, Profile
 from claudebox.settings import BY_NAME, EnvWish, MountWish, Named, Said, Tier
 from claudebox.view.text import BOLD, Style, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.layers.profiles import Profile
     from claudebox.settings import Value
 
 COLUMN = 25
