@@ -93,8 +93,7 @@ def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) 
 
 def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:
     (rule, _), _ = group
-    place = len(USUAL_RULES) if rule.startswith("--") or rule == "secret" else -1
-    return USUAL_RULES.index(rule) if rule in USUAL_RULES else place
+    return USUAL_RULES.index(rule) if rule in USUAL_RULES else len(USUAL_RULES)
 
 
 def _paths(mounts: list[Mount], home: str) -> list[str]:

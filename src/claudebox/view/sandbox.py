@@ -45,7 +45,7 @@ def sandbox_md(plan: Plan) -> str:
 
 def _files(plan: Plan) -> str:
     writable = [mount for mount in plan.mounts if mount.kind == RW and mount.origin.rule != "--auth"]
-    readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.rule.startswith("--")]
+    readable = [mount for mount in plan.mounts if mount.kind == RO and _is_asked_for(mount)]
     lines = [
         f"- `{_path(mount, plan)}` is writable: {mount.origin.reason or 'the user mounted it'}" for mount in writable
     ]
@@ -53,6 +53,11 @@ def _files(plan: Plan) -> str:
     lines.append("- `/tmp` and the rest of your home are writable, empty at the start, and gone when the box ends")
     lines.append("- `/usr`, `/etc` and your Claude configuration are read-only")
     return "## Files\n\n" + "\n".join(lines) + "\n"
+
+
+def _is_asked_for(mount: Mount) -> bool:
+    """By an option, or in a file, whose origins have a line."""
+    return mount.origin.rule.startswith("--") or ":" in mount.origin.rule
 
 
 def _path(mount: Mount, plan: Plan) -> str:
