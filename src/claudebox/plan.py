@@ -114,7 +114,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
             places=tuple(place for place in ground.places if place.exists),
         ),
-        preparations=seed.preparations,
+        preparations=(*settings.preparations, *seed.preparations),
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
         state=State(ground.claude.instance, canonical_root(ground.project, ground.repository)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import RO, RW, Finding, Origin, Port
+from claudebox.model import RO, RW, Finding, Origin, Port, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
 
@@ -209,6 +209,7 @@ class Settings(Record):
     packages: tuple[Named, ...] = ()
     profiles: tuple[Named, ...] = ()
     findings: tuple[Finding, ...] = ()  # about the files themselves
+    preparations: tuple[Preparation, ...] = ()  # so that they are read faster the next time
 
 
 def merge(said: Iterable[Said]) -> Settings:

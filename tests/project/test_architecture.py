@@ -28,7 +28,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "host": ("model", "paths", "problem", "quoting", "record"),
     "rules": ("host", "settings", "model", "paths", "problem", "quoting", "record"),
     "plan": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
-    "layers": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
+    "layers": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record", "version"),
     "view": ("rules", "settings", "model", "paths", "problem", "quoting", "record", "version"),
     "launch": ("view", "model", "problem", "quoting"),
     "doctor": (
@@ -68,9 +68,19 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # Rooms that only compute. The rest look at the machine (host), act on it (launch, instances), try it (doctor, demo) or
 # talk (cli).
 PURE = {"problem", "record", "paths", "quoting", "model", "settings", "arguments", "rules", "plan", "layers", "view"}
-PURE_IMPORTS = {"__future__", "collections.abc", "itertools", "json", "posixpath", "stat", "typing", "unicodedata"} | {
+PURE_IMPORTS = {
+    "__future__",
+    "collections.abc",
+    "itertools",
+    "json",
+    "marshal",
+    "posixpath",
+    "stat",
+    "typing",
+    "unicodedata",
+} | {
     *("_sha2", "_sha256", "hashlib"),
-    *("difflib", "ipaddress", "re", "tomllib"),
+    *("difflib", "ipaddress", "marshal", "re", "tomllib"),
 }
 SIDE_EFFECTS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint", "compile"}
 READING = {

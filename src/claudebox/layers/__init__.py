@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from claudebox.arguments import Request
 from claudebox.host import Host
-from claudebox.model import Finding
+from claudebox.model import Finding, Preparation
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
 from claudebox.settings import BY_NAME, PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
@@ -31,7 +31,7 @@ class Layers(Record):
 def gather(host: Host, request: Request, *, granted: bool | None = None) -> Layers:
     """`granted`: what the user has just said about the project's file."""
     variables, options = from_variables(host.environ), from_options(request.said)
-    own = _own_files(host, variables, options)
+    own, to_keep = _own_files(host, variables, options)
     project = None
     if host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
         from claudebox.layers.project import read_project_file
@@ -40,7 +40,7 @@ def gather(host: Host, request: Request, *, granted: bool | None = None) -> Laye
         project = project if granted is None else project.replace(granted=granted)
         own += _with_profiles(host, project.in_force)
     settings = merge([*own, *variables, *options])
-    return Layers(settings.replace(findings=_findings(project)), project)
+    return Layers(settings.replace(findings=_findings(project), preparations=tuple(to_keep)), project)
 
 
 def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
@@ -61,13 +61,13 @@ def _with_profiles(host: Host, said: tuple[Said, ...]) -> list[Said]:
     return [*read_profiles(host, named), *(one for one in said if one.name != "profile")]
 
 
-def _own_files(host: Host, variables: list[Said], options: list[Said]) -> list[Said]:
+def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:
     """Of the user's own files, if there are any. Most people have none: then nothing more is imported."""
     state = f"{host.person.home}/{STATE}"
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
     has_files = bool(named) or any(host.tree.lstat(f"{state}/{name}") is not None for name in (CONFIG, PROFILES))
     if not has_files:
-        return []
+        return [], []
     from claudebox.layers.profiles import read_own_files
 
     return read_own_files(host, [one.value for one in named if isinstance(one.value, Named)])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from claudebox.host import Host
+from claudebox.host.digest import sha256
 from claudebox.host.shipped import shipped_names, shipped_profile
 from claudebox.layers import CONFIG, DEFAULT_PROFILE, PROFILES
-from claudebox.layers.documents import Document, parse
+from claudebox.layers.cache import freeze, thaw
 from claudebox.layers.expand import expanded
-from claudebox.layers.schema import describe, said_in
-from claudebox.model import Origin, Profile
+from claudebox.model import Origin, Preparation, Profile
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
 from claudebox.rules.helpers import is_in_any
@@ -16,16 +16,23 @@ from claudebox.rules.instance import STATE
 from claudebox.rules.trusted import known_projects
 from claudebox.settings import Named, Said
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.layers.documents import Document
+
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile is from that the user did not write
+KEPT = "cache"
+LENGTH = 16
 
 
-def read_own_files(host: Host, named: list[Named]) -> list[Said]:
+def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Preparation]]:
+    """What they say, and what to keep of it for the next time."""
     reader = _Reader(host)
     said = reader.read_config()
     for name in named or reader.default():
         said += reader.read_profile(name, ())
-    return said
+    return said, reader.to_keep
 
 
 def read_profiles(host: Host, named: list[Named]) -> list[Said]:
@@ -45,12 +52,13 @@ class _Reader:
         self.host = host
         self.state = f"{host.person.home}/{STATE}"
         self.done: set[str] = set()
+        self.to_keep: list[Preparation] = []
 
     def read_config(self) -> list[Said]:
         path = f"{self.state}/{CONFIG}"
         if self.host.tree.lstat(path) is None:
             return []
-        return self._with_profiles(self._parse(path, self._content(path)), ())
+        return self._with_profiles(self._said(path), ())
 
     def default(self) -> list[Named]:
         return [Named(DEFAULT_PROFILE, Origin("default"))] if self._file_of(DEFAULT_PROFILE) else []
@@ -63,33 +71,58 @@ class _Reader:
         if name in self.done:
             return []
         self.done.add(name)
-        return self._with_profiles(self._document(named), (*chain, name))
+        path = self._path_of(named)
+        said = self._said(path) if path else self._shipped(named)
+        return self._with_profiles(said, (*chain, name))
 
     def described(self, name: str) -> Profile:
-        document = self._document(Named(name, Origin("--profile")))
+        from claudebox.layers.documents import parse
+        from claudebox.layers.schema import describe
+
+        path = self._path_of(Named(name, Origin("--profile")))
+        document = (
+            self._parse(path) if path else parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
+        )
         return Profile(name, document.file, describe(document))
 
     def own_names(self) -> list[str]:
         entries = self.host.tree.entries(f"{self.state}/{PROFILES}")
         return [name.removesuffix(suffix) for name in entries for suffix in SUFFIXES if name.endswith(suffix)]
 
-    def _with_profiles(self, document: Document, chain: tuple[str, ...]) -> list[Said]:
-        said = [expanded(one, self.host) for one in said_in(document, is_project=False)]
+    def _with_profiles(self, said: tuple[Said, ...], chain: tuple[str, ...]) -> list[Said]:
         below: list[Said] = []
         for one in said:
             if one.name == "profile" and isinstance(one.value, Named):
                 below += self.read_profile(one.value, chain)
-        return below + [one for one in said if one.name != "profile"]
+        return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
-    def _document(self, named: Named) -> Document:
-        _check_name(named)
-        path = self._file_of(named.path)
-        if path:
-            return self._parse(path, self._content(path))
+    def _said(self, path: str) -> tuple[Said, ...]:
+        content, kept = self._content(path), f"{self.state}/{KEPT}/{sha256(path.encode())[:LENGTH]}"
+        known = thaw(content, path, self.host.tree.read_plain(kept))
+        if known is not None:
+            return known
+        from claudebox.layers.schema import said_in
+
+        said = said_in(self._parse(path), is_project=False)
+        self.to_keep += [
+            Preparation(Preparation.DIRECTORY, f"{self.state}/{KEPT}"),
+            Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
+        ]
+        return said
+
+    def _shipped(self, named: Named) -> tuple[Said, ...]:
+        from claudebox.layers.documents import parse
+        from claudebox.layers.schema import said_in
+
         content = shipped_profile(named.path)
         if content is None:
             raise self._unknown(named)
-        return parse(content, f"{SHIPPED}:{named.path}.toml", is_json=False)
+        return said_in(parse(content, _shipped_file(named.path), is_json=False), is_project=False)
+
+    def _path_of(self, named: Named) -> str:
+        """ "" if the user has no such profile."""
+        _check_name(named)
+        return self._file_of(named.path)
 
     def _file_of(self, name: str) -> str:
         paths = [f"{self.state}/{PROFILES}/{name}{suffix}" for suffix in SUFFIXES]
@@ -98,8 +131,11 @@ class _Reader:
             raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
         return found[0] if found else ""
 
-    def _parse(self, path: str, content: bytes) -> Document:
-        return parse(content, shorten_home(path, self.host.person.home), is_json=path.endswith(".json"))
+    def _parse(self, path: str) -> Document:
+        from claudebox.layers.documents import parse
+
+        shown = shorten_home(path, self.host.person.home)
+        return parse(self._content(path), shown, is_json=path.endswith(".json"))
 
     def _content(self, path: str) -> bytes:
         """Not from where an agent can write: it would choose what enters the next box."""
@@ -124,6 +160,10 @@ class _Reader:
         near = get_close_matches(named.path, names, 1)
         hint = f"did you mean `{near[0]}`?" if near else "to list them: claudebox --profile"
         return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
+
+
+def _shipped_file(name: str) -> str:
+    return f"{SHIPPED}:{name}.toml"
 
 
 def _check_name(named: Named) -> None:
