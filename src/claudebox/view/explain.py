@@ -39,7 +39,20 @@ def _labelled(label: str, items: list[list[str]], style: Style) -> list[str]:
 def _change_words(change: Change) -> list[str]:
     if not change.option:
         return escape(change.effect).split()
-    return [" ".join(quote(word) for word in change.option), *f"({escape(change.effect)})".split()]
+    return [" ".join(_word(word) for word in change.option), *f"({escape(change.effect)})".split()]
+
+
+def _word(word: str) -> str:
+    """To be pasted. A line break would begin a line of the screen, which could say anything."""
+    if "\n" not in word:
+        return quote(word)
+    plain = (character if character.isprintable() and character not in "'\\" else "" for character in word)
+    pieces = (piece or _octal(character) for piece, character in zip(plain, word, strict=True))
+    return "$'" + "".join(pieces) + "'"
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogateescape"))
 
 
 def explanation_json(explanation: Explanation) -> str:

@@ -65,10 +65,10 @@ def with_reason(text: str, origin: Origin) -> Because:
     return Because(f"{text} ({origin.reason})" if origin.reason else text, origin)
 
 
-def undo(origin: Origin, effect: str, said: str = "") -> list[Change]:
+def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:
     """The way back for what somebody asked for."""
     if not is_said(origin):
         return []
     words = f"{origin.rule} {said}".rstrip()
     way = f"leave out {words}" if origin.rule.startswith("--") else f"take it out of {origin.rule}"
-    return [Change(f"{way} ({effect})")]
+    return [Change(f"{way} ({effect})" if effect else way)]

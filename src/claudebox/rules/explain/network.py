@@ -10,6 +10,7 @@ from claudebox.rules.explain.answer import (
     ADDRESS,
     DEPENDS,
     IN,
+    MADE,
     OUT,
     PORT,
     Answer,
@@ -66,9 +67,8 @@ def read_endpoint(text: str) -> Endpoint | None:
         server = server.partition(end)[0]
     server = server.rpartition("@")[2] if is_url else server
     if server.startswith("["):
-        host, _, port = server[1:].partition("]")
-        is_whole = port == "" or port.startswith(":")
-        host, port = (host, port[1:]) if is_whole and ":" in host else ("", "")
+        host, end, port = server[1:].partition("]")
+        host, port = (host, port[1:]) if end and ":" in host and port[:1] in ("", ":") else ("", "")
     elif server.count(":") > 1:
         host, port = server, ""
     else:
@@ -224,12 +224,13 @@ def _explain_localhost(plan: Plan, endpoint: Endpoint, address: Address) -> Answ
     carried = next((port for port in plan.network.host_ports if port.box == endpoint.port), None)
     if carried is None:
         why = Because("it is the box's own localhost, not this host's")
-        return _reached(plan, endpoint, why, *_ways_to_host_port(plan, endpoint.port)).replace(verdict="the box's own")
+        answer = _reached(plan, endpoint, why, *_ways_to_host_port(plan, endpoint.port))
+        return answer.replace(state=MADE, verdict="the box's own")
     return _explain_carried(plan, endpoint, carried, address)
 
 
 def _explain_carried(plan: Plan, endpoint: Endpoint, port: Port, address: Address) -> Answer:
-    way_back = undo(port.origin, "the port is the box's own again", str(port.host))
+    way_back = undo(port.origin, str(port.host), "the port is the box's own again")
     if address.version == 6:
         why = Because(f"{port.origin.rule} carries it to 127.0.0.1 in the box: at ::1 it is refused", port.origin)
         return _not_reached(plan, endpoint, why, Change(f"use 127.0.0.1:{port.box}"), *way_back)
@@ -313,7 +314,7 @@ def explain_port(plan: Plan, number: int) -> Answer:
         Because("what listens there on this host is not reached from the box"),
         _tier(plan),
     )
-    return Answer(PORT, f"port {number}", OUT, "the box's own", because, _ways_to_port(number))
+    return Answer(PORT, f"port {number}", MADE, "the box's own", because, _ways_to_port(number))
 
 
 def _joined_port(number: int, published: list[Port], carried: list[Port]) -> Answer:
@@ -329,7 +330,7 @@ def _joined_port(number: int, published: list[Port], carried: list[Port]) -> Ans
     ]
     said = [(port, f"{port.host}:{port.box}" if port.host != port.box else str(port.host)) for port in published]
     said += [(port, str(port.host)) for port in carried]
-    changes = [change for port, text in said for change in undo(port.origin, "no longer joined", text)]
+    changes = [change for port, text in said for change in undo(port.origin, text)]
     ways = [*(["published"] if published else []), *(["this host's, in the box"] if carried else [])]
     return Answer(PORT, f"port {number}", IN, " and ".join(ways), tuple(because), tuple(changes))
 

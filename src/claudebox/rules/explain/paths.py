@@ -111,8 +111,8 @@ class PathQuestion:
     def _places(self) -> list[Spot]:
         """Every path of the box that shows this very file: its own first, then its real one."""
         others = sorted((spot for _, spot in self._appearances()), key=lambda spot: spot.path != self.target)
-        found = {spot.path: spot for spot in (self.spot, *others)}
-        return [spot for spot in found.values() if spot.exists and spot.host == self.target]
+        found = {spot.path: spot for spot in (*reversed(others), self.spot)}
+        return [spot for spot in reversed(found.values()) if spot.exists and spot.host == self.target]
 
     def _appearances(self) -> list[tuple[Mount, Spot]]:
         """Where a mount would show it, and what is there."""
@@ -128,7 +128,7 @@ class PathQuestion:
         return with_reason(text, mount.origin)
 
     def _following(self, spot: Spot) -> Because:
-        return Because(f"{self._short(spot.links[-1])} is a symlink in the box and leads to {self._short(spot.path)}")
+        return Because(f"{self._short(spot.links[0])} is a symlink in the box, which leads to {self._short(spot.path)}")
 
     def _ways_for_shown(self, places: list[Spot], shown: str) -> list[Change]:
         changes = [self._way_to_other_access(spot, shown) for spot in places]
@@ -146,7 +146,7 @@ class PathQuestion:
 
     def _undo_mount(self, mount: Mount) -> list[Change]:
         said = mount.source if mount.source == mount.path else f"{mount.source}:{mount.path}"
-        return undo(mount.origin, "not asked for there", said)
+        return undo(mount.origin, said)
 
     def _way_to_other_access(self, spot: Spot, shown: str) -> Change:
         wanted = RW if spot.access == RO else RO
@@ -166,7 +166,7 @@ class PathQuestion:
         because = self._hides_of(hidden)
         changes: list[Change] = []
         for origin in dict.fromkeys(spot.mount.origin for spot in hidden):
-            changes += undo(origin, "no longer hidden", self._hide_said(origin)) or [
+            changes += undo(origin, self._hide_said(origin)) or [
                 Change(f"cannot be changed: {self._why_never(origin)}")
             ]
         return self._answer(HIDDEN, "not in the box, hidden", because, changes, self.spot)
@@ -285,7 +285,7 @@ class PathQuestion:
     def _ways_in(self) -> list[Change]:
         if self.real is None:
             refused = refuse_readable(self.target, self.host.person.homes, self.places)
-            missing = Change("once it exists on this host, shows it", ("--mount-ro", self.named))
+            missing = Change("shows it, once it exists on this host", ("--mount-ro", self.named))
             return [Change(f"cannot be changed: {refused.reason}") if refused else missing]
         # Where its own name is a symlink in the box, the place that it leads to may do.
         for source in dict.fromkeys((self.named, self.target)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.host import Host
-from claudebox.model import EnvVar, Origin, Plan
+from claudebox.model import EnvVar, Finding, Origin, Plan
 from claudebox.rules.environment import LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
 from claudebox.rules.explain.answer import (
     IN,
@@ -29,7 +29,9 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
     if name == "PWD" and variable is None:
         # bwrap sets it where it starts the program.
         variable = EnvVar(name, plan.project, Origin("box", "the directory of the project"))
-    notes = [Because(finding.text) for finding in plan.findings if finding.subject == name]
+    notes = [
+        Because(finding.text) for finding in plan.findings if finding.subject == name and finding.kind == Finding.NOTE
+    ]
     wishes = [wish for wish in settings.env if wish.name == name]
     if variable is not None:
         wishes = [wish for wish in wishes if wish.value is not None or name in host.environ]
@@ -75,7 +77,7 @@ def _ways_out(variable: EnvVar, wishes: list[EnvWish]) -> list[Change]:
 
 def _undone(wishes: list[EnvWish]) -> list[Change]:
     # A value that was typed may be secret: the name is enough to find it.
-    changes = [change for wish in wishes for change in undo(wish.origin, "not asked for there", wish.name)]
+    changes = [change for wish in wishes for change in undo(wish.origin, wish.name)]
     return list(dict.fromkeys(changes))
 
 
@@ -97,12 +99,16 @@ def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish
 
 def _ways_in(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Change]:
     drops = [drop.origin for drop in settings.dropped if drop.path == name]
-    undone = [change for origin in drops for change in undo(origin, "no longer kept out", name)]
+    undone = [change for origin in drops for change in undo(origin, name)]
     if undone and (wishes or name in PASSED):
         return undone
-    if name not in host.environ:
+    if name not in host.environ or name in PASSED:
         given = [Change("gives it a value", ("--env", f"{name}=VALUE"))]
-        passed = [Change("set it on this host: it is passed on then")] if name in PASSED or wishes else []
+        passed = (
+            [Change("set it on this host: it is passed on then")]
+            if name not in host.environ and (name in PASSED or wishes)
+            else []
+        )
         return [*undone, *passed, *given]
     secret = looks_secret(name, host.environ[name])
     if secret and (name.startswith(LOADER_PREFIXES) or name in LOADER_NAMES):

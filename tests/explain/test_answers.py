@@ -1,0 +1,240 @@
+"""What `--explain` answers for each kind of thing, on a machine that does not exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from claudebox.model import HIDE, Mount, Origin
+from claudebox.problem import FAILED, Problem
+from claudebox.rules.explain.answer import Explanation
+from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.text import WIDTH, Style, width
+from explain.asking import Asked, ask
+from golden import Golden
+from hosts.machine import EVERYONE, TREES, Machine
+
+PLAIN = Style(False)
+TOKEN = "ghp_" + "a1" * 18
+ENVIRON = {
+    "TERM": "xterm-256color",
+    "LANG": "en_GB.UTF-8",
+    "LC_ALL": "/srv/locale",
+    "AWS_PROFILE": "shop",
+    "GITHUB_TOKEN": TOKEN,
+    "LD_API_KEY": "sdk-" + "0a1b2c3d" * 4,
+    "http_proxy": "http://proxy:3128",
+}
+FILES = """
+/tmp/of-the-host
+/usr/bin/pasta*
+/usr/bin/nft*
+/srv/data/table.csv
+/srv/data/private/salaries.csv
+/srv/other/x
+~/.config/app.toml
+~/.config/gh/hosts.yml
+~/.claude/agents/reviewer.md
+~/data -> /srv/data
+~/shop/data -> /srv/data
+~/shop/elsewhere -> /srv/other
+~/shop/keys -> ~/.ssh
+~/shop/3000
+"""
+MOUNTS = ("--mount-ro", "/srv/data", "--mount-rw", "/srv/data:/mnt/data", "--mount-ro", "~/.config")
+PATHS = (
+    *("/srv/data/table.csv", "/mnt/data/table.csv", "/mnt/data", "~/data", "data", "elsewhere", "keys/id_ed25519"),
+    *("~/.ssh/id_ed25519", "~/.pgpass", "~/.config", "~/.config/gh/hosts.yml", "~/.claude", "~/.claudebox"),
+    *("~/.claude/agents/reviewer.md", "~/.claude/skills", "~/.gitconfig", "~/other/notes.txt", "~/nothing"),
+    *(
+        ".",
+        "README.md",
+        "./new.txt",
+        "..",
+        "/",
+        "/srv",
+        "/srv/other",
+        "/tmp",
+        "/tmp/of-the-host",
+        "/etc",
+        "/etc/shadow",
+    ),
+    *("/etc/passwd", "/etc/hosts", "/etc/os-release", "/etc/resolv.conf", "/usr", "/usr/bin/git", "/bin/bash"),
+    *("/usr/nothing", "/proc", "/proc/1", "/dev/null", "/dev/sda", "/var/lib/docker", "file:///srv/other/x"),
+)
+VARIABLES = (
+    *("TERM", "$LANG", "${LC_ALL}", "EDITOR", "HOME", "PATH", "PWD", "SSL_CERT_FILE", "CLAUDE_CONFIG_DIR"),
+    *("GITHUB_TOKEN", "AWS_PROFILE", "LD_API_KEY", "http_proxy", "SET", "TWICE", "PASSED", "NOT_SET", "ASKED_FOR"),
+)
+VARIABLE_OPTIONS = (
+    *("--env", "SET=two words", "--env", "TWICE=one", "--env", "TWICE=two", "--env", "ASKED_FOR"),
+    *("--env", "GITHUB_TOKEN", "--env", "PASSED=1"),
+)
+ADDRESSES = (
+    *("example.org", "example.org:443", "https://alice:hunter2@git.example.org/shop.git?x#y", "localhost"),
+    *(
+        "localhost:3000",
+        "http://localhost",
+        "[::1]:5432",
+        "127.0.0.1:5432",
+        "localhost:5432",
+        "::1",
+        "0.0.0.0",
+        "127.1",
+    ),
+    *("10.0.0.5", "192.168.1.5:22", "192.168.1.77", "169.254.169.254", "168.63.129.16", "100.100.100.100"),
+    *("198.51.100.7", "198.51.100.7:443", "2606:4700::1111", "2001:db8:5::9", "fe80::1%eth0", "fd00::1", "ff02::1"),
+    *("64:ff9b::a00:5", "64:ff9b::c633:6407", "::ffff:10.0.0.5", "2002:a00:5::1", "4000::1", "0x0a.5"),
+    *("10.255.213.2", "10.255.213.3:53", "10.255.213.3:80", "registry", "claudebox", "somewhere"),
+)
+PORTS = ("5432", "8080", "80", "9000", ":443", "3000")
+PORT_OPTIONS = ("--publish", "8080:80", "--publish", "9000", "--host-port", "5432", "--host-port", "9000")
+NETWORKS: dict[str, tuple[str, ...]] = {
+    "full": (),
+    "inet": ("--network", "inet"),
+    "inet-ports": ("--network", "inet", *PORT_OPTIONS),
+    "none": ("--network", "none"),
+    "none-ports": ("--network", "none", *PORT_OPTIONS),
+}
+UNUSABLE = ("", "  ", "70000", "0", "a b", "--json", "$", "$a-b", "http://", "[::1", "host:port", "a:b:c", TOKEN)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path, environ=dict(ENVIRON))
+    return machine.plant(FILES).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def transcript(asked: Asked, things: tuple[str, ...]) -> str:
+    screens = (f"$ claudebox --explain '{thing}'\n{screen(asked, thing)}" for thing in things)
+    return "\n".join(screens)
+
+
+def screen(asked: Asked, thing: str) -> str:
+    return explanation_text(asked.explain(thing), PLAIN)
+
+
+def hide(path: str, rule: str = "--hide") -> Mount:
+    return Mount(HIDE, path, Origin(rule), is_dir="." not in path)
+
+
+def test_paths(machine: Machine, golden: Golden) -> None:
+    golden.check("paths.txt", transcript(ask(machine.host(), *MOUNTS), PATHS))
+
+
+def test_paths_that_are_hidden_in_spite_of_a_grant(machine: Machine, golden: Golden) -> None:
+    options = ("--hide", "/srv/data/private", "--hide", "README.md", "--hide", "/srv/other")
+    asked = ask(machine.host(), *MOUNTS, "--mount-ro", "/srv/other", *options)
+    asked = asked.hiding(
+        *(hide("/srv/data/private"), hide("/mnt/data/private"), hide("/home/alice/shop/README.md")),
+        *(hide("/srv/other"), hide("/usr/bin/git", "~/.claudebox/config.toml:4")),
+    )
+    things = ("/srv/data/private/salaries.csv", "/srv/data", "README.md", "/srv/other/x", "/usr/bin/git")
+    golden.check("hidden.txt", transcript(asked, things))
+
+
+def test_paths_for_root(machine: Machine, golden: Golden) -> None:
+    machine.uid = 0
+    machine.plant("/proc/sys/kernel/core_pattern\n/proc/kcore\n/usr/local/etc/secret.conf")
+    (machine.root / "usr/local/etc/secret.conf").chmod(0o600)
+    things = ("/proc/sys/kernel/core_pattern", "/proc/kcore", "/usr/local/etc/secret.conf")
+    golden.check("root.txt", transcript(ask(machine.host()), things))
+
+
+def test_variables(machine: Machine, golden: Golden) -> None:
+    machine.environ["CLAUDEBOX_EXTRA_ENV"] = "PASSED"
+    machine.environ["PASSED"] = "0"
+    golden.check("variables.txt", transcript(ask(machine.host(), *VARIABLE_OPTIONS), VARIABLES))
+
+
+def test_variables_that_are_kept_out(machine: Machine, golden: Golden) -> None:
+    names = ("TERM", "AWS_PROFILE", "GITHUB_TOKEN", "NOT_SET")
+    drops = [word for name in names for word in ("--drop-env", name)]
+    asked = ask(machine.host(), "--env", "AWS_PROFILE", *drops).dropping(*names)
+    golden.check("dropped.txt", transcript(asked, names))
+
+
+@pytest.mark.req("NET-01", "NET-03")
+@pytest.mark.parametrize("network", NETWORKS)
+def test_addresses(machine: Machine, golden: Golden, network: str) -> None:
+    golden.check(f"addresses-{network}.txt", transcript(ask(machine.host(), *NETWORKS[network]), ADDRESSES))
+
+
+@pytest.mark.req("NET-04")
+@pytest.mark.parametrize("network", NETWORKS)
+def test_ports(machine: Machine, golden: Golden, network: str) -> None:
+    golden.check(f"ports-{network}.txt", transcript(ask(machine.host(), *NETWORKS[network]), PORTS))
+
+
+def test_word_that_is_several_things_gets_several_answers(machine: Machine) -> None:
+    (machine.root / "home/alice/shop/TERM").touch()
+    (machine.root / "home/alice/shop/10.0.0.5").touch()
+    asked = ask(machine.host())
+    kinds = {thing: [answer.kind for answer in asked.explain(thing).answers] for thing in ("TERM", "3000", "10.0.0.5")}
+    assert kinds == {"TERM": ["path", "variable"], "3000": ["path", "port"], "10.0.0.5": ["path", "address"]}
+
+
+def test_existing_file_is_not_a_host(machine: Machine) -> None:
+    assert ask(machine.host()).answer("README.md").kind == "path"
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("thing", UNUSABLE)
+def test_what_cannot_be_explained_is_a_problem(machine: Machine, thing: str) -> None:
+    with pytest.raises(Problem) as problem:
+        ask(machine.host()).explain(thing)
+    assert (problem.value.status, bool(problem.value.hint)) == (FAILED, True)
+    assert TOKEN not in problem.value.message
+
+
+def all_explanations(machine: Machine) -> list[Explanation]:
+    asked = ask(machine.host(), *MOUNTS, *VARIABLE_OPTIONS, *NETWORKS["inet-ports"])
+    return [asked.explain(thing) for thing in (*PATHS, *VARIABLES, *ADDRESSES, *PORTS)]
+
+
+@pytest.mark.req("UX-01")
+def test_screens_are_narrow(machine: Machine) -> None:
+    lines = [line for each in all_explanations(machine) for line in explanation_text(each, PLAIN).splitlines()]
+    # What is to be copied stays whole.
+    assert [line for line in lines if width(line) > WIDTH and "--" not in line] == []
+
+
+@pytest.mark.req("UX-01")
+def test_colour_changes_nothing_but_colour(machine: Machine) -> None:
+    for each in all_explanations(machine):
+        coloured = explanation_text(each, Style(True))
+        assert re.sub("\x1b\\[[0-9]+m", "", coloured) == explanation_text(each, PLAIN)
+
+
+@pytest.mark.req("UX-01", "SEC-01")
+def test_no_secret_is_ever_shown(machine: Machine) -> None:
+    for each in all_explanations(machine):
+        for text in (explanation_text(each, PLAIN), explanation_json(each)):
+            assert TOKEN not in text
+            assert "hunter2" not in text
+            assert "0a1b2c3d" not in text
+
+
+@pytest.mark.req("UX-01")
+def test_nothing_shown_can_move_the_cursor(machine: Machine, golden: Golden) -> None:
+    name = "x\x1b[2J\r\ny: in, writable \u202etxt"
+    (machine.root / "srv" / name).mkdir()
+    machine.environ["EVIL"] = "\x1b]0;title\x07"
+    asked = ask(machine.host(), "--mount-ro", f"/srv/{name}", "--env", "EVIL")
+    things = (f"/srv/{name}", f"/srv/{name}/none", f"/srv/other/{name}", "EVIL")
+    text = "\n".join(screen(asked, thing) for thing in things)
+    assert text.replace("\n", "").isprintable()
+    golden.check("hostile.txt", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "thing"), [("path", "/srv/data"), ("variable", "TERM"), ("address", "10.0.0.5"), ("several", "3000")]
+)
+def test_json(machine: Machine, golden: Golden, name: str, thing: str) -> None:
+    text = explanation_json(ask(machine.host(), *MOUNTS, *NETWORKS["inet"]).explain(thing))
+    assert text.isascii()
+    assert json.loads(text)["thing"] == thing
+    golden.check(f"json/{name}.json", text)
