@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from claudebox.arguments import parse
 from claudebox.host import Host
 from claudebox.layers import gather
-from claudebox.model import Mount, Plan
+from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.rules.explain import explain
 from claudebox.rules.explain.answer import Answer, Explanation
-from claudebox.rules.mounts import arrange
 from claudebox.settings import Settings
 
 
@@ -31,15 +30,8 @@ class Asked:
         (answer,) = self.explain(thing).answers
         return answer
 
-    def hiding(self, *hides: Mount) -> Asked:
-        return Asked(self.host, self.settings, self.plan.replace(mounts=arrange(self.plan.mounts, hides)))
-
-    def dropping(self, *names: str) -> Asked:
-        kept = tuple(variable for variable in self.plan.environment if variable.name not in names)
-        return Asked(self.host, self.settings, self.plan.replace(environment=kept))
-
 
 def ask(host: Host, *words: str) -> Asked:
     request = parse(list(words))
-    settings = gather(host, request)
+    settings = gather(host, request).settings
     return Asked(host, settings, make_plan(host, request, settings))
