@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
