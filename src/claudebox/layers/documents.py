@@ -6,6 +6,7 @@ from claudebox.layers.lines import MARK, TEXT, WORD, Excess, Lines, json_lines, 
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.secrets import looks_secret, secret_value
+from claudebox.settings import BY_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_WORD = 40  # of the file's own, in a message
 FAR_RIGHT = 60  # a column that a screen does not show any more
 
-TOML_HINT = 'a value is "text", a number, true, false, ["an", "array"] or { a = "table" }'
+TOML_HINT = 'texts need quotes: key = "value"; each [, { and " needs its end'
+AGAIN_HINT = "it was said before, perhaps in another way: keep one of them"
 JSON_HINT = "names and texts need double quotes; no comma after the last; no comments"
 
 
@@ -88,17 +90,16 @@ def _without_secrets(row: str) -> str:
         if token.kind == MARK and token.text in "=:,{}":
             is_value = token.text in "=:"
         elif token.kind in (TEXT, WORD) and not is_value:
-            name = word
+            name = "" if word in BY_KEY else word  # `auth` is no password
     result = "".join(pieces)
     return "…" if secret_value(result) else result
 
 
 def _decoded(content: bytes, file: str) -> str:
     if len(content) > LARGEST:
-        text = content[:LARGEST].decode(errors="surrogateescape")
-        line = text.count("\n") + 1
+        line = content.count(b"\n", 0, LARGEST) + 1
         hint = "settings are much smaller: is this the right file?"
-        raise problem_at(file, text, line, f"the file goes on beyond {LARGEST >> 10} KiB", hint)
+        raise problem_at(file, "", line, f"the file goes on beyond {LARGEST >> 10} KiB", hint)
     try:
         return content.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
@@ -117,7 +118,8 @@ def _toml_value(text: str, file: str, lines: Lines) -> object:
         reason, line, column = _toml_place(str(error), text)
         if lines.repeated and lines.repeated[0].line <= line:
             raise _repeated(text, file, lines) from None
-        raise problem_at(file, text, line, f"no valid TOML: {_as_clause(reason)}", TOML_HINT, column) from None
+        hint = AGAIN_HINT if reason.startswith("cannot ") else TOML_HINT
+        raise problem_at(file, text, line, f"no valid TOML: {reason}", hint, column) from None
 
 
 def _toml_place(message: str, text: str) -> tuple[str, int, int]:
@@ -126,10 +128,10 @@ def _toml_place(message: str, text: str) -> tuple[str, int, int]:
     words = place.rstrip(")").replace(",", "").split()
     match words:
         case ["line", line, "column", column] if line.isdecimal() and column.isdecimal():
-            return reason, int(line), int(column)
+            return _as_clause(reason), int(line), int(column)
         case ["end", "of", "document"]:
-            return reason, text.rstrip().count("\n") + 1, 0
-    return message, 1, 0
+            return _as_clause(reason), _last_line(text), 0
+    return _as_clause(message), 1, 0
 
 
 def _json_value(text: str, file: str, lines: Lines) -> object:
@@ -137,18 +139,27 @@ def _json_value(text: str, file: str, lines: Lines) -> object:
 
     try:
         value: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise problem_at(
-            file, text, error.lineno, f"no valid JSON: {_as_clause(error.msg)}", JSON_HINT, error.colno
-        ) from None
     except (ValueError, RecursionError) as error:
-        raise problem_at(file, text, 1, f"no valid JSON: {_as_clause(str(error))}", JSON_HINT) from None
+        reason, line, column = _json_place(error, text)
+        raise problem_at(file, text, line, f"no valid JSON: {reason}", JSON_HINT, column) from None
     if lines.repeated:
         raise _repeated(text, file, lines)
     return value
 
 
+def _json_place(error: Exception, text: str) -> tuple[str, int, int]:
+    reason, line = getattr(error, "msg", str(error)), getattr(error, "lineno", 1)
+    return _as_clause(reason), min(line, _last_line(text)), getattr(error, "colno", 0)
+
+
+def _last_line(text: str) -> int:
+    """That has something on it."""
+    return text.rstrip().count("\n") + 1
+
+
 def _as_clause(reason: str) -> str:
+    if reason.endswith("character '\\n'"):
+        return "a text has no closing quote"
     reason = reason if len(reason) <= 2 * LONGEST_WORD else reason[: 2 * LONGEST_WORD - 1] + "…"
     return reason[:1].lower() + reason[1:]
 

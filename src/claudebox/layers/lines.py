@@ -24,14 +24,15 @@ MARK = "mark"
 WORD = "word"
 END = "end"
 
-# Of TOML and of JSON, whose tokens are the same where both have them. A text that is not closed is one, too.
+# Of TOML and of JSON, whose tokens are the same where both have them. A text without its end is one, too: so nothing
+# ever has to be tried again. (Possessive quantifiers would say so, but early versions of Python 3.11 have them wrong.)
 TOKENS = r'''
     (?P<newline> \n )
   | (?P<blank> [ \t\r]+ | \#[^\n]* )
-  | (?P<text> """ (?: [^"\\] | \\. | "{1,2}(?!") )*+ (?: "{3,5} )?
-            | \'\'\' (?: [^\'] | \'{1,2}(?!\') )*+ (?: \'{3,5} )?
-            | " (?: [^"\\\n] | \\[^\n] )*+ "?
-            | \' [^\'\n]*+ \'? )
+  | (?P<text> """ (?: [^"\\]+ | \\. | "{1,2}(?!") )* (?: "{3,5} )?
+            | \'\'\' (?: [^\']+ | \'{1,2}(?!\') )* (?: \'{3,5} )?
+            | " (?: [^"\\\n]+ | \\[^\n] )* "?
+            | \' [^\'\n]* \'? )
   | (?P<mark> [][{}=,.:] )
   | (?P<word> [^][{}=,.:\#"\'\s]+ | . )
 '''
@@ -70,13 +71,13 @@ class Excess(Exception):
 
 
 def toml_lines(text: str, unquote: Callable[[str], str]) -> Lines:
-    scanner = _Scanner(text, unquote)
+    scanner = _Scanner(text, unquote, (BLANK,))
     scanner.statements()
     return scanner.result()
 
 
 def json_lines(text: str, unquote: Callable[[str], str]) -> Lines:
-    scanner = _Scanner(text, unquote)
+    scanner = _Scanner(text, unquote, (BLANK, NEWLINE))
     scanner.value(())
     return scanner.result()
 
@@ -93,9 +94,9 @@ def tokens(text: str) -> Iterator[Token]:
 class _Scanner:
     """Goes through the tokens once and notes the line of every key and element."""
 
-    def __init__(self, text: str, unquote: Callable[[str], str]) -> None:
+    def __init__(self, text: str, unquote: Callable[[str], str], meaningless: tuple[str, ...]) -> None:
         self.unquote = unquote
-        self.tokens = [token for token in tokens(text) if token.kind != BLANK]
+        self.tokens = [token for token in tokens(text) if token.kind not in meaningless]
         self.tokens.append(Token(END, "", text.count("\n") + 1))
         self.at = 0
         self.of: dict[Path, int] = {}

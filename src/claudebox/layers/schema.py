@@ -107,14 +107,14 @@ def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Sa
         text = text_at(document, path, is_free=setting.name == "claude_args")
         if setting.name == "hide":
             checked_variables(document, path, text)
-        if setting.name == "pass_env":
+        if setting.name in ("pass_env", "drop_env"):
             _check_variable_name(document, path, text)
         yield path, _said(document, path, setting, text)
 
 
 def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
     takes_pairs = setting.name == "publish"
-    expected = 'a number or a string "HOST:BOX"' if takes_pairs else "a number"
+    expected = 'an integer or a string "HOST:BOX"' if takes_pairs else "an integer"
     for path in _elements(document, setting):
         port = value_at(document, path, (int, str) if takes_pairs else int, expected)
         yield path, _said(document, path, setting, str(port))
@@ -138,7 +138,7 @@ def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, S
         if unknown:
             raise _unknown(document, (*path, unknown[0]), KEYS_OF_A_MOUNT)
         if "host" not in keys:
-            raise document.problem(path, "this mount has no `host`", f"say what to mount: {example(document, path)}")
+            raise document.problem(path, "this mount has no `host`", pair(document, "host", "~/notes"))
         access = _access(document, (*path, "mode")) if "mode" in keys else RO
         wish = MountWish(
             access,
@@ -185,5 +185,5 @@ def _path(document: Document, path: Path) -> str:
 
 def _check_variable_name(document: Document, path: Path, name: str) -> None:
     if not is_variable_name(name):
-        hint = f"use letters, digits and _; values belong into env:\n{example(document, ('env',))}"
+        hint = f"values belong into {example(document, ('env',))}" if "=" in name else "use letters, digits and _"
         raise document.problem(path, f"{shown(name)} is not a variable name", hint)

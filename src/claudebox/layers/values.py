@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 TYPES = (
     (str, "a string"),
     (bool, "true or false"),
-    ((int, float), "a number"),
+    (int, "an integer"),
+    (float, "a float"),
     (dict, "a table"),
     (list, "an array"),
     (type(None), "null"),
@@ -65,7 +66,7 @@ def label(path: Path) -> str:
     """What a message calls a place: `hide`, an element of `hide`, `env.NAME`, `host` of a mount."""
     *above, last = path
     if isinstance(last, int):
-        return f"each element of `{above[0]}`"
+        return f"an element of `{above[0]}`"
     if not above:
         return f"`{last}`"
     return f"`{last}` of a mount" if len(above) > 1 else shown(f"{above[0]}.{last}")
@@ -75,7 +76,7 @@ def example(document: Document, path: Path) -> str:
     """How to write what belongs there."""
     first, last = str(path[0]), path[-1]
     if len(path) > 1 and isinstance(last, str):
-        return pair(document, last, {"mode": "rw", "optional": True}.get(last, "…"))
+        return pair(document, last, {"mode": "ro", "optional": True}.get(last, "…"))
     setting = BY_KEY.get(first)
     if setting is None:
         return pair(document, first, "…")

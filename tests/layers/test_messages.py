@@ -1,0 +1,206 @@
+"""Everything that can be wrong with a file, and what is then said."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import claudebox
+from claudebox import cli
+from claudebox.layers import documents
+from claudebox.layers.documents import LARGEST, Document, parse
+from claudebox.layers.schema import describe, said_in
+from claudebox.problem import FAILED, Problem
+from claudebox.view.text import WIDTH, width
+from golden import Golden
+
+SOURCE = Path(claudebox.__file__).parent / "layers"
+TOML = "~/.claudebox/profiles/aws.toml"
+JSON = "~/.claudebox/profiles/aws.json"
+PROJECT = ".claudebox.toml"
+FAKE_KEY = "sk-ant-" + "0123456789" * 3
+
+IN_TOML: dict[str, str | bytes] = {
+    "syntax": 'network = "inet"\nauth = none\n',
+    "syntax-open-at-the-end": 'hide = ["~/a",\n\n',
+    "syntax-far-right": "hide = [" + '"~/a", ' * 40 + "oops]",
+    "syntax-with-a-secret": f'[env]\nOPENAI_API_KEY = "hunter2, {FAKE_KEY}\n',
+    "syntax-control-character": "network = 'in\x00et'",
+    "syntax-long-name": '"' + "a" * 500 + '" = { x = 1 }\n["' + "a" * 500 + '".y]',
+    "repeated": 'network = "inet"\n\nnetwork = "none"\n',
+    "repeated-in-one-line": 'env = { A = "1", A = "2" }',
+    "repeated-table": '[env]\nA = "1"\n[env]\nB = "2"\n',
+    "repeated-part": 'env.A = "1"\nenv = 3\n',
+    "too-deep": "hide = " + "[" * 100_000,
+    "too-deep-name": "a." * 100_000 + "b = 1",
+    "too-long-number": "publish = [" + "9" * 5000 + "]",
+    "too-large": b"# a line\n" * (LARGEST // 9 + 1),
+    "not-utf-8": 'network = "inet"\ndescription = "für alle"\n'.encode("latin-1"),
+    "not-utf-8-but-16": 'network = "inet"\n'.encode("utf-16"),
+    "unknown": 'netwrok = "inet"\n',
+    "unknown-and-like-nothing": "[frobnicate]\nx = 1\n",
+    "unknown-and-long": "x" * 300 + " = 1\n",
+    "unknown-and-hostile": '"\\u001b[2J\\u202e" = 1\n',
+    "unknown-in-mount": '[[mounts]]\nhost = "~/notes"\nsandboxx = "/n"\n',
+    "unknown-in-mount-and-like-nothing": 'mounts = [\n  { host = "~/notes" },\n  { src = "~/notes" },\n]',
+    "type-text": "network = 3\n",
+    "type-program": "bwrap = true\n",
+    "type-texts": 'hide = "~/.cache"\n',
+    "type-text-in-texts": 'drop_env = [\n  "A",\n  1.5,\n]\n',
+    "type-table": 'env = ["A=1"]\n',
+    "type-text-in-table": "[env]\nPORT = 8080\n",
+    "type-ports": "publish = 8080\n",
+    "type-port": "host_ports = [\n  80,\n  true,\n]\n",
+    "type-port-as-text": 'host_ports = ["80"]\n',
+    "type-published-port": "publish = [80, 1979-05-27]\n",
+    "type-mounts": '[mounts]\nhost = "~/notes"\n',
+    "type-mount": 'mounts = ["~/notes"]\n',
+    "type-host": "[[mounts]]\nhost = []\n",
+    "type-mode": '[[mounts]]\nhost = "~/notes"\nmode = true\n',
+    "type-optional": '[[mounts]]\nhost = "~/notes"\noptional = "yes"\n',
+    "type-description": "description = {}\n",
+    "value-network": 'network = "wifi"\n',
+    "value-long": f'network = "{"x" * 300}"\n',
+    "value-secret": f'auth = "{FAKE_KEY}"\n',
+    "value-port": "publish = [0]\n",
+    "value-port-pair": 'publish = ["80:99999"]\n',
+    "value-drop-env": 'drop_env = ["A B"]\n',
+    "value-pass-env": 'extra_env_passthrough = ["A=1"]\n',
+    "value-mode": '[[mounts]]\nhost = "~/notes"\nmode = "w"\n',
+    "env-name": '[env]\n"A-B" = "1"\n',
+    "env-secret": '[env]\nGITHUB_TOKEN = "hunter2"\n',
+    "env-secret-in-one-line": f'env = {{ A = "1", B = "{FAKE_KEY}" }}\n',
+    "host-missing": '[[mounts]]\nsandbox = "/n"\n',
+    "empty": 'hide = [""]\n',
+    "character": 'hide = ["a\\u0007b"]\n',
+    "variable-without-name": 'hide = ["/srv/$/x"]\n',
+    "variable-not-closed": '[[mounts]]\nhost = "${HOME/x"\n',
+    "variable-bad-name": '[[mounts]]\nhost = "~/x"\nsandbox = "/srv/$1"\n',
+    "name-differs": 'name = "gcp"\n',
+    "description-of-two-lines": 'description = """\none\ntwo"""\n',
+}
+IN_JSON: dict[str, str | bytes] = {
+    "syntax": '{\n  "network": inet\n}\n',
+    "empty-file": "",
+    "open-at-the-end": '{\n  "network": "inet"\n',
+    "no-object": '\n\n["network", "inet"]\n',
+    "repeated": '{\n  "network": "inet",\n  "network": "none"\n}\n',
+    "too-deep": "[" * 100_000,
+    "too-long-number": '{"publish": [' + "9" * 5000 + "]}",
+    "not-a-number": '{"publish": [NaN]}',
+    "half-a-pair": '{"claude_args": ["\\ud800"]}',
+    "nul": '{"env": {"A": "\\u0000"}}',
+    "null": '{"network": null}',
+    "type-texts": '{"hide": 1}',
+    "type-table": '{"env": 1}',
+    "type-mounts": '{"mounts": {"host": "~/notes"}}',
+    "env-secret": '{"env": {"DB_PASSWORD": "hunter2"}}',
+}
+IN_PROJECT: dict[str, str | bytes] = {
+    "program": 'bwrap = "./bwrap"\n',
+}
+CASES = {
+    **{f"toml-{name}": (content, TOML) for name, content in IN_TOML.items()},
+    **{f"json-{name}": (content, JSON) for name, content in IN_JSON.items()},
+    **{f"project-{name}": (content, PROJECT) for name, content in IN_PROJECT.items()},
+}
+
+
+def provoke(name: str) -> Problem:
+    content, file = CASES[name]
+    content = content if isinstance(content, bytes) else content.encode()
+    with pytest.raises(Problem) as caught:
+        said_in(parse(content, file, is_json=file == JSON), is_project=file == PROJECT)
+    return caught.value
+
+
+def shown_by(problem: Problem, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    cli.show_problem(problem)
+    return capsys.readouterr().err
+
+
+@pytest.mark.req("EXT-03")
+@pytest.mark.parametrize("name", CASES)
+def test_message_says_exactly_this(name: str, golden: Golden, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = provoke(name)
+    golden.check(f"messages/{name}.txt", shown_by(problem, capsys))
+    assert problem.status == FAILED
+
+
+@pytest.mark.req("EXT-03")
+@pytest.mark.parametrize("name", CASES)
+def test_message_names_file_and_line_and_helps(name: str) -> None:
+    problem = provoke(name)
+    file, line, what = problem.message.split(":", 2)
+    assert file == CASES[name][1]
+    assert int(line) >= 1
+    assert what
+    assert problem.hint
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message_fits_the_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown_by(provoke(name), capsys)
+    assert text.replace("\n", "").isprintable()
+    assert [line for line in text.splitlines() if width(line) > WIDTH] == []
+
+
+@pytest.mark.req("UX-01")
+@pytest.mark.parametrize("name", [name for name in CASES if "secret" in name])
+def test_message_tells_no_secret(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown_by(provoke(name), capsys)
+    assert "hunter2" not in text
+    assert FAKE_KEY[:20] not in text
+
+
+def test_every_golden_file_is_used(golden: Golden) -> None:
+    assert golden.names("messages") == {f"{name}.txt" for name in CASES}
+
+
+def test_every_message_of_the_source_is_provoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new message in these files needs a row above. Those that only a broken parser could cause are none."""
+    made: set[tuple[str, int]] = set()
+    problem_at, problem = documents.problem_at, Document.problem
+
+    def remember() -> None:
+        frame = sys._getframe(2)
+        made.add((frame.f_code.co_filename, frame.f_lineno))
+
+    def noted_at(*values: object, **named: object) -> Problem:
+        remember()
+        return problem_at(*values, **named)  # type: ignore[arg-type]
+
+    def noted(*values: object) -> Problem:
+        remember()
+        return problem(*values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(documents, "problem_at", noted_at)
+    monkeypatch.setattr(Document, "problem", noted)
+    for name in CASES:
+        provoke(name)
+    never = [
+        f"{path.name}:{first}"
+        for path in (SOURCE / "documents.py", SOURCE / "schema.py", SOURCE / "values.py")
+        for first, last in constructions(path)
+        if not any((str(path), line) in made for line in range(first, last + 1))
+    ]
+    assert never == []
+
+
+def constructions(path: Path) -> list[tuple[int, int]]:
+    """First and last line of every call that makes a Problem."""
+    return [
+        (call.lineno, call.end_lineno or call.lineno)
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("problem_at", "document.problem", "self.problem")
+    ]
+
+
+@pytest.mark.parametrize("text", ["description = 3", 'description = "a\\u001bb"'])
+def test_description_is_checked_wherever_it_is_asked_for(text: str) -> None:
+    with pytest.raises(Problem):
+        describe(parse(text.encode(), TOML, is_json=False))
