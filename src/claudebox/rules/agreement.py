@@ -25,7 +25,6 @@ END = "end"
 NAME = "agreed"
 MOST_KEPT = 8
 LONGEST = 1 << 18
-WRITABLE_BY_OTHERS = 0o022
 
 WITHOUT = "without"
 READ_ONLY = "read-only"
@@ -70,16 +69,21 @@ def _since(plan: Plan, agreed: Agreement) -> News:
     def is_new(*lines: str) -> bool:
         return agreed.isdisjoint(lines)
 
-    network = plan.network
+    network, tier = plan.network, is_new(*_tier_lines(plan.network))
+
+    def is_news(finding: Finding) -> bool:
+        """A secret that was agreed to where it could not get far is another matter with more network."""
+        return is_new(_finding_line(finding)) or (tier and finding.kind == Finding.SECRET)
+
     return News(
         mounts=tuple(mount for mount in plan.mounts if mount.kind in FROM_HOST and is_new(*_mount_lines(mount))),
         variables=tuple(variable for variable in plan.environment if is_new(*_variable_lines(variable))),
-        tier=is_new(*_tier_lines(network)),
+        tier=tier,
         published=tuple(port for port in network.published if is_new(_published_line(port))),
         host_ports=tuple(port for port in network.host_ports if is_new(_host_port_line(port))),
         login=any(map(is_new, _login_lines(plan))),
         program=is_new(_program_line(plan)),
-        findings=tuple(finding for finding in plan.findings if is_new(_finding_line(finding))),
+        findings=tuple(filter(is_news, plan.findings)),
         lost=_lost(plan, agreed),
     )
 
@@ -174,7 +178,7 @@ def _protections(plan: Plan) -> list[str]:
 
 
 def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
-    """Protections that are gone, where something is there that they protected."""
+    """Protections that are gone, where what they protected is now seen or written."""
     said = [line.partition(" ") for line in sorted(agreed.difference(_protections(plan)))]
     gone = [(kind, path) for kind, _, path in said if kind in (WITHOUT, READ_ONLY)]
     if not gone:
@@ -182,8 +186,14 @@ def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
     by_path = {_word(mount.path): mount for mount in plan.mounts}
 
     def is_open(kind: str, path: str) -> bool:
-        base = next((by_path[above] for above in (path, *parents(path)) if above in by_path), None)
-        return base is not None and _shows_host(base, plan) and (kind == WITHOUT or base.kind == RW)
+        # Whatever is mounted at the path itself speaks for itself.
+        base = next((by_path[above] for above in parents(path) if above in by_path), None)
+        return (
+            path not in by_path
+            and base is not None
+            and _shows_host(base, plan)
+            and (kind == WITHOUT or base.kind == RW)
+        )
 
     return tuple((kind, path) for kind, path in gone if is_open(kind, path))
 
@@ -208,10 +218,10 @@ def _escaped(text: str) -> str:
 
 
 def recall(tree: Tree, state: State | None, uid: int) -> tuple[Agreement, ...]:
-    """All that was agreed to for this project; nothing if anybody else can have written it."""
+    """All that was agreed to for this project; nothing if somebody else wrote it."""
     path = f"{state.directory}/{NAME}" if state is not None else ""
     status = tree.lstat(path) if path else None
-    if status is None or status.st_uid != uid or status.st_mode & WRITABLE_BY_OTHERS:
+    if status is None or status.st_uid != uid:
         return ()
     return read_agreements(tree.read_plain(path, LONGEST) or b"")
 
