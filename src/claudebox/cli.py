@@ -214,8 +214,8 @@ def _as_agreed(plan: Plan) -> str:
     paths = sum(mount.kind in FROM_HOST for mount in plan.mounts)
     parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
     if plan.flagged:
-        parts.append(f"{len(plan.flagged)} warning{'s' if len(plan.flagged) > 1 else ''}")
-    return f"claudebox: as agreed: {', '.join(parts)} (see --audit)\n"
+        parts.append(f"{len(plan.flagged)} flagged")
+    return f"claudebox: as agreed: {', '.join(parts)} (--audit)\n"
 
 
 def _say(text: str) -> None:

@@ -395,9 +395,27 @@ def test_only_the_newest_are_kept(machine: Machine) -> None:
     assert find_news(machine.plan("--env", "N0=1"), kept).amount
 
 
-def test_same_yes_is_kept_once(machine: Machine) -> None:
-    plan = machine.plan()
-    assert read_agreements(keeping(plan, agreed(plan))[-1].content) == agreed(plan)
+def kept_after(plan: Plan, *answered: Plan) -> tuple[frozenset[str], ...]:
+    return read_agreements(keeping(plan, agreed(*answered))[-1].content)
+
+
+def test_yes_that_another_one_covers_is_not_kept(machine: Machine) -> None:
+    less, more = machine.plan(), machine.plan("--env", "A=1", "--mount-ro", "/srv/data")
+    assert kept_after(less, less) == agreed(less)
+    assert kept_after(more, less) == agreed(more)
+
+
+def test_yes_with_less_protection_is_kept_beside_one_with_more(machine: Machine) -> None:
+    bare, protected = machine.plan(), machine.plan("--mount-ro", "docs")
+    assert kept_after(protected, bare) == agreed(protected, bare)
+
+
+@QUICK
+@given(plans, plans, plans)
+def test_what_is_not_kept_is_not_missed(one: Plan, other: Plan, asked: Plan) -> None:
+    kept = kept_after(other, one)
+    assert not find_news(one, kept).amount
+    assert bool(find_news(asked, kept).amount) == (not is_agreed(asked, one, other))
 
 
 def test_copy_of_a_project_elsewhere_is_another_one(machine: Machine) -> None:

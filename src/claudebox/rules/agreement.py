@@ -231,13 +231,19 @@ def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation,
     if plan.state is None:
         return ()
     directory = plan.state.directory
-    others = [kept for kept in agreements if kept != frozenset(agreement(plan))]
-    content = write_agreements([agreement(plan), *map(sorted, others)][:MOST_KEPT])
+    lines = agreement(plan)
+    others = [kept for kept in agreements if not _covers(frozenset(lines), kept)]
+    content = write_agreements([lines, *map(sorted, others)][:MOST_KEPT])
     return (
         Preparation(Preparation.DIRECTORY, directory),
         Preparation(Preparation.FILE, f"{directory}/project", plan.state.root.encode(errors="surrogateescape") + b"\n"),
         Preparation(Preparation.FILE, f"{directory}/{NAME}", content),
     )
+
+
+def _covers(more: Agreement, less: Agreement) -> bool:
+    """Whether every box that the one allows is allowed by the other, so that one of them is enough."""
+    return less <= more and all(line in less for line in more if line.startswith((f"{WITHOUT} ", f"{READ_ONLY} ")))
 
 
 def read_agreements(content: bytes) -> tuple[Agreement, ...]:
