@@ -118,7 +118,7 @@ def decide(host: Host, request: Request, layers: Layers) -> Layers:
     granted = _ask("Let it have these, as long as the file stays as it is? [y/N] ") in ("y", "yes")
     state = f"{host.person.home}/{STATE}"
     remember_decision(state, DECISIONS, decisions(host), project.content_id, granted=granted)
-    return gather(host, request, granted=granted)
+    return gather(host, request, project.replace(granted=granted))
 
 
 def _profiles(host: Host) -> str:

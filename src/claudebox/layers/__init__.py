@@ -28,16 +28,16 @@ class Layers(Record):
     project: ProjectFile | None
 
 
-def gather(host: Host, request: Request, *, granted: bool | None = None) -> Layers:
-    """`granted`: what the user has just said about the project's file."""
+def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
+    """`decided`: the project's file that the user was just asked about. It may be another one by now."""
     variables, options = from_variables(host.environ), from_options(request.said)
     own, to_keep = _own_files(host, variables, options)
-    project = None
-    if host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
+    project = decided
+    if project is None and host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
         from claudebox.layers.project import read_project_file
 
         project = read_project_file(host, merge(own))
-        project = project if granted is None else project.replace(granted=granted)
+    if project is not None:
         own += _with_profiles(host, project.in_force)
     settings = merge([*own, *variables, *options])
     return Layers(settings.replace(findings=_findings(project), preparations=tuple(to_keep)), project)
