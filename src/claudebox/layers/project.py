@@ -42,9 +42,9 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     content = host.tree.read_plain(path)
     if content is None:
         raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
-    said = said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)
+    said = [expanded(one, host) for one in said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)]
     tightening = tuple(one for one in said if _tightens(one, below))
-    wishes = tuple(expanded(one, host) for one in said if one not in tightening)
+    wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
     granted = decisions(host).get(content_id) if wishes else None
     return ProjectFile(tightening, wishes, content_id, granted)
