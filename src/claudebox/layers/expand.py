@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from claudebox.host import Host
+from claudebox.paths import expand_home
 from claudebox.problem import Problem
-from claudebox.settings import MountWish, Named, Said
+from claudebox.settings import BY_NAME, MountWish, Named, Said
 
 
 def expanded(said: Said, host: Host) -> Said:
@@ -13,8 +14,10 @@ def expanded(said: Said, host: Host) -> Said:
         source = expand(value.source, value.origin.rule, host.environ)
         destination = expand(value.destination, value.origin.rule, host.environ)
         return said.replace(value=value.replace(source=source, destination=destination))
-    if said.name in ("hide", "path") and isinstance(value, Named):
-        return said.replace(value=value.replace(path=expand(value.path, value.origin.rule, host.environ)))
+    is_program = BY_NAME[said.name].is_users
+    if isinstance(value, Named) and (is_program or said.name in ("hide", "path")):
+        path = expand(value.path, value.origin.rule, host.environ)
+        return said.replace(value=value.replace(path=expand_home(path, host.person.home) if is_program else path))
     return said
 
 
