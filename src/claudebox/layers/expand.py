@@ -23,14 +23,15 @@ def expanded(said: Said, host: Host) -> Said:
 
 def expand(text: str, rule: str, environ: dict[str, str]) -> str:
     """`$NAME` and `${NAME}`; `~` is left to whoever knows whose home it is."""
-    before, dollar, rest = text.partition("$")
-    if not dollar:
-        return text
-    if rest.startswith("{"):
-        name, _, rest = rest[1:].partition("}")
-    else:
-        length = next((at for at, letter in enumerate(rest) if not (letter.isalnum() or letter == "_")), len(rest))
-        name, rest = rest[:length], rest[length:]
-    if name not in environ:
-        raise Problem(f"{rule}: ${name} is not set", f"export {name}=…, or write the path out")
-    return before + environ[name] + expand(rest, rule, environ)
+    first, *others = text.split("$")
+    pieces = [first]
+    for other in others:
+        if other.startswith("{"):
+            name, _, rest = other[1:].partition("}")
+        else:
+            end = next((at for at, letter in enumerate(other) if not (letter.isalnum() or letter == "_")), len(other))
+            name, rest = other[:end], other[end:]
+        if name not in environ:
+            raise Problem(f"{rule}: ${name} is not set", f"export {name}=…, or write the path out")
+        pieces += [environ[name], rest]
+    return "".join(pieces)
