@@ -9,7 +9,7 @@ from claudebox.layers import CONFIG, DEFAULT_PROFILE, PROFILES
 from claudebox.layers.cache import freeze, thaw
 from claudebox.layers.expand import expanded
 from claudebox.model import Origin, Preparation, Profile
-from claudebox.paths import shorten_home
+from claudebox.paths import is_inside, shorten_home
 from claudebox.problem import Problem
 from claudebox.rules.helpers import is_in_any
 from claudebox.rules.instance import STATE
@@ -87,7 +87,9 @@ class _Reader:
 
     def own_names(self) -> list[str]:
         entries = self.host.tree.entries(f"{self.state}/{PROFILES}")
-        return [name.removesuffix(suffix) for name in entries for suffix in SUFFIXES if name.endswith(suffix)]
+        names = [entry.removesuffix(suffix) for entry in entries for suffix in SUFFIXES if entry.endswith(suffix)]
+        # An editor leaves files such as .#aws.toml there.
+        return [name for name in names if _is_name(name)]
 
     def _with_profiles(self, said: tuple[Said, ...], chain: tuple[str, ...]) -> list[Said]:
         below: list[Said] = []
@@ -142,8 +144,10 @@ class _Reader:
         tree = self.host.tree
         real = tree.resolve(path)
         on_the_way = (real or path, *(link for link, _ in tree.links(path)))
-        agents = (self.host.cwd, f"{self.state}/instances", *known_projects(tree, self.state))
-        if is_in_any(on_the_way, agents):
+        agents = [f"{self.state}/instances", *known_projects(tree, self.state)]
+        if not is_inside(self.state, self.host.cwd):  # or else it is no project, which is said later
+            agents.append(self.host.cwd)
+        if is_in_any(on_the_way, tuple(agents)):
             raise Problem(
                 f"{path} comes from where an agent can write: {real}",
                 "keep a copy instead of a symlink: cp --remove-destination",
@@ -167,8 +171,12 @@ def _shipped_file(name: str) -> str:
 
 
 def _check_name(named: Named) -> None:
-    plain = named.path.replace("-", "").replace("_", "").replace(".", "")
-    if not plain.isascii() or not plain.isalnum() or named.path.startswith("."):
+    if not _is_name(named.path):
         raise Problem(
             f"{named.origin.rule}: `{named.path}` cannot be the name of a profile", "use letters, digits, - and _"
         )
+
+
+def _is_name(text: str) -> bool:
+    plain = text.replace("-", "").replace("_", "").replace(".", "")
+    return plain.isascii() and plain.isalnum() and not text.startswith(".")
