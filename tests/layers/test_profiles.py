@@ -1,0 +1,433 @@
+"""The user's own files: which profiles are read, in which order, and which files are not believed."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from claudebox.arguments import parse
+from claudebox.host.shipped import shipped_names
+from claudebox.layers import gather
+from claudebox.layers.profiles import list_profiles
+from claudebox.model import RO, RW, Plan
+from claudebox.problem import Problem
+from claudebox.rules.instance import instance_name
+from claudebox.settings import Settings
+from conftest import Account, Box
+from hosts.machine import EVERYONE, TREES, Machine
+from hosts.test_distributions import MACHINES, make_machine
+
+UPLINK = "/usr/bin/pasta*\n/usr/sbin/nft*"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    made.uid = os.getuid()
+    return made
+
+
+def profile(machine: Machine, name: str, text: str) -> Path:
+    return own_file(machine, f"profiles/{name}", text)
+
+
+def own_file(machine: Machine, name: str, text: str) -> Path:
+    path = machine.root / f"home/alice/.claudebox/{name}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def settings(machine: Machine, *words: str) -> Settings:
+    return gather(machine.host(), parse(list(words))).settings
+
+
+def variables(machine: Machine, *words: str) -> dict[str, str]:
+    return {variable.name: variable.value for variable in machine.plan(*words).environment}
+
+
+def refusal(machine: Machine, *words: str) -> Problem:
+    with pytest.raises(Problem) as caught:
+        machine.plan(*words)
+    return caught.value
+
+
+def wished(plan: Plan, path: str) -> list[tuple[str, str]]:
+    return [(mount.kind, mount.source) for mount in plan.mounts if mount.path == path]
+
+
+# --- which ones, in which order
+
+
+@pytest.mark.req("EXT-01")
+def test_profile_that_nobody_asked_for_does_nothing(machine: Machine) -> None:
+    profile(machine, "aws.toml", 'env = { AWS_REGION = "eu-central-2" }')
+    assert "AWS_REGION" not in variables(machine)
+
+
+@pytest.mark.req("EXT-01", "EXT-02")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("aws.toml", 'env = { AWS_REGION = "eu-central-2" }'),
+        ("aws.json", '{"env": {"AWS_REGION": "eu-central-2"}}'),
+    ],
+)
+def test_profile_is_toml_or_json(machine: Machine, name: str, text: str) -> None:
+    profile(machine, name, text)
+    assert variables(machine, "--profile", "aws")["AWS_REGION"] == "eu-central-2"
+
+
+@pytest.mark.req("EXT-01")
+@pytest.mark.parametrize(("names", "winner"), [(("one", "two"), "2"), (("two", "one"), "1")])
+def test_later_profile_goes_over_the_earlier_one(machine: Machine, names: tuple[str, str], winner: str) -> None:
+    profile(machine, "one.toml", 'env = { LEVEL = "1" }')
+    profile(machine, "two.toml", 'env = { LEVEL = "2" }')
+    words = [word for name in names for word in ("--profile", name)]
+    assert variables(machine, *words)["LEVEL"] == winner
+
+
+@pytest.mark.req("EXT-01", "NET-03")
+def test_every_layer_goes_over_the_one_before_it(machine: Machine) -> None:
+    """Built-in, config.toml, profile, project file, variable, option: each is taken away again, the last one first."""
+    machine.plant(UPLINK)
+    own_file(machine, "config.toml", 'network = "inet"')
+    profile(machine, "closed.toml", 'network = "none"')
+    profile(machine, "open.toml", 'network = "full"')
+    (machine.root / "home/alice/shop/.claudebox.toml").write_text('network = "inet"')
+    machine.environ["CLAUDEBOX_NETWORK"] = "none"
+    words = ["--profile", "open", "--network", "full"]
+    assert settings(machine, *words).network.tier == "full"
+    assert settings(machine, *words[:2]).network.tier == "none"
+    del machine.environ["CLAUDEBOX_NETWORK"]
+    assert settings(machine, *words[:2]).network.tier == "inet"
+    (machine.root / "home/alice/shop/.claudebox.toml").unlink()
+    assert settings(machine, *words[:2]).network.tier == "full"
+    assert settings(machine, "--profile", "closed").network.tier == "none"
+    assert settings(machine).network.tier == "inet"
+    (machine.root / "home/alice/.claudebox/config.toml").unlink()
+    assert settings(machine).network.tier == "full"
+
+
+@pytest.mark.req("EXT-01")
+def test_default_profile_counts_if_none_is_named(machine: Machine) -> None:
+    profile(machine, "default.toml", 'env = { A = "default" }')
+    profile(machine, "aws.toml", 'env = { B = "aws" }')
+    assert variables(machine).get("A") == "default"
+    named = variables(machine, "--profile", "aws")
+    assert ("A" in named, named.get("B")) == (False, "aws")
+
+
+@pytest.mark.req("EXT-01")
+def test_variable_names_profiles_and_the_option_replaces_it(machine: Machine) -> None:
+    for name in ("one", "two", "three"):
+        profile(machine, f"{name}.toml", f'env = {{ {name.upper()} = "x" }}')
+    machine.environ["CLAUDEBOX_PROFILE"] = "one, two"
+    of_variable, of_option = variables(machine), variables(machine, "--profile", "three")
+    assert [name in of_variable for name in ("ONE", "TWO", "THREE")] == [True, True, False]
+    assert [name in of_option for name in ("ONE", "TWO", "THREE")] == [False, False, True]
+
+
+@pytest.mark.req("EXT-01")
+def test_profile_goes_over_those_that_it_builds_on(machine: Machine) -> None:
+    profile(machine, "base.toml", 'env = { A = "base", B = "base" }')
+    profile(machine, "top.toml", 'profiles = ["base"]\nenv = { A = "top" }')
+    found = variables(machine, "--profile", "top")
+    assert (found["A"], found["B"]) == ("top", "base")
+
+
+@pytest.mark.req("EXT-01")
+def test_profile_that_two_others_build_on_is_read_once(machine: Machine) -> None:
+    profile(machine, "base.toml", 'extra_env_passthrough = ["X"]')
+    profile(machine, "left.toml", 'profiles = ["base"]')
+    profile(machine, "right.toml", 'profiles = ["base", "left"]')
+    assert [wish.name for wish in settings(machine, "--profile", "left", "--profile", "right").env] == ["X"]
+
+
+@pytest.mark.req("EXT-01")
+def test_own_profile_goes_before_a_shipped_one_of_its_name(machine: Machine) -> None:
+    profile(machine, "go.toml", 'env = { MINE = "1" }')
+    assert "MINE" in variables(machine, "--profile", "go")
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+def test_everything_knows_its_file_and_line(machine: Machine) -> None:
+    profile(machine, "aws.toml", '# comment\nhide = [\n  "~/x",\n]\n[env]\nA = "1"\n')
+    found = settings(machine, "--profile", "aws")
+    assert found.hides[0].origin.rule == "~/.claudebox/profiles/aws.toml:3"
+    assert found.env[0].origin.rule == "~/.claudebox/profiles/aws.toml:6"
+
+
+@pytest.mark.req("EXT-01")
+def test_list_shows_own_and_shipped_profiles_in_spite_of_an_editors_files(machine: Machine) -> None:
+    profile(machine, "aws.toml", 'description = "the cloud"')
+    profile(machine, ".aws.toml", "half [")
+    profile(machine, "aws.toml~", "half [")
+    profile(machine, "with space.toml", "half [")
+    (machine.root / "home/alice/.claudebox/profiles/.#aws.toml").symlink_to("alice@workstation.1234")
+    listed = list_profiles(machine.host())
+    assert {one.name for one in listed} == {"aws", *shipped_names()}
+    assert [one.description for one in listed if one.name == "aws"] == ["the cloud"]
+
+
+# --- names and files that are refused
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "", ".hidden", ".", "..", "a/b", "a b", "ä", "x\n", "-", "~"])
+def test_bad_name_is_refused(machine: Machine, name: str) -> None:
+    profile(machine, "x.toml", "")
+    assert "cannot be the name of a profile" in refusal(machine, f"--profile={name}").message
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+def test_bad_name_in_a_file_is_refused_with_its_line(machine: Machine) -> None:
+    profile(machine, "top.toml", '\nprofiles = ["../../shop/x"]')
+    machine.plant("~/shop/x.toml: network = 'full'")
+    assert refusal(machine, "--profile", "top").message.startswith("~/.claudebox/profiles/top.toml:2: `../../shop/x`")
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+def test_circle_is_refused_and_shown(machine: Machine) -> None:
+    profile(machine, "a.toml", 'profiles = ["b"]')
+    profile(machine, "b.toml", 'profiles = ["c"]')
+    profile(machine, "c.toml", 'profiles = ["b"]')
+    assert refusal(machine, "--profile", "a").message.endswith("profiles build on each other: b → c → b")
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+def test_unknown_name_gets_the_nearest_one(machine: Machine) -> None:
+    profile(machine, "database.toml", "")
+    problem = refusal(machine, "--profile", "datebase")
+    assert (problem.message, problem.hint) == (
+        "--profile: there is no profile `datebase`",
+        "did you mean `database`?",
+    )
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+def test_two_files_of_one_name_are_refused(machine: Machine) -> None:
+    profile(machine, "aws.toml", "")
+    profile(machine, "aws.json", "{}")
+    assert "there are two profiles `aws`" in refusal(machine, "--profile", "aws").message
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def listening(path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(path.parent)  # the address of a socket has to be short
+    try:
+        socket.socket(socket.AF_UNIX).bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to("/nowhere")
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.parametrize("make", [directory, fifo, listening, dangling, loop])
+@pytest.mark.parametrize("name", ["config.toml", "profiles/default.toml", "profiles/aws.json"])
+def test_what_is_no_file_is_refused_and_not_waited_for(
+    machine: Machine, make: Callable[[Path], None], name: str
+) -> None:
+    path = machine.root / "home/alice/.claudebox" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    words = ("--profile", "aws") if name.endswith("json") else ()
+    assert refusal(machine, *words).message == f"/home/alice/.claudebox/{name} cannot be read"
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+def test_unreadable_file_is_refused(user: Account) -> None:
+    project = user.write(user.home / "src/shop/README.md").parent
+    user.write(user.home / ".claudebox/config.toml", "", mode=0)
+    result = Box(user, project).claudebox("--audit")
+    assert (result.returncode, result.stdout) == (125, "")
+    assert f"{user.home}/.claudebox/config.toml cannot be read" in result.stderr
+
+
+# --- what an agent can write is not believed
+
+
+def linked(machine: Machine, target: str, name: str = "config.toml") -> None:
+    path = machine.root / "home/alice/.claudebox" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
+def known_to_an_agent(machine: Machine, path: str) -> None:
+    """A box could write there once."""
+    machine.plant(f"~/.claudebox/instances/{instance_name(path)}/project: {path}\\n")
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+def test_file_from_this_project_is_refused(machine: Machine) -> None:
+    machine.plant("~/shop/config.toml: hide = []")
+    linked(machine, "/home/alice/shop/config.toml")
+    assert "comes from where an agent can write" in refusal(machine).message
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.parametrize("name", ["config.toml", "profiles/default.toml"])
+def test_file_from_another_project_is_refused(machine: Machine, name: str) -> None:
+    machine.plant("~/dotfiles/box.toml: hide = []")
+    known_to_an_agent(machine, "/home/alice/dotfiles")
+    linked(machine, "/home/alice/dotfiles/box.toml", name)
+    assert "comes from where an agent can write" in refusal(machine).message
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+def test_way_through_a_project_is_refused(machine: Machine) -> None:
+    """The agent can turn the link around."""
+    machine.plant("~/mine/box.toml: hide = []\n~/dotfiles/current -> ../mine")
+    known_to_an_agent(machine, "/home/alice/dotfiles")
+    linked(machine, "/home/alice/dotfiles/current/box.toml")
+    assert "comes from where an agent can write" in refusal(machine).message
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+def test_profiles_directory_from_a_project_is_refused(machine: Machine) -> None:
+    machine.plant("~/shop/profiles/aws.toml: hide = []\n~/.claudebox/profiles -> ../shop/profiles")
+    assert "comes from where an agent can write" in refusal(machine, "--profile", "aws").message
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.parametrize("target", ["/nix/store/abc-home/config.toml", "/home/alice/dotfiles/config.toml"])
+def test_file_from_where_no_agent_was_works(machine: Machine, target: str) -> None:
+    machine.plant(f'{target}: env = {{ A = "1" }}')
+    known_to_an_agent(machine, "/home/alice/other")
+    linked(machine, target)
+    assert variables(machine)["A"] == "1"
+
+
+@pytest.mark.req("EXT-01", "FAIL-01")
+def test_home_as_project_is_refused_for_what_it_is(machine: Machine) -> None:
+    own_file(machine, "config.toml", "")
+    machine.cwd = "/home/alice"
+    assert "is your home" in refusal(machine).message
+
+
+# --- paths
+
+
+@pytest.mark.req("EXT-03")
+def test_mount_that_is_optional_may_be_missing(machine: Machine) -> None:
+    profile(machine, "p.toml", '[[mounts]]\nhost = "~/later"\noptional = true\n')
+    assert wished(machine.plan("--profile", "p"), "/home/alice/later") == []
+    machine.plant("~/later/")
+    assert wished(machine.plan("--profile", "p"), "/home/alice/later") == [(RO, "/home/alice/later")]
+
+
+@pytest.mark.req("EXT-03", "FAIL-01")
+def test_mount_that_is_missing_is_refused_with_its_line(machine: Machine) -> None:
+    profile(machine, "p.toml", '\n[[mounts]]\nhost = "~/later"\n')
+    message = refusal(machine, "--profile", "p").message
+    assert message == "~/.claudebox/profiles/p.toml:2: /home/alice/later does not exist"
+
+
+@pytest.mark.req("EXT-03")
+@pytest.mark.parametrize("host", ["~/other", "$HOME/other", "${HOME}/other", "$BASE/$NAME", "${BASE}/oth${REST}"])
+def test_home_and_variables_are_known_in_paths(machine: Machine, host: str) -> None:
+    machine.environ |= {"BASE": "/home/alice", "NAME": "other", "REST": "er"}
+    profile(machine, "p.toml", f'mounts = [{{ host = "{host}", sandbox = "~/in/box", mode = "rw" }}]')
+    assert wished(machine.plan("--profile", "p"), "/home/alice/in/box") == [(RW, "/home/alice/other")]
+
+
+@pytest.mark.req("EXT-03")
+def test_value_of_a_variable_is_not_looked_through_again(machine: Machine) -> None:
+    machine.environ |= {"A": "$B", "B": "other"}
+    profile(machine, "p.toml", 'hide = ["$A"]')
+    assert settings(machine, "--profile", "p").hides[0].path == "$B"
+
+
+@pytest.mark.req("EXT-03", "FAIL-01")
+@pytest.mark.parametrize("line", ['hide = ["$GONE/x"]', 'path = ["${GONE}/bin"]', 'mounts = [{ host = "/$GONE" }]'])
+def test_variable_that_is_not_set_is_refused(machine: Machine, line: str) -> None:
+    profile(machine, "p.toml", f"\n\n{line}")
+    assert refusal(machine, "--profile", "p").message == "~/.claudebox/profiles/p.toml:3: $GONE is not set"
+
+
+@pytest.mark.req("EXT-03")
+def test_many_variables_in_one_path_are_no_trouble(machine: Machine) -> None:
+    profile(machine, "p.toml", f'hide = ["{"$HOME" * 20_000}"]')
+    assert len(settings(machine, "--profile", "p").hides[0].path) == 20_000 * len("/home/alice")
+
+
+@pytest.mark.req("EXT-03")
+@pytest.mark.parametrize("path", ["~/bin/bwrap", "$HOME/bin/bwrap"])
+def test_program_of_a_file_may_be_in_the_home(machine: Machine, path: str) -> None:
+    machine.plant("~/bin/bwrap*")
+    own_file(machine, "config.toml", f'bwrap = "{path}"')
+    assert machine.plan().bwrap == "/home/alice/bin/bwrap"
+
+
+@pytest.mark.req("EXT-03", "SEC-01")
+def test_program_of_a_file_may_not_be_in_the_project(machine: Machine) -> None:
+    machine.plant("~/shop/bwrap*")
+    own_file(machine, "config.toml", 'bwrap = "bwrap"')
+    assert "would come from where an agent can write" in refusal(machine).message
+
+
+@pytest.mark.req("EXT-03", "SEC-01")
+@pytest.mark.parametrize("host", ["~/.ssh", "~", "/", "~/.claudebox", "~/.claude", "$HOME/.aws/credentials"])
+def test_file_gets_no_mount_that_an_option_would_not_get(machine: Machine, host: str) -> None:
+    machine.plant("~/.claudebox/x")
+    profile(machine, "p.toml", f'mounts = [{{ host = "{host}", optional = true }}]')
+    assert refusal(machine, "--profile", "p").message.startswith("~/.claudebox/profiles/p.toml:1 ")
+
+
+@pytest.mark.req("EXT-03", "SEC-01")
+@pytest.mark.parametrize(
+    "line",
+    ['AWS_SECRET_ACCESS_KEY = "x"', 'THING = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"', 'DB_PASSWORD = "hunter2"'],
+)
+def test_constant_that_looks_secret_is_refused_and_not_shown(machine: Machine, line: str) -> None:
+    profile(machine, "p.toml", f"[env]\n{line}\n")
+    problem = refusal(machine, "--profile", "p")
+    value = line.partition(" = ")[2].strip('"')
+    assert "looks like a secret" in problem.message
+    assert "extra_env_passthrough" in problem.hint
+    if len(value) > 1:
+        assert value not in problem.message + problem.hint + problem.excerpt
+
+
+# --- those that come with claudebox
+
+
+@pytest.mark.req("EXT-01", "EXT-04")
+@pytest.mark.parametrize("distribution", MACHINES)
+def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> None:
+    machine = make_machine(distribution, tmp_path).plant(UPLINK)
+    for name in shipped_names():
+        machine.plan("--profile", name, "--pasta", "/usr/bin/pasta", "--nft", "/usr/sbin/nft")
+
+
+@pytest.mark.req("EXT-04", "SEC-01")
+def test_shipped_profiles_make_nothing_writable_and_name_no_program(machine: Machine) -> None:
+    machine.plant("~/.cargo/bin/\n~/.rustup/\n~/.pyenv/\n~/.local/share/uv/python/\n~/.nvm/versions/")
+    for name in shipped_names():
+        found = settings(machine, "--profile", name)
+        assert [mount for mount in found.mounts if mount.access != RO] == []
+        assert (found.bwrap, found.claude, found.pasta, found.nft) == (None, None, None, None)
+
+
+@pytest.mark.req("EXT-04")
+def test_shipped_profiles_say_what_they_are(machine: Machine) -> None:
+    assert all(one.description for one in list_profiles(machine.host()))
