@@ -184,14 +184,19 @@ def test_what_the_agent_is_told_is_exactly_this(screen: str, plan: Plan, golden:
 @pytest.mark.req("UX-02")
 @pytest.mark.parametrize("screen", ["flagged", "inet", "inet-and-ports", "none"])
 def test_question_is_exactly_this(
-    screen: str, plan: Plan, golden: Golden, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    screen: str,
+    plan: Plan,
+    golden: Golden,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def answer(question: str) -> str:
         sys.stderr.write(question + "y\n")
         return "y"
 
     monkeypatch.setattr(cli, "_ask", answer)
-    cli.confirm(plan, parse([]))
+    cli.confirm(debian(tmp_path).host(), plan, parse([]))
     shown = capsys.readouterr()
     assert shown.out == ""
     golden.check(f"question/{screen}.txt", shown.err)

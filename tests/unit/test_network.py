@@ -18,7 +18,7 @@ from claudebox.problem import Problem
 from claudebox.rules.firewall import Resolver
 from claudebox.rules.network import needs_uplink, plan_network
 from claudebox.rules.uplink import find_resolvers, network_findings, plan_uplink
-from claudebox.settings import LAST_PORT, TIERS, Settings, Tier, gather
+from claudebox.settings import LAST_PORT, TIERS, Settings, Tier, from_options, from_variables, merge
 from hosts.machine import HOME_NETWORK
 
 QUICK = settings(deadline=None, max_examples=100)
@@ -29,7 +29,7 @@ own_tiers = st.sampled_from(["inet", "none"])
 
 
 def said(*words: str, **environ: str) -> Settings:
-    return gather(parse(list(words)).said, environ)
+    return merge([*from_variables(environ), *from_options(parse(list(words)).said)])
 
 
 def numbers(*words: str) -> list[tuple[int, int]]:

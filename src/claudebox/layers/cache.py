@@ -1,7 +1,7 @@
 """What a settings file says, as it was understood the last time.
 
-Parsing TOML takes as long as a third of a launch, most of it for imports. So the result is kept beside the user's files,
-where no box can write, together with the digest of what it was made from.
+Parsing TOML takes a third of a launch, most of it for imports. So the result is kept beside the user's files, where no
+box can write, together with the digest of what it was made from.
 """
 
 from __future__ import annotations
