@@ -219,6 +219,7 @@ def test_order_of_the_rules() -> None:
     body = ruleset.partition("policy drop\n")[2]
     assert [line.strip() for line in body.splitlines() if line.startswith("\t\t")] == [
         "ip6 daddr ::1 tcp dport { 5432 } reject with tcp reset",
+        "ip daddr 127.0.0.0/8 ip daddr != 127.0.0.1 tcp dport { 5432 } reject with tcp reset",
         'oifname "lo" accept',
         "ct status dnat accept",
         "ip daddr 10.255.213.1 meta l4proto { tcp, udp } th dport 53 accept",
