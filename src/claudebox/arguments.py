@@ -9,7 +9,8 @@ from claudebox.settings import BY_OPTION, COMMAND, MODE, SWITCH, Setting
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # may follow --instances
-ALONE = ("instances", "demo")  # modes that have nothing to do with claude
+WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
+ALONE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
 JSON_MODES = ("audit", "dry_run", "check", "explain")
 
 # Options of claude that take the next word, whatever it looks like: it is not ours then.
@@ -73,7 +74,7 @@ class _Reader:
                 self._leave_to_claude(word)
             elif setting.kind == COMMAND:
                 self._take_command(setting, value if has_value else None)
-            elif setting.name == "explain":
+            elif setting.name in WITH_ARGUMENT:
                 self.modes.append(setting.name)
                 self.said.append((setting.name, value if has_value else self._value_of(setting)))
             elif setting.kind in (MODE, SWITCH):

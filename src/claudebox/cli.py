@@ -64,6 +64,11 @@ def run(words: list[str]) -> int:
 
         show(help_text())
         return 0
+    if request.mode == "completion":
+        from claudebox.view.completion import completion
+
+        show(completion(dict(request.said)["completion"]))
+        return 0
     if request.mode == "instances":
         return tend_instances(collect=("instances", COLLECT) in request.said, yes=request.yes)
     if request.mode == "demo":

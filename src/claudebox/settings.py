@@ -133,6 +133,7 @@ SETTINGS = (
     Setting("check", MODE, "check this machine, say how to fix it"),
     Setting("json", SWITCH, "with --audit, --dry-run, --explain or --check: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
+    Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
     Setting("help", MODE, "show this help", short="-h"),
     Setting("version", MODE, "show the versions of claudebox and its programs"),
 )
@@ -254,12 +255,8 @@ def from_variables(environ: dict[str, str]) -> list[Said]:
     said = []
     for setting in SETTINGS:
         text = environ.get(setting.variable, "") if setting.variable else ""
-        parts = text.split(",") if setting.kind == LIST else [text]
-        said += [
-            Said(setting.name, read_text(setting, part.strip(), Origin(setting.variable)))
-            for part in parts
-            if part.strip()
-        ]
+        parts = [part.strip() for part in text.split(",")] if setting.kind == LIST else [text]
+        said += [Said(setting.name, read_text(setting, part, Origin(setting.variable))) for part in parts if part]
     return said
 
 
