@@ -120,9 +120,9 @@ def test_incomplete_npm_install_is_recognised(box: Box, account: Account, tools:
 
 
 @pytest.mark.req("UX-05")
-def test_versions_of_all_three(box: Box, tools: Path) -> None:
+def test_versions_of_all_programs(box: Box, tools: Path) -> None:
     lines = box.claudebox("--version").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["claudebox", "bwrap", "claude"]
+    assert [line.split()[0] for line in lines] == ["claudebox", "bwrap", "claude", "pasta", "nft"]
     assert lines[2] == f"claude 2.1.197 ({tools}/claude)"
 
 
@@ -176,3 +176,18 @@ def test_command_of_each_distribution(release: str, command: str, tmp_path: Path
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "os-release").write_text(release)
     assert install_command(Tree(str(tmp_path)), "pasta") == command
+
+
+@pytest.mark.req("UX-05")
+@pytest.mark.parametrize(
+    ("release", "command"),
+    [
+        ("ID=debian\n", "sudo apt install passt nftables"),
+        ("ID=nixos\n", "nix profile install nixpkgs#passt nixpkgs#nftables"),
+        ("ID=unheard-of\n", "install the packages passt and nftables"),
+    ],
+)
+def test_command_for_several_programs(release: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "os-release").write_text(release)
+    assert install_command(Tree(str(tmp_path)), "pasta", "nft") == command

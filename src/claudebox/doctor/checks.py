@@ -8,7 +8,8 @@ import sys
 
 from claudebox import __version__
 from claudebox.doctor.report import FAIL, NOTE, OK, Row
-from claudebox.doctor.trial import Outcome, namespaces_row, run, symlink_row
+from claudebox.doctor.trial import namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.doctor.uplink import chosen, uplink_rows
 from claudebox.host import Host
 from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
@@ -41,10 +42,9 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
         _scope_row(),
         _signals_row(host),
         _claude_row(host, settings),
-        _tool_row(host, "git", "commits and history", FAIL),
+        _git_row(host),
         _certificates_row(host),
-        _tool_row(host, "pasta", "network tiers, which are to come", NOTE),
-        _tool_row(host, "nft", "network tiers, which are to come", NOTE),
+        *uplink_rows(host, settings, _project(host)),
         *_nix_rows(host),
         _state_row(host),
     ]
@@ -53,7 +53,8 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
 def versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
     """Of the programs that claudebox starts."""
     result = []
-    for name, choose in (("bwrap", _chosen_bwrap), ("claude", _chosen_claude)):
+    choices = {"bwrap": _chosen_bwrap, "claude": _chosen_claude, "pasta": _chosen_pasta, "nft": _chosen_nft}
+    for name, choose in choices.items():
         try:
             path = choose(host, settings)
         except Problem as problem:
@@ -71,22 +72,18 @@ def _chosen_claude(host: Host, settings: Settings) -> str:
     return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host)).path
 
 
+def _chosen_pasta(host: Host, settings: Settings) -> str:
+    return chosen("pasta", host, settings, _project(host))
+
+
+def _chosen_nft(host: Host, settings: Settings) -> str:
+    return chosen("nft", host, settings, _project(host))
+
+
 def _project(host: Host) -> tuple[str, ...]:
     """Where agents can write: what is found there is not run, here on the host."""
     projects = known_projects(host.tree, f"{host.person.home}/{STATE}")
     return (*projects, host.cwd) if host.cwd != "/" else tuple(projects)
-
-
-def program_version(path: str) -> str:
-    return version_number(run(path, "--version"))
-
-
-def version_number(outcome: Outcome) -> str:
-    """The number in what `--version` prints."""
-    lines = outcome.stdout.strip().splitlines()
-    if outcome.status != 0 or not lines:
-        return "unknown version"
-    return next((word for word in lines[0].split() if word[:1].isdigit()), lines[0])
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
@@ -145,11 +142,11 @@ def _claude_row(host: Host, settings: Settings) -> Row:
     return Row(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
 
 
-def _tool_row(host: Host, name: str, use: str, if_missing: str) -> Row:
-    path = find_admin(host.tree, name, host.environ.get("PATH", ""), host.cwd)
+def _git_row(host: Host) -> Row:
+    path = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
     if path is None:
-        return Row(if_missing, name, "not installed", f"needed for {use}", (install_command(host.tree, name),))
-    return Row(OK, name, path)
+        return Row(FAIL, "git", "not installed", "needed for commits and history", (install_command(host.tree, "git"),))
+    return Row(OK, "git", path)
 
 
 def _certificates_row(host: Host) -> Row:

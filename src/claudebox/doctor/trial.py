@@ -15,6 +15,7 @@ from claudebox.record import Record
 from claudebox.rules import kernel
 
 TIMEOUT = 20
+NO_VERSION = "unknown version"
 
 NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
@@ -39,8 +40,8 @@ class Outcome(Record):
     stderr: str
 
 
-def run(*command: str) -> Outcome:
-    """Run a program with next to nothing in its environment."""
+def run(*command: str, text: str = "") -> Outcome:
+    """Run a program with next to nothing in its environment, and this to read."""
     # Not what a project puts on PATH: this runs on the host.
     here = os.getcwd()
     entries = os.environ.get("PATH", "").split(":")
@@ -50,11 +51,22 @@ def run(*command: str) -> Outcome:
     environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, capture_output=True, env=environ, stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False
+            command, capture_output=True, env=environ, input=text.encode(), timeout=TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(-1, "", str(error))
     return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def program_version(path: str) -> str:
+    return version_number(run(path, "--version"))
+
+
+def version_number(outcome: Outcome) -> str:
+    """The number in what `--version` prints."""
+    first = outcome.stdout.strip().partition("\n")[0] if outcome.status == 0 else ""
+    words = [word.removeprefix("v") for word in first.split()]
+    return next((word for word in words if word[:1].isdigit()), NO_VERSION)
 
 
 def namespaces_row(host: Host, bwrap: str) -> Row:
@@ -81,9 +93,9 @@ def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]
             return f"{why}, and that is /usr/bin/bwrap, not {bwrap}", ("unset CLAUDEBOX_BWRAP",)
         return why, APPARMOR_FIX
     if kernel.is_switched_off(tree):
-        return "user namespaces are switched off for ordinary users", _sysctl("kernel.unprivileged_userns_clone=1")
+        return "user namespaces are switched off for ordinary users", sysctl("kernel.unprivileged_userns_clone=1")
     if kernel.is_limited(tree):
-        return "user namespaces are limited to none", _sysctl("user.max_user_namespaces=15000")
+        return "user namespaces are limited to none", sysctl("user.max_user_namespaces=15000")
     if kernel.is_container(tree):
         return "this is a container whose runtime forbids namespaces or masks /proc", CONTAINER_FIX
     if "ENOSPC" in message:
@@ -91,7 +103,7 @@ def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]
     return "the kernel or a security module forbids it", ()
 
 
-def _sysctl(assignment: str) -> tuple[str, ...]:
+def sysctl(assignment: str) -> tuple[str, ...]:
     return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
 
 

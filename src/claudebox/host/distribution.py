@@ -56,6 +56,6 @@ def install_command(tree: Tree, *programs: str) -> str:
     manager = find_distribution(tree).manager
     packages = [PACKAGE_OF.get(program, program) for program in programs]
     if not manager:
-        return f"install {' and '.join(packages)}"
+        return f"install the package{'s' * (len(packages) > 1)} {' and '.join(packages)}"
     prefix = "nixpkgs#" if manager == "nix" else ""
     return " ".join([INSTALL[manager], *(prefix + package for package in packages)])

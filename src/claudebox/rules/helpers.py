@@ -21,7 +21,7 @@ SYSTEM_PLACES = ("/usr/", "/bin", "/sbin", "/nix/store/", "/run/current-system/"
 PURPOSE = {
     "bwrap": "makes the box",
     "pasta": "connects a box with a network of its own",
-    "nft": "loads the filter of that network",
+    "nft": "loads the network's filter",
 }
 
 

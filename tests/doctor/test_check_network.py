@@ -1,0 +1,294 @@
+"""`--check` connects a box for real, and says what is missing if that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudebox.arguments import parse
+from claudebox.doctor import trial, uplink
+from claudebox.doctor.report import FAIL, NOTE, OK, Row, report_text
+from claudebox.doctor.trial import Outcome, version_number
+from claudebox.host.tree import Tree
+from claudebox.problem import Problem
+from claudebox.settings import gather
+from claudebox.view.text import WIDTH, Style, width
+from conftest import CLAUDEBOX, Account, Box
+from golden import Golden
+from hosts.machine import EVERYONE, TREES, Machine
+
+CABLE = "ip link add eth0 type veth peer name far; ip link set far up; ip link set eth0 up; ip link set lo up;"
+DEFAULT_ROUTE = "ip address add 198.51.100.2/24 dev eth0; ip route add default via 198.51.100.1;"
+
+
+def pairs() -> list[tuple[str, str]]:
+    """pasta and nft of this release, and of later ones."""
+    newer = [os.environ.get(name, "").split(":") for name in ("CLAUDEBOX_TEST_PASTAS", "CLAUDEBOX_TEST_NFTS")]
+    return [("pasta", "nft"), *(pair for pair in zip(*newer, strict=False) if all(pair))]
+
+
+def rows_of(output: str) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in json.loads(output)}
+
+
+def check(box: Box, *options: str, around: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    done = box.account.run(*around, CLAUDEBOX, "--check", "--json", *options, cwd=box.project)
+    assert done.stderr == ""
+    return rows_of(done.stdout)
+
+
+def changed(script: str, *namespaces: str) -> tuple[str, ...]:
+    """Words that start a program on a machine that is a little different."""
+    return ("unshare", "--user", "--map-root-user", *namespaces, "sh", "-ec", f'{script} exec "$@"', "sh")
+
+
+def program(account: Account, name: str, script: str) -> str:
+    return str(account.write(account.home / "bin" / name, f"#!/bin/sh\n{script}\n", 0o755))
+
+
+# On this machine
+
+
+@pytest.mark.req("UX-05", "NET-01", "NET-02")
+@pytest.mark.parametrize(("pasta", "nft"), pairs())
+def test_box_is_connected_and_its_filter_holds(box: Box, pasta: str, nft: str) -> None:
+    options = ("--pasta", shutil.which(pasta) or pasta, "--nft", shutil.which(nft) or nft)
+    found = check(box, *options)
+    assert [found[name]["state"] for name in ("pasta", "nft", "network inet")] == ["ok", "ok", "ok"]
+    assert found["network inet"]["measured"] == "pasta and nft connected a box; its filter rejected a private address"
+    assert found["nft"]["measured"][0].isdigit()
+
+
+@pytest.mark.req("UX-05", "NET-02")
+def test_nothing_is_left_behind(box: Box, account: Account) -> None:
+    account.write(account.home / "bin" / "pasta")
+    shutil.copy(shutil.which("pasta") or "", account.home / "bin" / "pasta")
+    pasta = account.home / "bin" / "pasta"
+    assert check(box, "--pasta", str(pasta))["network inet"]["state"] == "ok"
+    end = time.monotonic() + 10
+    while running(pasta) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert running(pasta) == []
+
+
+def running(path: Path) -> list[str]:
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found += [process] if os.readlink(f"/proc/{process}/exe") == str(path) else []
+        except OSError:
+            pass  # it ended meanwhile
+    return found
+
+
+@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
+    message = "netlink: Error: cache initialization failed: Protocol not supported"
+    nft = program(account, "nft", f"[ $1 = --version ] || {{ echo '{message}' >&2; exit 1; }}")
+    row = check(box, "--nft", nft)["network inet"]
+    assert row["state"] == "note"
+    assert row["measured"] == f"the network's filter cannot be loaded: {message}"
+    assert row["fix"] == [uplink.MODULES]
+
+
+@pytest.mark.req("UX-05", "NET-01", "FAIL-01")
+def test_what_only_may_be_there_must_be_there_if_it_is_wanted(box: Box, account: Account) -> None:
+    nft = program(account, "nft", "exit 1")
+    assert check(box, "--nft", nft)["network inet"]["state"] == "note"
+    assert check(box, "--nft", nft, "--network", "inet")["network inet"]["state"] == "fail"
+    assert box.claudebox("--check", "--nft", nft, env={"CLAUDEBOX_NETWORK": "inet"}).returncode == 1
+
+
+@pytest.mark.req("UX-05", "NET-02")
+def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
+    row = check(box, "--pasta", program(account, "pasta", "exit 1"))["network inet"]
+    assert (row["state"], row["measured"]) == ("note", "pasta cannot connect the box: it did not answer")
+
+
+@pytest.mark.req("UX-05", "NET-01", "FAIL-01")
+def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> None:
+    """In a network where nobody would answer: a packet that passes comes to nobody."""
+    nft = program(account, "nft", "exit 0")
+    row = check(box, "--nft", nft, around=changed(CABLE + DEFAULT_ROUTE, "--net"))["network inet"]
+    assert row["state"] == "fail"
+    assert row["measured"] == "not rejected: 10.255.255.1"
+
+
+# On one that lacks something
+
+
+@pytest.mark.req("UX-05", "NET-02")
+def test_no_default_route(box: Box) -> None:
+    row = check(box, around=changed(CABLE, "--net"))["network inet"]
+    assert row["state"] == "note"
+    assert row["measured"] == "this host has no default route, so there is no internet to give to the box"
+
+
+@pytest.mark.req("UX-05", "NET-02")
+def test_no_tun_device(box: Box) -> None:
+    row = check(box, around=changed("mount -t tmpfs none /dev/net;", "--mount"))["network inet"]
+    assert (row["state"], row["why"], row["fix"]) == ("note", "there is no /dev/net/tun", ["sudo modprobe tun"])
+
+
+@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+def test_no_user_namespaces(box: Box) -> None:
+    found = check(box, around=changed("echo 0 >/proc/sys/user/max_user_namespaces;"))
+    row = found["network inet"]
+    assert (row["state"], found["namespaces"]["state"]) == ("note", "fail")
+    assert row["why"] == "user namespaces are limited to none"
+    assert "sudo sysctl -w user.max_user_namespaces=15000" in row["fix"]
+
+
+@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+def test_no_network_namespaces(box: Box) -> None:
+    row = check(box, around=changed("echo 0 >/proc/sys/user/max_net_namespaces;"))["network inet"]
+    assert row["state"] == "note"
+    assert row["measured"] == "the kernel does not let claudebox make a network namespace for the box"
+
+
+@pytest.mark.req("UX-05")
+def test_missing_pasta_is_found_out_by_the_real_command(box: Box, account: Account) -> None:
+    (account.home / "bin").mkdir()
+    for name in ("env", "sh", "python3", "bwrap", "git", "true", "dirname", "readlink"):
+        (account.home / "bin" / name).symlink_to(os.path.realpath(shutil.which(name) or ""))
+    account.environ["PATH"] = str(account.home / "bin")
+    found = check(box)
+    assert found["pasta"]["state"] == "note"
+    assert found["pasta"]["measured"].startswith("pasta is not installed")
+    assert found["network inet"]["measured"] == "not tried: it needs pasta"
+
+
+@pytest.mark.req("UX-05", "FAIL-01")
+def test_program_of_the_project_is_not_run(box: Box, account: Account) -> None:
+    script = f"touch {account.home}/ran; exit 1"
+    path = account.write(box.project / "pasta", f"#!/bin/sh\n{script}\n", 0o755)
+    found = rows_of(box.claudebox("--check", "--json", env={"CLAUDEBOX_PASTA": str(path)}).stdout)
+    assert "where an agent can write" in found["pasta"]["measured"]
+    assert not (account.home / "ran").exists()
+
+
+# Every screen
+
+
+REFUSALS = {
+    "user namespace": "the user namespace cannot be set up: Operation not permitted",
+    "network namespace": "the kernel does not let claudebox make a network namespace for the box",
+    "filter": "the network's filter cannot be loaded: Error: Could not process rule: No such file or directory",
+    "old tun": "pasta cannot connect the box: Failed to open tun socket in namespace",
+    "new tun": "pasta cannot connect the box: Failed to set up tap device in namespace",
+    "other": "pasta cannot connect the box: it did not answer",
+}
+APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1\\n"
+SWITCHED_OFF = "/proc/sys/kernel/unprivileged_userns_clone: 0\\n"
+CONTAINER = "/.dockerenv\n/proc/self/status: Seccomp:\\t2\\n"
+PROGRAMS = "/usr/bin/passt*\n/usr/bin/pasta -> passt\n/usr/sbin/nft*"
+# What is on the machine, what the trial says, and what the user wants.
+SCREENS: dict[str, tuple[str, list[str] | str, tuple[str, ...]]] = {
+    "works": (PROGRAMS, [], ()),
+    "not-installed": ("", [], ()),
+    "not-installed-but-wanted": ("", [], ("--network", "inet")),
+    "pasta-missing": ("/usr/sbin/nft*", [], ()),
+    "apparmor": (f"{PROGRAMS}\n{APPARMOR}", REFUSALS["user namespace"], ()),
+    "apparmor-later": (f"{PROGRAMS}\n{APPARMOR}", REFUSALS["network namespace"], ()),
+    "switched-off": (f"{PROGRAMS}\n{SWITCHED_OFF}", REFUSALS["user namespace"], ()),
+    "container": (f"{PROGRAMS}\n{CONTAINER}", REFUSALS["network namespace"], ()),
+    "no-nf-tables": (PROGRAMS, REFUSALS["filter"], ()),
+    "no-tun": (PROGRAMS, REFUSALS["old tun"], ()),
+    "no-tun-in-a-container": (f"{PROGRAMS}\n{CONTAINER}", REFUSALS["new tun"], ()),
+    "broken-tun": (f"{PROGRAMS}\n/dev/net/tun", REFUSALS["new tun"], ()),
+    "no-default-route": (PROGRAMS, [], ()),
+    "silent-pasta": (PROGRAMS, REFUSALS["other"], ("--network", "inet")),
+    "filter-does-not-hold": (PROGRAMS, ["10.255.255.1", "fdff:ffff:ffff::1"], ()),
+}
+
+
+def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+    planted, answer, words = SCREENS[name]
+    machine = Machine(root).plant(planted).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    if name == "no-default-route":
+        machine.neighbourhood = machine.neighbourhood.replace(has_ipv4=False, has_ipv6=False)
+
+    def try_it(_: object) -> list[str]:
+        if isinstance(answer, str):
+            raise Problem(answer)
+        return answer
+
+    monkeypatch.setattr(uplink, "_try", try_it)
+    monkeypatch.setattr(trial, "program_version", {"/usr/bin/pasta": trial.NO_VERSION, "/usr/sbin/nft": "1.0.6"}.get)
+    return uplink.uplink_rows(machine.host(), gather(parse(list(words)).said, {}), ())
+
+
+@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+@pytest.mark.parametrize("name", SCREENS)
+def test_network_rows_are_exactly_this(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    rows = screen_rows(name, tmp_path, monkeypatch)
+    text = report_text(rows, "claudebox 0.1.0 on Debian GNU/Linux 12 (bookworm), Linux 6.1.0", Style(False))
+    golden.check(f"network/{name}.txt", text)
+    # Commands are not broken, so that they can be copied.
+    lines = [line for line in text.splitlines() if not line.startswith(("  fix:", "       "))]
+    assert [line for line in lines if width(line) > WIDTH] == []
+
+
+@pytest.mark.req("UX-05")
+def test_only_what_is_wanted_or_dangerous_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = {}
+    for name in SCREENS:
+        (tmp_path / name).mkdir()
+        states[name] = screen_rows(name, tmp_path / name, monkeypatch)[-1].state
+    failing = {"not-installed-but-wanted", "silent-pasta", "filter-does-not-hold"}
+    assert states == {name: OK if name == "works" else FAIL if name in failing else NOTE for name in SCREENS}
+
+
+def test_every_golden_file_is_used(golden: Golden) -> None:
+    assert golden.names("network") == {f"{name}.txt" for name in SCREENS}
+    assert golden.names() == {"check.txt"}
+
+
+# Small things
+
+
+@pytest.mark.req("UX-05")
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Outcome(1, "", "Traceback …\nImportError: no socket\n"), "ImportError: no socket"),
+        (Outcome(-9, "", ""), "exit status -9"),
+        (Outcome(-1, "", "timed out after 20 seconds"), "timed out after 20 seconds"),
+    ],
+)
+def test_trial_that_fails_by_itself_is_no_success(
+    outcome: Outcome, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path).plant(PROGRAMS).plant(EVERYONE.read_text())
+    monkeypatch.setattr(trial, "run", lambda *_, **__: outcome)
+    row = uplink.uplink_rows(machine.host(), gather((), {}), ())[-1]
+    assert (row.state, row.measured) == (NOTE, f"the trial failed: {reason}")
+
+
+@pytest.mark.req("UX-05")
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("bubblewrap 0.8.0\n", "0.8.0"),
+        ("2.1.197 (Claude Code)\n", "2.1.197"),
+        ("nftables v1.0.6 (Lester Gooch #5)\n", "1.0.6"),
+        ("pasta 0.0~git20250503.587980c-2\nCopyright 2020\n", "0.0~git20250503.587980c-2"),
+        ("pasta unknown version\nCopyright 2020\n", "unknown version"),
+        ("", "unknown version"),
+    ],
+)
+def test_number_in_what_a_program_says_about_itself(text: str, number: str) -> None:
+    assert version_number(Outcome(0, text, "")) == number
+    assert version_number(Outcome(1, text, "")) == "unknown version"
+
+
+def test_explanation_of_nothing_known_is_empty(tmp_path: Path) -> None:
+    assert uplink.explain(Tree(str(tmp_path)), "something else") == ("", ())
