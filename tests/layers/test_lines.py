@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +18,9 @@ DEEPEST_VALUE = 3
 tricky = st.text(alphabet="#[]{}=,.:\"'\\\n\t 01ab-é日", max_size=8)
 
 
+T = TypeVar("T")
+
+
 class Writer:
     """Writes one file in one of the many ways to write it, and remembers what it says."""
 
@@ -28,8 +31,8 @@ class Writer:
         self.value: dict[str, Any] = {}
         self.marks: dict[Path, str] = {}  # a word that stands on the line of each path, and nowhere before
 
-    def choose(self, *choices: Any) -> Any:
-        return self.data.draw(st.sampled_from(choices))
+    def choose(self, *choices: T) -> T:
+        return choices[self.data.draw(st.integers(0, len(choices) - 1))]
 
     def mark(self) -> str:
         self.count += 1
@@ -37,7 +40,8 @@ class Writer:
 
     def gap(self) -> str:
         """Between two things of an array, and in JSON everywhere."""
-        return self.choose("", " ", "\n", "\n\n  ", *(() if self.is_json else (" # [\"'{\n", '\n# ]="""\n')))
+        comments: tuple[str, ...] = () if self.is_json else (" # [\"'{\n", '\n# ]="""\n')
+        return self.choose("", " ", "\n", "\n\n  ", *comments)
 
     def space(self) -> str:
         return self.gap() if self.is_json else self.choose("", " ", "\t")
@@ -84,7 +88,8 @@ class Writer:
         return "[" + ",".join(written) + end + self.gap() + "]", meant
 
     def table(self, path: Path, depth: int) -> tuple[str, dict[str, Any]]:
-        pairs, meant = [], {}
+        pairs: list[str] = []
+        meant: dict[str, Any] = {}
         for _ in range(self.data.draw(st.integers(0, 3))):
             name = self.mark()
             pairs.append(self.pair(path, name, meant, depth + 1))

@@ -322,6 +322,8 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "env-made-by-the-box": (lambda scene: scene.plan("--env", "HOME"), FAILED),
     "env-path-without-value": (lambda scene: scene.plan("--env", "PATH"), FAILED),
     "env-secret-in-arguments": (lambda scene: scene.plan("--env", "LD_SDK_KEY=sdk-0123"), FAILED),
+    # One for all: tests/layers has every message about a file.
+    "file-with-unknown-key": (lambda scene: scene.planted("~/.claudebox/config.toml: hdie = []").plan(), FAILED),
     "home-relative": (
         lambda scene: find_person(scene.machine.host().tree, 4242, 4242, "somewhere"),
         FAILED,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.quoting import quote
-from claudebox.view.text import WIDTH, Style, escape, fill, style_for, table_row, width
+from claudebox.view.text import WIDTH, Style, cut, escape, fill, style_for, table_row, width
 
 QUICK = settings(deadline=None, max_examples=100)
 
@@ -36,6 +36,14 @@ def test_fill_stays_within_the_screen(given_words: list[str], indent: int) -> No
 @given(st.lists(st.text(alphabet="abc", min_size=1, max_size=30), max_size=20), st.integers(0, 40))
 def test_fill_breaks_only_between_words_that_fit(given_words: list[str], indent: int) -> None:
     assert " ".join(fill(given_words, indent)).split(" ") == (given_words or [""])
+
+
+@QUICK
+@given(words, st.integers(2, 40))
+def test_cut_text_fits_and_says_that_it_is_cut(word: str, room: int) -> None:
+    shown = cut(word, room)
+    assert width(shown) <= room
+    assert shown == word or (shown.endswith("…") and word.startswith(shown[:-1]))
 
 
 @QUICK

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LARGEST = 1 << 18
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_WORD = 40  # of the file's own, in a message
+LONGEST_ROW = 8192  # that is searched for secrets, so that a part of it can be shown
 FAR_RIGHT = 60  # a column that a screen does not show any more
 
 TOML_HINT = 'texts need quotes: key = "value"; each [, { and " needs its end'
@@ -74,8 +75,8 @@ def shown(word: str) -> str:
 
 
 def _excerpt(text: str, line: int, column: int) -> str:
-    rows = text.split("\n", line)
-    row = _without_secrets(rows[line - 1]).strip() if line <= len(rows) else ""
+    row = text.split("\n", line)[line - 1] if line <= text.count("\n") + 1 else ""
+    row = _without_secrets(row).strip() if len(row) <= LONGEST_ROW else ""
     return "…" + row[column - FAR_RIGHT // 2 :] if FAR_RIGHT < column <= len(row) else row
 
 

@@ -38,12 +38,15 @@ TOKENS = r'''
 '''
 
 
-class Token(Record):
-    """A piece of the text, and the line that it starts on."""
+class Token:
+    """A piece of the text, and the line that it starts on. No Record: a file may have a quarter of a million."""
 
-    kind: str
-    text: str
-    line: int
+    __slots__ = ("kind", "line", "text")
+
+    def __init__(self, kind: str, text: str, line: int) -> None:
+        self.kind = kind
+        self.text = text
+        self.line = line
 
 
 class Repeated(Record):
@@ -96,14 +99,13 @@ class _Scanner:
 
     def __init__(self, text: str, unquote: Callable[[str], str], meaningless: tuple[str, ...]) -> None:
         self.unquote = unquote
-        self.tokens = [token for token in tokens(text) if token.kind not in meaningless]
-        self.tokens.append(Token(END, "", text.count("\n") + 1))
-        self.at = 0
+        self.rest = (token for token in tokens(text) if token.kind not in meaningless)
+        self.end = Token(END, "", text.count("\n") + 1)
+        self.next = next(self.rest, self.end)
         self.of: dict[Path, int] = {}
         self.explicit: dict[Path, int] = {}
         self.repeated: list[Repeated] = []
         self.elements: dict[Path, int] = {}  # how many tables each array of tables has so far
-        self._refuse_long_numbers()
 
     def result(self) -> Lines:
         return Lines(self.of, tuple(self.repeated))
@@ -129,14 +131,12 @@ class _Scanner:
         else:
             self._scalar()
 
-    @property
-    def next(self) -> Token:
-        return self.tokens[self.at]
-
     def _take(self) -> Token:
         token = self.next
-        if token.kind != END:
-            self.at += 1
+        # Python refuses to convert it, and would not say in which line.
+        if token.kind == WORD and len(token.text) > LONGEST_NUMBER and token.text[0] in "+-0123456789":
+            raise Excess(token.line, f"a number of more than {LONGEST_NUMBER} digits")
+        self.next = next(self.rest, self.end)
         return token
 
     def _array(self, path: Path) -> None:
@@ -231,9 +231,3 @@ class _Scanner:
             self.repeated.append(Repeated(path, self.explicit[path], line))
         else:
             self.explicit[path] = line
-
-    def _refuse_long_numbers(self) -> None:
-        """Python refuses to convert them, and says so without a line."""
-        for token in self.tokens:
-            if token.kind == WORD and len(token.text) > LONGEST_NUMBER and token.text[0] in "+-0123456789":
-                raise Excess(token.line, f"a number of more than {LONGEST_NUMBER} digits")

@@ -1,0 +1,144 @@
+"""What a file says, as the settings that it stands for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from claudebox.layers.documents import parse
+from claudebox.layers.schema import describe, said_in
+from claudebox.model import RO, RW, Origin, Port
+from claudebox.problem import Problem
+from claudebox.settings import BY_KEY, EnvWish, MountWish, Named, Said, Tier, merge
+
+FILE = "~/.claudebox/profiles/aws.toml"
+
+EVERYTHING = """\
+name = "aws"
+description = "Look at AWS, change nothing"
+network = "inet"
+publish = [8080,
+  "9090:90"]
+
+[[mounts]]
+host = "~/notes"
+
+[env]
+AWS_REGION = "eu-central-1"
+EMPTY = ""
+LINES = "a\\nb"
+
+[[mounts]]
+mode = "rw"
+sandbox = "/data/$USER"
+optional = true
+host = "${HOME}/data"
+"""
+
+
+def at(line: int) -> Origin:
+    return Origin(f"{FILE}:{line}")
+
+
+def said(text: str, *, is_project: bool = False) -> tuple[Said, ...]:
+    return said_in(parse(text.encode(), FILE, is_json=False), is_project=is_project)
+
+
+@pytest.mark.req("EXT-03")
+def test_everything_is_said_in_the_order_of_its_lines() -> None:
+    assert said(EVERYTHING) == (
+        Said("network", Tier("inet", at(3))),
+        Said("publish", Port(8080, 8080, at(4))),
+        Said("publish", Port(9090, 90, at(5))),
+        Said("mount_ro", MountWish(RO, "~/notes", "", at(7))),
+        Said("env", EnvWish("AWS_REGION", "eu-central-1", at(11))),
+        Said("env", EnvWish("EMPTY", "", at(12))),
+        Said("env", EnvWish("LINES", "a\nb", at(13))),
+        Said("mount_rw", MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('profiles = ["a", "b"]', [Said("profile", Named("a", at(1))), Said("profile", Named("b", at(1)))]),
+        ('hide = ["~/x"]', [Said("hide", Named("~/x", at(1)))]),
+        ('drop_env = ["A"]', [Said("drop_env", Named("A", at(1)))]),
+        ('extra_env_passthrough = ["A"]', [Said("pass_env", EnvWish("A", None, at(1)))]),
+        ('auth = "none"', [Said("auth", Named("none", at(1)))]),
+        ("host_ports = [5432]", [Said("host_port", Port(5432, 5432, at(1)))]),
+        ('claude_args = ["-p", ""]', [Said("claude_args", Named("-p", at(1))), Said("claude_args", Named("", at(1)))]),
+        ('packages = ["jq"]', [Said("packages", Named("jq", at(1)))]),
+        ('bwrap = "/opt/bwrap"', [Said("bwrap", Named("/opt/bwrap", at(1)))]),
+        ("hide = []\nmounts = []\n[env]", []),
+        ("", []),
+    ],
+)
+def test_each_key_says_its_setting(text: str, expected: list[Said]) -> None:
+    assert said(text) == tuple(expected)
+
+
+@pytest.mark.req("EXT-03")
+def test_json_says_the_same_as_toml() -> None:
+    value = parse(EVERYTHING.encode(), FILE, is_json=False).value
+    document = parse(json.dumps(value).encode(), FILE, is_json=True)
+    assert {without_line(one) for one in said_in(document, is_project=False)} == {
+        without_line(one) for one in said(EVERYTHING)
+    }
+    assert describe(document) == "Look at AWS, change nothing"
+
+
+def without_line(one: Said) -> Said:
+    return one.replace(value=one.value.replace(origin=Origin(FILE)))
+
+
+def test_what_is_said_can_be_merged() -> None:
+    settings = merge(said(EVERYTHING))
+    assert settings.network.tier == "inet"
+    assert [mount.access for mount in settings.mounts] == [RO, RW]
+
+
+def test_every_key_of_the_table_is_understood() -> None:
+    """Its type is what is complained about, not its name."""
+    for key in BY_KEY:
+        with pytest.raises(Problem, match="has to be"):
+            said(f"{key} = 1979-05-27")
+
+
+@pytest.mark.req("EXT-01")
+@pytest.mark.parametrize("key", [key for key, setting in BY_KEY.items() if setting.is_users])
+def test_project_cannot_choose_what_runs_on_the_host(key: str) -> None:
+    assert said(f'{key} = "/x"')
+    with pytest.raises(Problem):
+        said(f'{key} = "/x"', is_project=True)
+
+
+@pytest.mark.parametrize(("text", "description"), [("", ""), ('description = "a"', "a")])
+def test_description_is_one_line(text: str, description: str) -> None:
+    assert describe(parse(text.encode(), FILE, is_json=False)) == description
+
+
+def test_project_may_have_any_name() -> None:
+    assert said('name = "shop"', is_project=True) == ()
+
+
+@pytest.mark.req("ENV-01", "SEC-01")
+@pytest.mark.parametrize(
+    "text",
+    [
+        'env.GITHUB_TOKEN = "x"',
+        '[env]\nA = "ghp_0123456789012345678901234567890123456789"',
+        'env = { A = "postgres://me:hunter2@db/x" }',
+        'env.A = """\n-----BEGIN PRIVATE KEY-----"""',
+    ],
+)
+def test_secret_does_not_belong_into_a_file(text: str) -> None:
+    with pytest.raises(Problem, match="looks like a secret") as caught:
+        said(text)
+    assert "extra_env_passthrough" in caught.value.hint
+
+
+def test_passed_variable_cannot_bring_a_value_along() -> None:
+    with pytest.raises(Problem):
+        said('extra_env_passthrough = ["GITHUB_TOKEN=x"]')
