@@ -117,7 +117,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         preparations=(*settings.preparations, *seed.preparations),
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
-        state=State(ground.claude.instance, canonical_root(ground.project, ground.repository)),
+        state=_state(ground),
     )
 
 
@@ -294,10 +294,10 @@ def _shares_login(ground: _Ground) -> bool:
 
 def _seed(ground: _Ground, layout: _Layout) -> Seed:
     """What has to be written before the box starts."""
-    tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
-    claude_home.check_state(tree, claude, ground.host.person.uid)
     if ground.install is None:
         return Seed(layout.preparations, ())
+    tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
+    claude_home.check_state(tree, claude, ground.host.person.uid)
     root = canonical_root(ground.project, ground.repository)
     directories = [
         *claude_home.home_preparations(claude, root, layout.mounts, with_login=_shares_login(ground)),
@@ -312,6 +312,15 @@ def _seed(ground: _Ground, layout: _Layout) -> Seed:
     key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
     seed = seed_state(ground.trusted, claude, home, ground.project, key, can_run)
     return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
+
+
+def _state(ground: _Ground) -> State | None:
+    """None where nothing can be kept, which only a box without claude can do without."""
+    try:
+        claude_home.check_state(ground.host.tree, ground.claude, ground.host.person.uid)
+    except Problem:
+        return None
+    return State(ground.claude.instance, canonical_root(ground.project, ground.repository))
 
 
 def _registration(ground: _Ground, layout: _Layout) -> list[Preparation]:

@@ -209,6 +209,12 @@ def test_file_is_for_the_user_alone_and_can_be_read(box: Box) -> None:
     assert (file.parent / "project").read_text() == f"{box.project}\n"
 
 
+def test_where_nothing_can_be_kept_every_start_is_asked_about(box: Box) -> None:
+    box.account.write(box.account.home / ".claudebox")
+    for _ in range(2):
+        assert answer(box)[0] == 0
+
+
 def test_audit_and_dry_run_remember_nothing(box: Box) -> None:
     for mode in ("--audit", "--dry-run"):
         assert box.claudebox(mode, "--run", "true").returncode == 0
