@@ -228,7 +228,8 @@ def listening(path: Path) -> None:
     here = os.getcwd()
     os.chdir(path.parent)  # the address of a socket has to be short
     try:
-        socket.socket(socket.AF_UNIX).bind(path.name)
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
     finally:
         os.chdir(here)
 

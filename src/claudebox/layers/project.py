@@ -17,6 +17,7 @@ from claudebox.rules.instance import STATE
 from claudebox.settings import BY_NAME, NONE, PROJECT_FILE, TIERS, Named, Said, Settings, Tier
 
 DECISIONS = "trust.json"
+MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
 
 
 class ProjectFile(Record):
@@ -43,6 +44,8 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     if content is None:
         raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
     said = [expanded(one, host) for one in said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)]
+    if len(said) > MOST_SETTINGS:
+        raise Problem(f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files")
     tightening = tuple(one for one in said if _tightens(one, below))
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
