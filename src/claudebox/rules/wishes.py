@@ -1,4 +1,4 @@
-"""Mounts that the user asks for by option."""
+"""Mounts that the user asks for, by option or in a file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Finding, Mount, Origin, SecretPlace
 from claudebox.paths import expand_home, is_below, is_inside, move
 from claudebox.problem import Problem
+from claudebox.rules.helpers import is_in_any
+from claudebox.rules.instance import STATE
 from claudebox.rules.mounts import appearances, holder
 from claudebox.rules.places import refuse_readable, refuse_writable
 from claudebox.rules.secrets import secret_file, secret_value
+from claudebox.rules.trusted import known_projects
 from claudebox.settings import MountWish, Named
 
 SMALL_FILE = 1 << 16
@@ -32,8 +35,11 @@ def wished_mounts(
 def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
     home = homes[0]
     option = wish.origin.rule
-    wish = _whole_name(tree, wish, cwd, home)
+    is_typed = option.startswith("--")
+    wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
     named = _named(wish.source, cwd, home)
+    if not is_typed:
+        _check_way(tree, named, option, cwd, home)
     real = named if wish.is_new else tree.resolve(named)
     if real is None:
         raise Problem(f"{option}: {named} does not exist", "check the spelling, or create it first")
@@ -46,6 +52,18 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
     return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
+
+
+def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
+    """A file says the same on every start. An agent that can turn a symlink on the way would choose what it means."""
+    links = tuple(link for link, _ in tree.links(named))
+    state = f"{home}/{STATE}"
+    if links and is_in_any(links, (cwd, f"{state}/instances", *known_projects(tree, state))):
+        real = tree.resolve(named) or named
+        raise Problem(
+            f"{rule}: a symlink that an agent can change leads from {named} to {real}",
+            "write where it is, without the symlink",
+        )
 
 
 def _named(path: str, cwd: str, home: str) -> str:
