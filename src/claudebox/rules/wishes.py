@@ -134,12 +134,9 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
         if real is not None:
             is_dir = tree.is_dir(real)
             found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, mounts)]
-            # A grant of something below it shows that, perhaps elsewhere.
-            found += [
-                Mount(HIDE, mount.path, hide.origin, is_dir=tree.is_dir(mount.source))
-                for mount in mounts
-                if mount.kind in FROM_HOST and is_below(mount.source, real)
-            ]
+            # A part of it may be shown without the rest.
+            parts = [mount for mount in mounts if mount.kind in FROM_HOST and is_below(mount.source, real)]
+            found += [Mount(HIDE, part.path, hide.origin, is_dir=tree.is_dir(part.source)) for part in parts]
     return found
 
 
