@@ -8,13 +8,14 @@ from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Finding, Mount, Origin, SecretPlace
 from claudebox.paths import expand_home, is_below, is_inside, move
 from claudebox.problem import Problem
+from claudebox.rules.claude_home import RULE as CLAUDE
 from claudebox.rules.helpers import is_in_any
 from claudebox.rules.instance import STATE
 from claudebox.rules.mounts import appearances, holder
 from claudebox.rules.places import refuse_readable, refuse_writable
 from claudebox.rules.secrets import secret_file, secret_value
 from claudebox.rules.trusted import known_projects
-from claudebox.settings import MountWish, Named
+from claudebox.settings import PROJECT_FILE, MountWish, Named
 
 SMALL_FILE = 1 << 16
 
@@ -132,12 +133,17 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
             raise Problem(f"{hide.origin.rule}: {named} is or holds the project itself", "hide something in it")
         if real is not None:
-            is_dir = tree.is_dir(real)
-            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, mounts)]
+            is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
+            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
             # A part of it may be shown without the rest.
-            parts = [mount for mount in mounts if mount.kind in FROM_HOST and is_below(mount.source, real)]
+            parts = [mount for mount in within_reach if mount.kind in FROM_HOST and is_below(mount.source, real)]
             found += [Mount(HIDE, part.path, hide.origin, is_dir=tree.is_dir(part.source)) for part in parts]
     return found
+
+
+def _may_hide(hide: Named, mount: Mount) -> bool:
+    """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
+    return mount.origin.rule != CLAUDE or not hide.origin.rule.startswith(f"{PROJECT_FILE}:")
 
 
 def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
