@@ -45,7 +45,9 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
         raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
     said = [expanded(one, host) for one in said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)]
     if len(said) > MOST_SETTINGS:
-        raise Problem(f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files")
+        raise Problem(
+            f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files"
+        )
     tightening = tuple(one for one in said if _tightens(one, below))
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
