@@ -11,9 +11,9 @@ import pytest
 
 from claudebox.arguments import parse
 from claudebox.host import Host
+from claudebox.launch.trust import MOST_DECISIONS, remember_decision
 from claudebox.layers import Layers, gather
 from claudebox.layers.project import DECISIONS, decisions
-from claudebox.launch.trust import MOST_DECISIONS, remember_decision
 from claudebox.model import FROM_HOST, HIDE
 from claudebox.problem import Problem
 from claudebox.settings import PROJECT_FILE
