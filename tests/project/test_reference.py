@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_reference_is_what_the_table_says() -> None:
-    command = [sys.executable, CHECKOUT / "tools" / "settings-reference"]
+    command = [sys.executable, str(CHECKOUT / "tools" / "settings-reference")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert (CHECKOUT / "docs" / "settings.md").read_text() == printed, "tools/settings-reference >docs/settings.md"
 
