@@ -1,4 +1,4 @@
-"""Processes as the kernel shows them: who started whom, in which namespaces, and what is still there."""
+"""Processes as the kernel shows them: who started whom, and who is still there."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-KINDS = ("net", "user", "pid")
 PR_SET_CHILD_SUBREAPER = 36
 PATIENCE = 10  # seconds; for what has to happen sooner or later
 AT_ONCE = 5  # seconds; for what the kernel does by itself, in a tenth of one if the machine has nothing else to do
@@ -63,16 +62,6 @@ def is_alive(pid: int) -> bool:
     return process is not None and process.is_alive
 
 
-def namespaces(pid: int) -> set[str]:
-    found = set()
-    for kind in KINDS:
-        try:
-            found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
-        except OSError:
-            pass  # it ended meanwhile
-    return found
-
-
 def wait_until(condition: Callable[[], object], patience: float = PATIENCE) -> bool:
     end = time.monotonic() + patience
     while not condition():
@@ -99,7 +88,6 @@ class Household:
 
     launcher: subprocess.Popen[str]
     others: frozenset[int] = frozenset()  # children of this process that are none of the box's
-    namespaces: set[str] = field(default_factory=set)  # all that were seen, but for those of this process
 
     def members(self) -> dict[str, int]:
         """Who is there, by the part that it plays; pasta is the one in a session of its own."""
@@ -107,9 +95,6 @@ class Household:
         for process in descendants(self.launcher.pid):
             if process.is_alive:
                 found.setdefault(self._part_of(process, found), process.pid)
-        mine = namespaces(os.getpid())
-        for pid in found.values():
-            self.namespaces |= namespaces(pid) - mine
         return found
 
     def _part_of(self, process: Process, known: dict[str, int]) -> str:
@@ -130,10 +115,9 @@ class Household:
         return not any(_shares_processes(process.pid) for process in self._mine())
 
     def remains(self) -> list[str]:
-        """What is still there: processes, and namespaces that any process is in."""
+        """Which processes are still there. With the last of them go the namespaces, to which nothing else refers."""
         self._bury_the_dead()
-        in_use = {name for process in processes() for name in namespaces(process.pid)}
-        return [f"{process.name} ({process.pid})" for process in self._mine()] + sorted(self.namespaces & in_use)
+        return [f"{process.name} ({process.pid})" for process in self._mine()]
 
     def _mine(self) -> list[Process]:
         found = descendants(os.getpid())
