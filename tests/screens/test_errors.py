@@ -397,6 +397,10 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         lambda scene: pasta_ends(scene, 3000, log="Failed to bind any port for '-t 127.0.0.1/3000:3000', exiting"),
         FAILED,
     ),
+    "port-too-low": (
+        lambda scene: pasta_ends(scene, 3000, 80, log="Failed to bind any port for '-t 127.0.0.1/80:80', exiting"),
+        FAILED,
+    ),
     "port-taken-says-a-newer-pasta": (
         lambda scene: pasta_ends(
             scene,

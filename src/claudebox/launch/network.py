@@ -219,10 +219,9 @@ def _port_problem(network: Network, refusal: str) -> Problem:
     named = refusal.replace(":", " ").replace("/", " ").replace("'", " ").replace(",", " ").split()
     ports = [port for port in network.published if str(port.host) in named] or [*network.published]
     numbers = ", ".join(str(port.host) for port in ports)
-    is_roots = any(port.host < FIRST_FREE_PORT for port in ports)
-    hint = (
-        "only root may open it; choose one from 1024 on: --publish 8080:80" if is_roots else "see who has it: ss -ltnp"
-    )
+    # Not even for root: pasta has no privileges on the host.
+    is_low = any(port.host < FIRST_FREE_PORT for port in ports)
+    hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
     return Problem(f"{ports[0].origin.rule}: port {numbers} of this host cannot be opened: {refusal}", hint)
 
 
