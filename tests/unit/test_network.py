@@ -353,7 +353,7 @@ def note(value: str, *words: str, secret: str = "") -> list[str]:
     [
         ("http://localhost:8080/v1", "the box does not reach localhost of this host: --host-port 8080"),
         ("redis://alice@127.0.0.1:6379", "the box does not reach 127.0.0.1 of this host: --host-port 6379"),
-        ("http://127.8.8.8", "the box does not reach 127.8.8.8 of this host"),
+        ("http://127.8.8.8:80", "the box does not reach 127.8.8.8 of this host"),
         ("http://[::1]:3128", "the box does not reach ::1 of this host"),
     ],
 )
@@ -373,7 +373,8 @@ def test_other_variables_are_not(value: str) -> None:
 def test_port_that_is_carried_is_not_noted() -> None:
     assert note("http://localhost:8080", "--host-port", "8080") == []
     # pasta carries from 127.0.0.1 alone.
-    assert note("http://[::1]:8080", "--host-port", "8080") == ["the box does not reach ::1 of this host"]
+    for host, url in {"::1": "http://[::1]:8080", "127.0.0.2": "http://127.0.0.2:8080"}.items():
+        assert note(url, "--host-port", "8080") == [f"the box does not reach {host} of this host"]
 
 
 @pytest.mark.req("SEC-01")

@@ -18,6 +18,7 @@ GATEWAY, BOX, FIRST_RESOLVER = 1, 2, 3
 # Servers in the box may listen on its localhost alone. Old versions of pasta do this anyway and lack the option.
 LOOPBACK_STAYS = "--host-lo-to-ns-lo"
 LARGEST_PROGRAM = 8 << 20
+CARRIED_FROM = ("localhost", "127.0.0.1")  # of the host: not from ::1, nor from other addresses of its loopback
 MOST_RESOLVERS = 3  # that the C library asks
 ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has no place in a ruleset
 
@@ -120,10 +121,9 @@ def network_findings(network: Network, variables: tuple[EnvVar, ...], *, is_clau
     carried = {str(port.host) for port in network.host_ports}
     for variable in variables:
         host, port = _server_of(variable.value) if not variable.secret else ("", "")
-        # Ports are carried from 127.0.0.1, not from ::1.
-        is_carried = port in carried and host != "::1"
-        if (host == "localhost" or _is_loopback(host)) and not is_carried:
-            way = f": --host-port {port}" if port and host != "::1" else ""
+        can_carry = host in CARRIED_FROM
+        if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):
+            way = f": --host-port {port}" if port and can_carry else ""
             text = f"the box does not reach {host} of this host{way}"
             findings.append(Finding(Finding.NOTE, variable.name, text))
     return findings
