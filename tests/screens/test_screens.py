@@ -25,6 +25,7 @@ from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 
 PLAIN = Style(False)
+SMALL_SCREEN = 24  # lines, one of which is the question
 TOKEN = "ghp_" + "a1" * 18
 ENVIRON = {
     "TERM": "xterm-256color",
@@ -209,6 +210,14 @@ def test_audit_fits_the_screen(plan: Plan, everything: bool) -> None:
     assert [line for line in lines if width(line) > WIDTH] == []
     # The project's own path is never broken.
     assert width(title) <= WIDTH or len(plan.project) > WIDTH - 20
+
+
+@pytest.mark.req("UX-01", "NET-03")
+@pytest.mark.parametrize("screen", ["plain", "inet", "inet-and-ports", "none"])
+def test_network_is_seen_beside_the_question_on_a_small_screen(plan: Plan) -> None:
+    visible = audit(plan, PLAIN).splitlines()[1 - SMALL_SCREEN :]
+    assert "Network" in visible
+    assert any(line.split()[:1] == [plan.network.tier] for line in visible)
 
 
 @pytest.mark.req("UX-01")
