@@ -63,13 +63,13 @@ def wished(plan: Plan, path: str) -> list[tuple[str, str]]:
 # --- which ones, in which order
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_profile_that_nobody_asked_for_does_nothing(machine: Machine) -> None:
     profile(machine, "aws.toml", 'env = { AWS_REGION = "eu-central-2" }')
     assert "AWS_REGION" not in variables(machine)
 
 
-@pytest.mark.req("EXT-01", "EXT-02")
+@pytest.mark.req("EXT-03")
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -82,7 +82,7 @@ def test_profile_is_toml_or_json(machine: Machine, name: str, text: str) -> None
     assert variables(machine, "--profile", "aws")["AWS_REGION"] == "eu-central-2"
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 @pytest.mark.parametrize(("names", "winner"), [(("one", "two"), "2"), (("two", "one"), "1")])
 def test_later_profile_goes_over_the_earlier_one(machine: Machine, names: tuple[str, str], winner: str) -> None:
     profile(machine, "one.toml", 'env = { LEVEL = "1" }')
@@ -91,7 +91,7 @@ def test_later_profile_goes_over_the_earlier_one(machine: Machine, names: tuple[
     assert variables(machine, *words)["LEVEL"] == winner
 
 
-@pytest.mark.req("EXT-01", "NET-03")
+@pytest.mark.req("EXT-03", "NET-03")
 def test_every_layer_goes_over_the_one_before_it(machine: Machine) -> None:
     """Built-in, config.toml, profile, project file, variable, option: each is taken away again, the last one first."""
     machine.plant(UPLINK)
@@ -113,7 +113,7 @@ def test_every_layer_goes_over_the_one_before_it(machine: Machine) -> None:
     assert settings(machine).network.tier == "full"
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_default_profile_counts_if_none_is_named(machine: Machine) -> None:
     profile(machine, "default.toml", 'env = { A = "default" }')
     profile(machine, "aws.toml", 'env = { B = "aws" }')
@@ -122,7 +122,7 @@ def test_default_profile_counts_if_none_is_named(machine: Machine) -> None:
     assert ("A" in named, named.get("B")) == (False, "aws")
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_variable_names_profiles_and_the_option_replaces_it(machine: Machine) -> None:
     for name in ("one", "two", "three"):
         profile(machine, f"{name}.toml", f'env = {{ {name.upper()} = "x" }}')
@@ -132,7 +132,7 @@ def test_variable_names_profiles_and_the_option_replaces_it(machine: Machine) ->
     assert [name in of_option for name in ("ONE", "TWO", "THREE")] == [False, False, True]
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_profile_goes_over_those_that_it_builds_on(machine: Machine) -> None:
     profile(machine, "base.toml", 'env = { A = "base", B = "base" }')
     profile(machine, "top.toml", 'profiles = ["base"]\nenv = { A = "top" }')
@@ -140,7 +140,7 @@ def test_profile_goes_over_those_that_it_builds_on(machine: Machine) -> None:
     assert (found["A"], found["B"]) == ("top", "base")
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_profile_that_two_others_build_on_is_read_once(machine: Machine) -> None:
     profile(machine, "base.toml", 'extra_env_passthrough = ["X"]')
     profile(machine, "left.toml", 'profiles = ["base"]')
@@ -148,13 +148,13 @@ def test_profile_that_two_others_build_on_is_read_once(machine: Machine) -> None
     assert [wish.name for wish in settings(machine, "--profile", "left", "--profile", "right").env] == ["X"]
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_own_profile_goes_before_a_shipped_one_of_its_name(machine: Machine) -> None:
     profile(machine, "go.toml", 'env = { MINE = "1" }')
     assert "MINE" in variables(machine, "--profile", "go")
 
 
-@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 def test_everything_knows_its_file_and_line(machine: Machine) -> None:
     profile(machine, "aws.toml", '# comment\nhide = [\n  "~/x",\n]\n[env]\nA = "1"\n')
     found = settings(machine, "--profile", "aws")
@@ -162,7 +162,7 @@ def test_everything_knows_its_file_and_line(machine: Machine) -> None:
     assert found.env[0].origin.rule == "~/.claudebox/profiles/aws.toml:6"
 
 
-@pytest.mark.req("EXT-01")
+@pytest.mark.req("EXT-03")
 def test_list_shows_own_and_shipped_profiles_in_spite_of_an_editors_files(machine: Machine) -> None:
     profile(machine, "aws.toml", 'description = "the cloud"')
     profile(machine, ".aws.toml", "half [")
@@ -177,21 +177,21 @@ def test_list_shows_own_and_shipped_profiles_in_spite_of_an_editors_files(machin
 # --- names and files that are refused
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "", ".hidden", ".", "..", "a/b", "a b", "ä", "x\n", "-", "~"])
 def test_bad_name_is_refused(machine: Machine, name: str) -> None:
     profile(machine, "x.toml", "")
     assert "cannot be the name of a profile" in refusal(machine, f"--profile={name}").message
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_bad_name_in_a_file_is_refused_with_its_line(machine: Machine) -> None:
     profile(machine, "top.toml", '\nprofiles = ["../../shop/x"]')
     machine.plant("~/shop/x.toml: network = 'full'")
     assert refusal(machine, "--profile", "top").message.startswith("~/.claudebox/profiles/top.toml:2: `../../shop/x`")
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_circle_is_refused_and_shown(machine: Machine) -> None:
     profile(machine, "a.toml", 'profiles = ["b"]')
     profile(machine, "b.toml", 'profiles = ["c"]')
@@ -199,7 +199,7 @@ def test_circle_is_refused_and_shown(machine: Machine) -> None:
     assert refusal(machine, "--profile", "a").message.endswith("profiles build on each other: b → c → b")
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_unknown_name_gets_the_nearest_one(machine: Machine) -> None:
     profile(machine, "database.toml", "")
     problem = refusal(machine, "--profile", "datebase")
@@ -209,7 +209,7 @@ def test_unknown_name_gets_the_nearest_one(machine: Machine) -> None:
     )
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_two_files_of_one_name_are_refused(machine: Machine) -> None:
     profile(machine, "aws.toml", "")
     profile(machine, "aws.json", "{}")
@@ -242,7 +242,7 @@ def loop(path: Path) -> None:
     path.symlink_to(path.name)
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 @pytest.mark.parametrize("make", [directory, fifo, listening, dangling, loop])
 @pytest.mark.parametrize("name", ["config.toml", "profiles/default.toml", "profiles/aws.json"])
 def test_what_is_no_file_is_refused_and_not_waited_for(
@@ -255,7 +255,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(
     assert refusal(machine, *words).message == f"/home/alice/.claudebox/{name} cannot be read"
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_unreadable_file_is_refused(user: Account) -> None:
     project = user.write(user.home / "src/shop/README.md").parent
     user.write(user.home / ".claudebox/config.toml", "", mode=0)
@@ -278,14 +278,14 @@ def known_to_an_agent(machine: Machine, path: str) -> None:
     machine.plant(f"~/.claudebox/instances/{instance_name(path)}/project: {path}\\n")
 
 
-@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 def test_file_from_this_project_is_refused(machine: Machine) -> None:
     machine.plant("~/shop/config.toml: hide = []")
     linked(machine, "/home/alice/shop/config.toml")
     assert "comes from where an agent can write" in refusal(machine).message
 
 
-@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 @pytest.mark.parametrize("name", ["config.toml", "profiles/default.toml"])
 def test_file_from_another_project_is_refused(machine: Machine, name: str) -> None:
     machine.plant("~/dotfiles/box.toml: hide = []")
@@ -294,7 +294,7 @@ def test_file_from_another_project_is_refused(machine: Machine, name: str) -> No
     assert "comes from where an agent can write" in refusal(machine).message
 
 
-@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 def test_way_through_a_project_is_refused(machine: Machine) -> None:
     """The agent can turn the link around."""
     machine.plant("~/mine/box.toml: hide = []\n~/dotfiles/current -> ../mine")
@@ -303,13 +303,13 @@ def test_way_through_a_project_is_refused(machine: Machine) -> None:
     assert "comes from where an agent can write" in refusal(machine).message
 
 
-@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 def test_profiles_directory_from_a_project_is_refused(machine: Machine) -> None:
     machine.plant("~/shop/profiles/aws.toml: hide = []\n~/.claudebox/profiles -> ../shop/profiles")
     assert "comes from where an agent can write" in refusal(machine, "--profile", "aws").message
 
 
-@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 @pytest.mark.parametrize("target", ["/nix/store/abc-home/config.toml", "/home/alice/dotfiles/config.toml"])
 def test_file_from_where_no_agent_was_works(machine: Machine, target: str) -> None:
     machine.plant(f'{target}: env = {{ A = "1" }}')
@@ -318,7 +318,7 @@ def test_file_from_where_no_agent_was_works(machine: Machine, target: str) -> No
     assert variables(machine)["A"] == "1"
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_home_as_project_is_refused_for_what_it_is(machine: Machine) -> None:
     own_file(machine, "config.toml", "")
     machine.cwd = "/home/alice"
@@ -412,7 +412,7 @@ def test_constant_that_looks_secret_is_refused_and_not_shown(machine: Machine, l
 # --- those that come with claudebox
 
 
-@pytest.mark.req("EXT-01", "EXT-04")
+@pytest.mark.req("EXT-03")
 @pytest.mark.parametrize("distribution", MACHINES)
 def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> None:
     machine = make_machine(distribution, tmp_path).plant(UPLINK)
@@ -420,7 +420,7 @@ def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> 
         machine.plan("--profile", name, "--pasta", "/usr/bin/pasta", "--nft", "/usr/sbin/nft")
 
 
-@pytest.mark.req("EXT-04", "SEC-01")
+@pytest.mark.req("EXT-03", "SEC-01")
 def test_shipped_profiles_make_nothing_writable_and_name_no_program(machine: Machine) -> None:
     machine.plant("~/.cargo/bin/\n~/.rustup/\n~/.pyenv/\n~/.local/share/uv/python/\n~/.nvm/versions/")
     for name in shipped_names():
@@ -429,6 +429,6 @@ def test_shipped_profiles_make_nothing_writable_and_name_no_program(machine: Mac
         assert (found.bwrap, found.claude, found.pasta, found.nft) == (None, None, None, None)
 
 
-@pytest.mark.req("EXT-04")
+@pytest.mark.req("EXT-03")
 def test_shipped_profiles_say_what_they_are(machine: Machine) -> None:
     assert all(one.description for one in list_profiles(machine.host()))

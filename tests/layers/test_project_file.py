@@ -78,7 +78,7 @@ def own_config(machine: Machine, text: str) -> None:
 # --- what counts at once
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_hide_counts_at_once(machine: Machine) -> None:
     says(machine, 'hide = [".env", "$HOME/shop/data"]')
     plan = machine.plan()
@@ -86,14 +86,14 @@ def test_hide_counts_at_once(machine: Machine) -> None:
     assert hidden == {f"/home/alice/shop/{name}": f"{PROJECT_FILE}:1" for name in (".env", "data")}
 
 
-@pytest.mark.req("EXT-02", "ENV-01")
+@pytest.mark.req("EXT-01", "ENV-01")
 def test_dropped_variable_is_out_at_once(machine: Machine) -> None:
     machine.environ["EDITOR"] = "vim"
     says(machine, 'drop_env = ["EDITOR"]')
     assert "EDITOR" not in {variable.name for variable in machine.plan().environment}
 
 
-@pytest.mark.req("EXT-02", "NET-03")
+@pytest.mark.req("EXT-01", "NET-03")
 @pytest.mark.parametrize("users", ["full", "inet", "none"])
 @pytest.mark.parametrize("projects", ["full", "inet", "none"])
 def test_network_only_goes_down(machine: Machine, users: str, projects: str) -> None:
@@ -103,14 +103,14 @@ def test_network_only_goes_down(machine: Machine, users: str, projects: str) -> 
     assert machine.plan().network.tier == max(users, projects, key=order.index)
 
 
-@pytest.mark.req("EXT-02", "NET-03")
+@pytest.mark.req("EXT-01", "NET-03")
 def test_option_goes_over_the_project(machine: Machine) -> None:
     says(machine, 'network = "none"\nauth = "none"')
     found = layers(machine, "--network", "inet", "--auth", "passthrough").settings
     assert (found.network.tier, found.auth) == ("inet", "passthrough")
 
 
-@pytest.mark.req("EXT-02")
+@pytest.mark.req("EXT-01")
 @pytest.mark.parametrize(("users", "projects"), [("passthrough", "none"), ("none", "passthrough"), ("none", "none")])
 def test_login_is_only_taken_away(machine: Machine, users: str, projects: str) -> None:
     own_config(machine, f'auth = "{users}"')
@@ -118,7 +118,7 @@ def test_login_is_only_taken_away(machine: Machine, users: str, projects: str) -
     assert machine.plan().login is None
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize("hide", ["/etc/claude-code", "/etc/claude-code/managed-settings.json", "/etc", "policy"])
 def test_policy_is_not_for_a_project_to_hide(machine: Machine, hide: str) -> None:
     machine.plant("/etc/claude-code/managed-settings.json: {}\n~/shop/policy -> /etc/claude-code")
@@ -128,7 +128,7 @@ def test_policy_is_not_for_a_project_to_hide(machine: Machine, hide: str) -> Non
     assert [mount.kind for mount in machine.plan("--hide", hide).mounts if mount.path == policy] == [HIDE]
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize("hide", ["~/.claude", "~/.claude/hooks", "~/dotfiles", "~/.claudebox"])
 def test_hooks_of_the_user_are_not_for_a_project_to_hide(machine: Machine, hide: str) -> None:
     machine.plant("~/dotfiles/hooks/deny.sh*\n~/.claude/hooks -> ../dotfiles/hooks\n~/.claudebox/")
@@ -140,7 +140,7 @@ def test_hooks_of_the_user_are_not_for_a_project_to_hide(machine: Machine, hide:
 # --- what needs a yes
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize(
     "wish",
     [
@@ -172,7 +172,7 @@ def test_what_adds_is_not_granted_by_itself(machine: Machine, wish: str) -> None
     assert any(finding.subject == PROJECT_FILE and "nobody was asked" in finding.text for finding in after.findings)
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize("key", ["bwrap", "claude", "pasta", "nft"])
 def test_what_runs_on_the_host_is_not_even_asked_about(machine: Machine, key: str) -> None:
     machine.plant(f"~/shop/{key}*")
@@ -180,7 +180,7 @@ def test_what_runs_on_the_host_is_not_even_asked_about(machine: Machine, key: st
     assert refusal(machine).message.startswith(f"{PROJECT_FILE}:1: `{key}` decides what runs on this host")
 
 
-@pytest.mark.req("EXT-02")
+@pytest.mark.req("EXT-01")
 def test_yes_grants_and_no_does_not(machine: Machine) -> None:
     machine.environ["EDITOR_TOKEN"] = "x"
     own_config(machine, 'network = "inet"')
@@ -196,7 +196,7 @@ def test_yes_grants_and_no_does_not(machine: Machine) -> None:
     assert any(finding.subject == PROJECT_FILE and "you said no" in finding.text for finding in plan.findings)
 
 
-@pytest.mark.req("EXT-02")
+@pytest.mark.req("EXT-01")
 def test_profile_is_below_the_project_that_builds_on_it(machine: Machine) -> None:
     path = machine.root / STATE / "profiles/base.toml"
     path.parent.mkdir(parents=True)
@@ -208,7 +208,7 @@ def test_profile_is_below_the_project_that_builds_on_it(machine: Machine) -> Non
     assert (found["A"], found["B"], plan.network.tier) == ("project", "profile", "none")
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize("change", ["\n", "# comment\n", 'hide = ["x"]\n'])
 def test_yes_is_for_this_content(machine: Machine, change: str) -> None:
     says(machine, WISHES)
@@ -219,7 +219,7 @@ def test_yes_is_for_this_content(machine: Machine, change: str) -> None:
     assert granted(machine) is True
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_yes_is_for_this_project(machine: Machine) -> None:
     says(machine, WISHES)
     answer(machine, granted=True)
@@ -228,7 +228,7 @@ def test_yes_is_for_this_project(machine: Machine) -> None:
     assert granted(machine) is None
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -258,7 +258,7 @@ def test_damaged_memory_means_that_nothing_was_said(machine: Machine, damage: by
     assert granted(machine) is True
 
 
-@pytest.mark.req("EXT-02")
+@pytest.mark.req("EXT-01")
 def test_memory_keeps_what_was_said_last(machine: Machine) -> None:
     says(machine, WISHES)
     path = machine.root / STATE / DECISIONS
@@ -270,7 +270,7 @@ def test_memory_keeps_what_was_said_last(machine: Machine) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_file_swapped_after_the_question_gains_nothing(machine: Machine) -> None:
     says(machine, 'env = { A = "1" }')
     host, request = machine.host(), parse([])
@@ -281,7 +281,7 @@ def test_file_swapped_after_the_question_gains_nothing(machine: Machine) -> None
     assert ([wish.name for wish in found.env], found.mounts) == (["A"], ())
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_file_that_appears_after_a_look_is_not_mounted_and_not_read(machine: Machine) -> None:
     host, request = machine.host(), parse([])
     assert gather(host, request).project is None
@@ -317,7 +317,7 @@ def directory(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.req("EXT-02", "SEC-01", "FAIL-01")
+@pytest.mark.req("EXT-01", "SEC-01", "FAIL-01")
 @pytest.mark.parametrize(
     "plant", [symlink_to_a_file, symlink_to_a_trusted_file, symlink_to_a_device, dangling, fifo, directory]
 )
@@ -327,7 +327,7 @@ def test_only_a_plain_file_is_read(machine: Machine, plant: Callable[[Path], Non
     assert refusal(machine).message == f"/home/alice/shop/{PROJECT_FILE} is not a plain file that can be read"
 
 
-@pytest.mark.req("EXT-02", "FAIL-01")
+@pytest.mark.req("EXT-01", "FAIL-01")
 @pytest.mark.parametrize(
     "content",
     [
@@ -347,20 +347,20 @@ def test_huge_file_is_refused(machine: Machine, content: bytes) -> None:
     assert PROJECT_FILE in refusal(machine).message
 
 
-@pytest.mark.req("EXT-02", "FAIL-01")
+@pytest.mark.req("EXT-01", "FAIL-01")
 def test_many_lines_are_no_trouble(machine: Machine) -> None:
     says(machine, "\n" * 100_000 + 'hide = [".env"]')
     assert layers(machine).settings.hides[0].origin.rule == f"{PROJECT_FILE}:100001"
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_file_of_the_directory_above_does_not_count(machine: Machine) -> None:
     says(machine, WISHES, ".")
     says(machine, "broken [", "shop/sub")
     assert layers(machine).project is None
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize("host", ["data", "./data", "data/", "~/shop/data", "$HOME/shop/data/x"])
 def test_agreed_mount_cannot_be_turned_into_another(machine: Machine, host: str) -> None:
     """The yes is to the words of the file. What they mean must not be the agent's choice."""
@@ -373,7 +373,7 @@ def test_agreed_mount_cannot_be_turned_into_another(machine: Machine, host: str)
     assert "a symlink that an agent can change" in refusal(machine).message
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_host_and_sandbox_are_never_one_name(machine: Machine) -> None:
     machine.plant("~/private/x: diary\n~/shop/data:/opt/data -> ~/private")
     says(machine, 'mounts = [{ host = "data", sandbox = "/opt/data" }]')
@@ -382,7 +382,7 @@ def test_host_and_sandbox_are_never_one_name(machine: Machine) -> None:
     assert "/home/alice/private" not in {mount.source for mount in machine.plan().mounts}
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize("place", ["~/.claudebox", "~/.claudebox/trust.json", "~/.claudebox/profiles"])
 @pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
 def test_memory_cannot_be_mounted(machine: Machine, place: str, option: str) -> None:
@@ -390,7 +390,7 @@ def test_memory_cannot_be_mounted(machine: Machine, place: str, option: str) -> 
     assert "secret" in refusal(machine, option, place).message
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_memory_is_in_no_mount(machine: Machine) -> None:
     machine.plant("~/.claudebox/trust.json: {}")
     shown = [mount.source for mount in machine.plan().mounts if mount.kind in FROM_HOST]
@@ -400,7 +400,7 @@ def test_memory_is_in_no_mount(machine: Machine) -> None:
 # --- what the user is shown
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 def test_question_shows_every_wish_and_its_line(machine: Machine) -> None:
     says(
         machine,
@@ -418,7 +418,7 @@ def test_question_shows_every_wish_and_its_line(machine: Machine) -> None:
     ]
 
 
-@pytest.mark.req("EXT-02", "SEC-01")
+@pytest.mark.req("EXT-01", "SEC-01")
 @pytest.mark.parametrize(
     "line",
     [
