@@ -142,3 +142,15 @@ def test_secret_does_not_belong_into_a_file(text: str) -> None:
 def test_passed_variable_cannot_bring_a_value_along() -> None:
     with pytest.raises(Problem):
         said('extra_env_passthrough = ["GITHUB_TOKEN=x"]')
+
+
+@pytest.mark.parametrize("path", ["$", "/x/$", "$1", "${A", "${}", "${A B}", "$é", "$A$-"])
+@pytest.mark.parametrize("text", ['hide = ["%s"]', 'path = ["%s"]', 'bwrap = "%s"', '[[mounts]]\nhost = "%s"'])
+def test_variable_in_a_path_needs_a_name(text: str, path: str) -> None:
+    assert said(text % "$A/${B_1}/c~$C")
+    with pytest.raises(Problem, match="no name of a variable"):
+        said(text % path)
+
+
+def test_dollar_in_what_is_no_path_is_just_that() -> None:
+    assert said('claude_args = ["costs $5"]\nenv.A = "$"')

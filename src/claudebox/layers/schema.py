@@ -99,13 +99,14 @@ def _rows(words: tuple[str, ...]) -> str:
 
 def _read_text(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
     path = (setting.key,)
-    yield path, _said(document, path, setting, text_at(document, path))
+    text = _path(document, path) if setting.is_users else text_at(document, path)
+    yield path, _said(document, path, setting, text)
 
 
 def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
     for path in _elements(document, setting):
         text = text_at(document, path, is_free=setting.name == "claude_args")
-        if setting.name == "hide":
+        if setting.name in ("hide", "path"):
             checked_variables(document, path, text)
         if setting.name in ("pass_env", "drop_env"):
             _check_variable_name(document, path, text)
