@@ -392,6 +392,10 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "port-is-no-number": (lambda scene: scene.plan("--publish", "http"), FAILED),
     "port-too-large": (lambda scene: scene.plan("--host-port", "65536"), FAILED),
     "port-of-the-host-with-another": (lambda scene: scene.plan("--host-port", "80:8080"), FAILED),
+    "port-both-ways": (
+        lambda scene: scene.plan("--network", "inet", "--publish", "8080:80", "--host-port", "80"),
+        FAILED,
+    ),
     "port-published-twice": (lambda scene: scene.plan("--publish", "80:8080", "--publish", "80:8081"), FAILED),
     "port-taken": (
         lambda scene: pasta_ends(scene, 3000, log="Failed to bind any port for '-t 127.0.0.1/3000:3000', exiting"),

@@ -158,6 +158,15 @@ def test_ports_have_no_meaning_with_the_hosts_network(option: str, port: int) ->
             needs_uplink(said(*words))
 
 
+@pytest.mark.req("NET-04", "FAIL-01")
+@given(own_tiers, ports, ports)
+def test_no_port_leads_in_a_circle(tier: str, host: int, box: int) -> None:
+    with pytest.raises(Problem, match="either a server in the box or one of this host"):
+        needs_uplink(said("--network", tier, "--publish", f"{host}:{box}", "--host-port", str(box)))
+    if host != box:
+        assert needs_uplink(said("--network", tier, "--publish", f"{host}:{box}", "--host-port", str(host)))
+
+
 @pytest.mark.req("NET-04")
 def test_plan_tells_the_ports() -> None:
     wanted = said("--network", "inet", "--publish", "8080:80", "--host-port", "5432")

@@ -22,7 +22,20 @@ def needs_uplink(settings: Settings) -> bool:
             f"{port.origin.rule} has no meaning with the host's own network: the box reaches every port of this host",
             "choose a network of its own for the box: --network inet (or none)",
         )
+    _check_ports(settings)
     return settings.network.tier == INET or has_ports
+
+
+def _check_ports(settings: Settings) -> None:
+    """A port of the box that leads to the host cannot lead back: one connection would open thousands."""
+    taken = {port.box for port in settings.host_ports}
+    for port in settings.publish:
+        if port.box in taken:
+            raise Problem(
+                f"port {port.box} of the box is named by --publish and by --host-port: it is either a server in the "
+                "box or one of this host",
+                "choose one of the two",
+            )
 
 
 def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
