@@ -46,6 +46,8 @@ from hosts.machine import EVERYONE, TREES, Machine
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 pytestmark = pytest.mark.req("UX-02")
 
+ASKED = Origin("--mount-ro")
+
 # Few names, so that paths meet; some are hostile.
 names = st.sampled_from(["a", "ab", "a b", "a as b", "\n", "*", "\\x20", "1.2.3", "\udcff", "é"])
 paths = st.lists(names, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
@@ -335,6 +337,29 @@ def test_part_of_the_project_that_becomes_writable_is_asked_about(machine: Machi
     answered = machine.plan("--mount-ro", "docs")
     assert news(machine.plan(), answered).lost == (("read-only", "/home/alice/shop/docs"),)
     assert is_agreed(machine.plan(), answered, machine.plan())
+
+
+def test_whole_that_becomes_read_only_needs_no_read_only_part(machine: Machine) -> None:
+    machine.plant("/srv/data/part/x")
+    answered = machine.plan("--mount-rw", "/srv/data", "--mount-ro", "/srv/data/part")
+    assert is_agreed(machine.plan("--mount-ro", "/srv/data"), answered)
+    assert not is_agreed(machine.plan("--mount-rw", "/srv/data"), answered)
+
+
+CONFUSABLE = [
+    (Mount(RO, "/c", ASKED, source="/a as /b"), Mount(RO, "/b as /c", ASKED, source="/a")),
+    (Mount(RO, "/a\n", ASKED, source="/a\n"), Mount(RO, "/a\\n", ASKED, source="/a\\n")),
+    (Mount(RO, "/a b", ASKED, source="/a b"), Mount(RO, "/a\\x20b", ASKED, source="/a\\x20b")),
+    (Mount(RO, "/\udcff", ASKED, source="/\udcff"), Mount(RO, "/\\udcff", ASKED, source="/\\udcff")),
+    (Mount(RO, "/1.2", Origin("claude"), source="/1.2"), Mount(RO, "/*", ASKED, source="/*")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), CONFUSABLE)
+def test_no_name_can_pass_for_another(machine: Machine, one: Mount, other: Mount) -> None:
+    plan = machine.plan()
+    assert not is_agreed(with_grant(plan, other), with_grant(plan, one))
+    assert not is_agreed(with_grant(plan, one), with_grant(plan, other))
 
 
 def test_mask_that_is_gone_is_asked_about(machine: Machine) -> None:

@@ -181,23 +181,22 @@ def _protections(plan: Plan) -> list[str]:
 
 def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
     """Protections that are gone, where what they protected is now seen or written."""
-    said = [line.partition(" ") for line in sorted(agreed.difference(_protections(plan)))]
-    gone = [(kind, path) for kind, _, path in said if kind in (WITHOUT, READ_ONLY)]
+    gone = sorted(filter(_protects, agreed.difference(_protections(plan))))
     if not gone:
         return ()
     by_path = {_word(mount.path): mount for mount in plan.mounts}
 
     def is_open(kind: str, path: str) -> bool:
-        # Whatever is mounted at the path itself speaks for itself.
+        if path in by_path:
+            return False  # what is mounted there speaks for itself
         base = next((by_path[above] for above in parents(path) if above in by_path), None)
-        return (
-            path not in by_path
-            and base is not None
-            and _shows_host(base, plan)
-            and (kind == WITHOUT or base.kind == RW)
-        )
+        return base is not None and _shows_host(base, plan) and (kind == WITHOUT or base.kind == RW)
 
-    return tuple((kind, path) for kind, path in gone if is_open(kind, path))
+    return tuple((kind, path) for kind, _, path in (line.partition(" ") for line in gone) if is_open(kind, path))
+
+
+def _protects(line: str) -> bool:
+    return line.startswith((f"{WITHOUT} ", f"{READ_ONLY} "))
 
 
 def _shows_host(mount: Mount, plan: Plan) -> bool:
@@ -245,7 +244,7 @@ def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation,
 
 def _covers(more: Agreement, less: Agreement) -> bool:
     """Whether every box that the one allows is allowed by the other, so that one of them is enough."""
-    return less <= more and all(line in less for line in more if line.startswith((f"{WITHOUT} ", f"{READ_ONLY} ")))
+    return less <= more and less.issuperset(filter(_protects, more))
 
 
 def read_agreements(content: bytes) -> tuple[Agreement, ...]:
