@@ -274,7 +274,7 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
     if setting.name == "network":
         return Tier(text, origin)
     if setting.name == "drop_env" and not is_variable_name(text):
-        raise _bad_name(text, origin)
+        raise _bad_name(text, origin, "NAME")
     return Named(text, origin)
 
 
@@ -294,8 +294,8 @@ def _env_wish(text: str, origin: Origin) -> EnvWish:
     return EnvWish(name, value if separator else None, origin)
 
 
-def _bad_name(name: str, origin: Origin) -> Problem:
-    return Problem(f"{origin.rule}: `{name}` is not a variable name", "use letters, digits and _: NAME or NAME=VALUE")
+def _bad_name(name: str, origin: Origin, usage: str = "NAME or NAME=VALUE") -> Problem:
+    return Problem(f"{origin.rule}: `{name}` is not a variable name", f"use letters, digits and _: {usage}")
 
 
 def is_variable_name(name: str) -> bool:

@@ -18,10 +18,15 @@ from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.launch import beside, box, landlock, login, network, state
+from claudebox.layers import gather
 from claudebox.model import Login, Network, Origin, Port, Preparation
+from claudebox.plan import make_plan
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.rules import imported
+from claudebox.rules.explain import explain
 from claudebox.rules.instance import instance_name
+from claudebox.settings import PROJECT_FILE
+from claudebox.view.completion import completion
 from claudebox.view.text import WIDTH, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
@@ -273,6 +278,43 @@ def standard_output_full(scene: Scene) -> None:
         os.close(full)
 
 
+def with_file(scene: Scene, text: str, name: str = "~/.claudebox/config.toml") -> Scene:
+    return scene.planted(f"{name}: {text}")
+
+
+def with_project_file(scene: Scene, text: str) -> Scene:
+    return with_file(scene, text, f"~/shop/{PROJECT_FILE}")
+
+
+def with_profile(scene: Scene, text: str, name: str = "aws.toml") -> Scene:
+    return with_file(scene, text, f"~/.claudebox/profiles/{name}")
+
+
+def profiles_in_a_circle(scene: Scene) -> None:
+    with_profile(scene, "profiles = ['cloud']")
+    with_profile(scene, "profiles = ['aws']", "cloud.toml").plan("--profile", "aws")
+
+
+def profile_twice(scene: Scene) -> None:
+    with_profile(with_profile(scene, "hide = []"), "{}", "aws.json").plan("--profile", "aws")
+
+
+def mount_turned_by_an_agent(scene: Scene) -> None:
+    scene.planted("~/shop/data -> ~/other")
+    with_file(scene, "mounts = [{ host = 'data' }]").plan()
+
+
+def project_asks_for_too_much(scene: Scene) -> None:
+    names = ", ".join(f"'file{number}'" for number in range(501))
+    with_project_file(scene, f"hide = [{names}]").plan()
+
+
+def explained(scene: Scene, thing: str) -> None:
+    host, request = scene.machine.host(), parse(["--explain", thing])
+    settings = gather(host, request).settings
+    explain(make_plan(host, request, settings), host, settings, thing)
+
+
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "argument-run-needs-command": (lambda scene: scene.plan("--run"), FAILED),
     "argument-run-with-value": (lambda scene: scene.plan("--run=make"), FAILED),
@@ -319,11 +361,34 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         FAILED,
     ),
     "env-bad-name": (lambda scene: scene.plan("--env", "A-B=1"), FAILED),
+    "drop-env-bad-name": (lambda scene: scene.plan("--drop-env", "A=1"), FAILED),
+    "drop-env-made-by-the-box": (lambda scene: scene.plan("--drop-env", "HOME"), FAILED),
+    "drop-env-made-by-the-box-by-project": (
+        lambda scene: with_project_file(scene, "drop_env = ['PATH']").plan(),
+        FAILED,
+    ),
+    "completion-unknown": (lambda _: completion("tcsh"), FAILED),
     "env-made-by-the-box": (lambda scene: scene.plan("--env", "HOME"), FAILED),
     "env-path-without-value": (lambda scene: scene.plan("--env", "PATH"), FAILED),
     "env-secret-in-arguments": (lambda scene: scene.plan("--env", "LD_SDK_KEY=sdk-0123"), FAILED),
     # One for all: tests/layers has every message about a file.
     "file-with-unknown-key": (lambda scene: scene.planted("~/.claudebox/config.toml: hdie = []").plan(), FAILED),
+    "explain-nothing": (lambda scene: explained(scene, " "), FAILED),
+    "explain-no-port": (lambda scene: explained(scene, "65536"), FAILED),
+    "explain-secret": (lambda scene: explained(scene, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"), FAILED),
+    "explain-unknown": (lambda scene: explained(scene, "$1"), FAILED),
+    "file-variable-not-set": (
+        lambda scene: with_file(scene, "network = 'inet'\\nhide = ['$NOTES/private']").plan(),
+        FAILED,
+    ),
+    "file-unreadable": (lambda scene: scene.planted("~/.claudebox/config.toml/").plan(), FAILED),
+    "file-from-the-project": (
+        lambda scene: scene.planted("~/shop/box.toml\n~/.claudebox/config.toml -> ~/shop/box.toml").plan(),
+        FAILED,
+    ),
+    "file-packages": (lambda scene: with_file(scene, "packages = ['hello']").plan(), FAILED),
+    "hide-project": (lambda scene: scene.plan("--hide", "."), FAILED),
+    "hide-above-project-by-file": (lambda scene: with_file(scene, "hide = ['~']").plan(), FAILED),
     "home-relative": (
         lambda scene: find_person(scene.machine.host().tree, 4242, 4242, "somewhere"),
         FAILED,
@@ -339,6 +404,9 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "instances-not-removed": (refused_to_remove, FAILED),
     "machine-unknown": (unknown_architecture, FAILED),
     "mount-missing": (lambda scene: scene.plan("--mount-ro", "/srv/gone"), FAILED),
+    "mount-missing-by-file": (lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(), FAILED),
+    "mount-secret-by-file": (lambda scene: with_file(scene, "mounts = [{ host = '~/.ssh' }]").plan(), FAILED),
+    "mount-turned-by-an-agent": (mount_turned_by_an_agent, FAILED),
     "mount-without-path": (lambda scene: scene.plan("--mount-ro", ""), FAILED),
     "mount-home": (lambda scene: scene.plan("--mount-ro", "~"), FAILED),
     "mount-root": (lambda scene: scene.plan("--mount-ro", "/"), FAILED),
@@ -414,6 +482,23 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         ),
         FAILED,
     ),
+    "port-published-twice-by-file": (
+        lambda scene: with_file(scene, "publish = ['80:8080']").plan("--network", "none", "--publish", "80"),
+        FAILED,
+    ),
+    "profile-unknown": (lambda scene: with_profile(scene, "hide = []").plan("--profile", "asw"), FAILED),
+    "profile-unknown-and-like-none": (lambda scene: scene.plan("--profile", "zebra"), FAILED),
+    "profile-unknown-by-variable": (lambda scene: scene.with_environ(CLAUDEBOX_PROFILE="zebra").plan(), FAILED),
+    "profile-unknown-by-file": (lambda scene: with_file(scene, "profiles = ['zebra']").plan(), FAILED),
+    "profile-bad-name": (lambda scene: scene.plan("--profile", "../shop/aws"), FAILED),
+    "profile-circle": (profiles_in_a_circle, FAILED),
+    "profile-twice": (profile_twice, FAILED),
+    "project-file-symlink": (
+        lambda scene: scene.planted(f"~/shop/{PROJECT_FILE} -> other.toml").plan(),
+        FAILED,
+    ),
+    "project-file-asks-for-too-much": (project_asks_for_too_much, FAILED),
+    "project-file-names-a-program": (lambda scene: with_project_file(scene, "bwrap = './bwrap'").plan(), FAILED),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
     "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),
