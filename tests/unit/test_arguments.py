@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from claudebox.arguments import CLAUDE_SUBCOMMANDS, CLAUDE_TAKES_VALUE, Request, parse
+from claudebox.arguments import CLAUDE_SUBCOMMANDS, CLAUDE_TAKES_VALUE, PROFILES, WITH_ARGUMENT, Request, parse
 from claudebox.problem import Problem
 from claudebox.settings import BY_OPTION, COMMAND, LIST, MODE, SETTINGS, SWITCH, VALUE, Setting
 
@@ -138,7 +138,7 @@ def test_word_given_twice_arrives_twice() -> None:
 
 
 @pytest.mark.req("ARGS-01")
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+@pytest.mark.parametrize("setting", BY_OPTION.values(), ids=lambda setting: setting.name)
 def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
     expected = {
         COMMAND: Request(run=("value",)),
@@ -149,11 +149,25 @@ def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
     }[setting.kind]
     if setting.name == "json":  # on its own it is claude's
         expected = Request(claude=("--json", "value"))
+    if setting.name in WITH_ARGUMENT:
+        expected = Request(mode=setting.name, said=((setting.name, "value"),))
     if setting.name in ("shell", "instances", "demo"):
         with pytest.raises(Problem):
             parse([setting.option, "value"])
         return
     assert parse([setting.option, "value"]) == expected
+
+
+@pytest.mark.req("EXT-03")
+@pytest.mark.parametrize("line", [["--profile"], ["--profile", "--network", "none"], ["--network=none", "--profile"]])
+def test_profile_without_a_name_lists_them(line: list[str]) -> None:
+    assert parse(line).mode == PROFILES
+
+
+@pytest.mark.req("EXT-03")
+@pytest.mark.parametrize("line", [["--profile", "aws", "--profile", "go"], ["--profile=aws", "-p", "--profile=go"]])
+def test_profiles_are_named_one_by_one(line: list[str]) -> None:
+    assert parse(line).said == (("profile", "aws"), ("profile", "go"))
 
 
 @pytest.mark.parametrize("mode", ["audit", "dry_run", "check"])
