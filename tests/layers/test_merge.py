@@ -1,0 +1,262 @@
+"""However the layers are ordered: what takes away is never outvoted, and nobody gets more by taking away."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from claudebox.arguments import parse
+from claudebox.layers import gather
+from claudebox.model import FROM_HOST, RO, RW, Origin, Plan, Port
+from claudebox.paths import is_inside, move
+from claudebox.plan import make_plan
+from claudebox.problem import Problem
+from claudebox.rules.mounts import holder
+from claudebox.settings import (
+    BY_NAME,
+    PROJECT_FILE,
+    TIERS,
+    VALUE,
+    EnvWish,
+    MountWish,
+    Named,
+    Said,
+    Tier,
+    merge,
+)
+from hosts.machine import EVERYONE, TREES, Machine
+
+QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+HOME = "/home/alice"
+PLACES = [
+    f"{HOME}/{name}"
+    for name in ("work", "work/a", "work/a/b", "work/a/b/file", "work/c", "link", "shop/sub", "shop/sub/x", "shop/.env")
+]
+BOX_PLACES = ["", "/opt/one", "/opt/one/two", "/opt/two", f"{HOME}/elsewhere"]
+NAMES = ["A", "B", "EDITOR", "TERM", "LANG"]
+RULES = ["~/.claudebox/config.toml:1", "~/.claudebox/profiles/p.toml:2", f"{PROJECT_FILE}:3", "--option"]
+
+origins = st.sampled_from(RULES).map(Origin)
+mounts = st.builds(
+    lambda access, source, place, origin: Said(
+        "mount_rw" if access == RW else "mount_ro", MountWish(access, source, place, origin)
+    ),
+    st.sampled_from([RO, RW]),
+    st.sampled_from(PLACES),
+    st.sampled_from(BOX_PLACES),
+    origins,
+)
+hides = st.builds(lambda path, origin: Said("hide", Named(path, origin)), st.sampled_from(PLACES), origins)
+drops = st.builds(lambda name, origin: Said("drop_env", Named(name, origin)), st.sampled_from(NAMES), origins)
+variables = st.builds(
+    lambda name, value, origin: Said("env", EnvWish(name, value, origin)),
+    st.sampled_from(NAMES),
+    st.sampled_from([None, "1", "2"]),
+    origins,
+)
+tiers = st.builds(lambda tier, origin: Said("network", Tier(tier, origin)), st.sampled_from(["full", "none"]), origins)
+logins = st.builds(
+    lambda how, origin: Said("auth", Named(how, origin)), st.sampled_from(["passthrough", "none"]), origins
+)
+grants = st.lists(mounts | variables | tiers | logins, max_size=6)
+takings = st.lists(hides | drops, min_size=1, max_size=3)
+everything = st.lists(mounts | variables | tiers | logins | hides | drops, max_size=8)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    with tempfile.TemporaryDirectory(prefix="claudebox-machine-") as root:
+        made = Machine(Path(root), environ=dict.fromkeys(NAMES, "x"))
+        made.uid = os.getuid()
+        made.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+        made.plant("~/work/a/b/file: x\n~/work/c: x\n~/link -> work/a\n~/shop/sub/x: x\n~/shop/.env: x")
+        yield made
+
+
+def planned(machine: Machine, said: list[Said]) -> Plan | None:
+    """None if it is refused: then nothing enters at all."""
+    try:
+        return make_plan(machine.host(), parse([]), merge(said))
+    except Problem:
+        return None
+
+
+def readable(plan: Plan, host_path: str) -> list[str]:
+    """Where the box shows a place of the host, or something below it."""
+    shown = [
+        move(host_path, mount.source, mount.path) if is_inside(host_path, mount.source) else mount.path
+        for mount in plan.mounts
+        if mount.kind in FROM_HOST and (is_inside(host_path, mount.source) or is_inside(mount.source, host_path))
+    ]
+    deciding = {path: holder(path, plan.mounts) for path in shown}
+    return [path for path, mount in deciding.items() if mount is not None and mount.kind in FROM_HOST]
+
+
+def entering(plan: Plan) -> set[tuple[str, ...]]:
+    """All that a box gets: what it can read and write at which place, its variables, its network, its login."""
+    files = {(mount.kind, mount.path, mount.source) for mount in plan.mounts if mount.kind in FROM_HOST}
+    named = {("variable", variable.name, variable.value) for variable in plan.environment}
+    reach = {("tier", tier) for tier in TIERS[TIERS.index(plan.network.tier) :]}
+    return {*files, *named, *reach, *({("login", plan.login.place)} if plan.login else ())}
+
+
+@pytest.mark.req("EXT-01", "EXT-03")
+@QUICK
+@given(data=st.data(), granted=grants, hidden=st.lists(hides, min_size=1, max_size=3))
+def test_hidden_path_is_never_readable(
+    machine: Machine, data: st.DataObject, granted: list[Said], hidden: list[Said]
+) -> None:
+    said = data.draw(st.permutations([*granted, *hidden]))
+    plan = planned(machine, said)
+    if plan is None:
+        return
+    tree = machine.host().tree
+    for hide in hidden:
+        assert isinstance(hide.value, Named)
+        assert readable(plan, tree.resolve(hide.value.path) or hide.value.path) == []
+
+
+def test_hidden_path_would_be_readable_otherwise(machine: Machine) -> None:
+    """Or else the test above would prove nothing."""
+    origin = Origin("--option")
+    plan = planned(machine, [Said("mount_ro", MountWish(RO, f"{HOME}/link", "/opt/one", origin))])
+    assert plan is not None
+    assert readable(plan, f"{HOME}/work/a/b") == ["/opt/one/b"]
+    assert readable(plan, f"{HOME}/work") == ["/opt/one"]
+    assert readable(plan, f"{HOME}/shop/.env") == [f"{HOME}/shop/.env"]
+
+
+@pytest.mark.req("EXT-01", "ENV-01")
+@QUICK
+@given(data=st.data(), granted=grants, dropped=st.lists(drops, min_size=1, max_size=3))
+def test_dropped_variable_never_enters(
+    machine: Machine, data: st.DataObject, granted: list[Said], dropped: list[Said]
+) -> None:
+    plan = planned(machine, data.draw(st.permutations([*granted, *dropped])))
+    names = {variable.name for variable in plan.environment} if plan else set()
+    assert names.isdisjoint(drop.value.path for drop in dropped if isinstance(drop.value, Named))
+
+
+@pytest.mark.req("EXT-01")
+@QUICK
+@given(data=st.data(), said=everything, more=takings)
+def test_taking_away_adds_nothing(machine: Machine, data: st.DataObject, said: list[Said], more: list[Said]) -> None:
+    before = planned(machine, said)
+    place = data.draw(st.integers(0, len(said)))
+    after = planned(machine, [*said[:place], *more, *said[place:]])
+    if before is not None and after is not None:
+        assert entering(after) <= entering(before)
+    if before is None:
+        assert after is None, "what was refused is not let in by a hide"
+
+
+@pytest.mark.req("EXT-03", "NET-03")
+@QUICK
+@given(everything)
+def test_last_value_wins(said: list[Said]) -> None:
+    merged = merge(said)
+    last = {one.name: one.value for one in said if BY_NAME[one.name].kind == VALUE}
+    assert merged.network == last.get("network", Tier("full", Origin("default")))
+    login = last.get("auth")
+    assert merged.auth == (login.path if isinstance(login, Named) else "passthrough")
+
+
+@pytest.mark.req("EXT-03")
+@QUICK
+@given(everything)
+def test_said_twice_is_said_once(said: list[Said]) -> None:
+    assert merge([*said, *said]) == merge(said)
+
+
+@pytest.mark.req("EXT-03")
+def test_lists_add_up_in_the_order_of_the_layers() -> None:
+    one, two = Port(80, 80, Origin("a")), Port(81, 81, Origin("b"))
+    assert merge([Said("publish", one), Said("publish", two), Said("publish", one)]).publish == (one, two)
+
+
+# --- a project's file by itself
+
+
+words = st.sampled_from(["a", "~/work", "/opt/x", "A", "EDITOR", "TERM", "python", "--model", "."])
+ports = st.integers(1, 65535)
+
+
+def array(values: st.SearchStrategy[object]) -> st.SearchStrategy[str]:
+    return st.lists(values, max_size=3).map(lambda found: f"[{', '.join(map(str, found))}]")
+
+
+def quoted(texts: st.SearchStrategy[str]) -> st.SearchStrategy[object]:
+    return texts.map(lambda text: f'"{text}"')
+
+
+files = st.fixed_dictionaries(
+    {},
+    optional={
+        "network": quoted(st.sampled_from(TIERS)),
+        "auth": quoted(st.sampled_from(["passthrough", "none"])),
+        "hide": array(quoted(st.sampled_from([*PLACES, "sub", ".env", "/etc", "/usr/lib", "~/.claude", "gone"]))),
+        "drop_env": array(quoted(st.sampled_from([*NAMES, "SSL_CERT_FILE", "CLAUDE_CONFIG_DIR"]))),
+        "env": st.sampled_from(['{ A = "9" }', '{ PATH = "/opt/x" }', '{ NEW = "1", LD_PRELOAD = "/x.so" }']),
+        "extra_env_passthrough": array(quoted(st.sampled_from([*NAMES, "OTHER"]))),
+        "mounts": array(st.sampled_from([f'{{ host = "{place}", mode = "rw" }}' for place in PLACES])),
+        "publish": array(ports),
+        "host_ports": array(ports),
+        "path": array(quoted(words)),
+        "claude_args": array(quoted(words)),
+        "profiles": array(quoted(st.sampled_from(["python", "go", "aws-readonly", "default"]))),
+        "packages": array(quoted(words)),
+    },
+)
+own_files = st.sampled_from(
+    [
+        "",
+        'network = "inet"',
+        'network = "none"\nhost_ports = [5432]',
+        'auth = "none"\nextra_env_passthrough = ["A"]',
+        'mounts = [{ host = "~/work", mode = "rw" }]\nhide = ["~/work/c"]\ndrop_env = ["B"]',
+    ]
+)
+
+
+@pytest.mark.req("EXT-01")
+@QUICK
+@given(keys=files, own=own_files)
+def test_project_file_by_itself_adds_nothing(machine: Machine, keys: dict[str, str], own: str) -> None:
+    machine.plant("/usr/bin/pasta*\n/usr/sbin/nft*\n~/.claudebox/")
+    own_file = machine.root / "home/alice/.claudebox/config.toml"
+    project_file = machine.root / "home/alice/shop" / PROJECT_FILE
+    own_file.write_text(own)
+    project_file.unlink(missing_ok=True)
+    try:
+        before = machine.plan()
+        project_file.write_text("".join(f"{key} = {value}\n" for key, value in keys.items()))
+        try:
+            after = machine.plan()
+        except Problem:
+            return
+        judged = gather(machine.host(), parse([])).project
+    finally:
+        own_file.unlink()
+        project_file.unlink(missing_ok=True)
+    itself = f"{HOME}/shop/{PROJECT_FILE}"
+    # A tier of its own has files of its own for its names and addresses.
+    made_by_tier = {"/etc/resolv.conf", "/etc/hosts"}
+    new = {one for one in entering(after) - entering(before) if one[1] not in made_by_tier}
+    assert new <= {(RO, itself, itself)}
+    assert (after.bwrap, after.program, after.signal_shim, after.seccomp) == (
+        *(before.bwrap, before.program),
+        *(before.signal_shim, before.seccomp),
+    )
+    assert TIERS.index(after.network.tier) >= TIERS.index(before.network.tier)
+    assert set(after.network.published) <= set(before.network.published)
+    assert set(after.network.host_ports) <= set(before.network.host_ports)
+    if after.network.uplink is not None:
+        assert (after.network.uplink.pasta, after.network.uplink.nft) == ("/usr/bin/pasta", "/usr/sbin/nft")
+    assert judged is not None
+    assert {one.name for one in judged.in_force} <= {"hide", "drop_env", "network", "auth"}
