@@ -73,6 +73,8 @@ IN_TOML: dict[str, str | bytes] = {
     "env-name": '[env]\n"A-B" = "1"\n',
     "env-secret": '[env]\nGITHUB_TOKEN = "hunter2"\n',
     "env-secret-in-one-line": f'env = {{ A = "1", B = "{FAKE_KEY}" }}\n',
+    "setting-below-env": '[env]\nAWS_REGION = "eu-central-1"\nnetwork = "inet"\n',
+    "setting-below-mount": '[[mounts]]\nhost = "~/notes"\nextra_env_passthrough = ["PGUSER"]\n',
     "host-missing": '[[mounts]]\nsandbox = "/n"\n',
     "empty": 'hide = [""]\n',
     "character": 'hide = ["a\\u0007b"]\n',
@@ -97,6 +99,7 @@ IN_JSON: dict[str, str | bytes] = {
     "type-texts": '{"hide": 1}',
     "type-table": '{"env": 1}',
     "type-mounts": '{"mounts": {"host": "~/notes"}}',
+    "setting-inside-env": '{"env": {"network": "inet"}}',
     "env-secret": '{"env": {"DB_PASSWORD": "hunter2"}}',
 }
 IN_PROJECT: dict[str, str | bytes] = {

@@ -87,9 +87,19 @@ def _unknown(document: Document, path: Path, known: tuple[str, ...]) -> Problem:
     from difflib import get_close_matches
 
     key = str(path[-1])
+    if len(path) > 1 and key in BY_KEY and key != "path":  # which is more likely meant to be `host`
+        return _misplaced(document, path)
     near = get_close_matches(key, known, 1)
     hint = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
     return document.problem(path, f"unknown key {shown(key)}", hint)
+
+
+def _misplaced(document: Document, path: Path) -> Problem:
+    outer, key = path[0], path[-1]
+    if document.is_json:
+        return document.problem(path, f"`{key}` is a setting, but stands inside of `{outer}`", "move it out of there")
+    hint = "a line in [brackets] takes all that follows it: move this one above it"
+    return document.problem(path, f"`{key}` is a setting, but stands below `{outer}`", hint)
 
 
 def _rows(words: tuple[str, ...]) -> str:
@@ -124,6 +134,9 @@ def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Sa
 def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
     for name in value_at(document, (setting.key,), dict, setting.shape):
         path = (setting.key, name)
+        # Below a line such as [env] it would be lost, and a box with an open network start instead.
+        if name in BY_KEY:
+            raise _misplaced(document, path)
         _check_variable_name(document, path, name)
         value = text_at(document, path, is_free=True)
         if reason := looks_secret(name, value):
