@@ -34,7 +34,8 @@ NAME = "name"
 DESCRIPTION = "description"
 KEYS = (NAME, DESCRIPTION, *BY_KEY)
 KEYS_OF_A_MOUNT = ("host", "sandbox", "mode", "optional")
-KEYS_ON_A_LINE = 6
+KEYS_ON_A_LINE = 5
+INDENT = " " * len("hint: ")
 MODES = {"ro": RO, "rw": RW}
 PASS_ENV = "extra_env_passthrough"
 
@@ -104,7 +105,7 @@ def _misplaced(document: Document, path: Path) -> Problem:
 
 def _rows(words: tuple[str, ...]) -> str:
     starts = range(0, len(words), KEYS_ON_A_LINE)
-    return ",\n".join(", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
+    return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
 
 
 def _read_text(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
@@ -140,7 +141,8 @@ def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path
         _check_variable_name(document, path, name)
         value = text_at(document, path, is_free=True)
         if reason := looks_secret(name, value):
-            hint = f"no secrets in files: take it out and pass it through by name:\n{pair(document, PASS_ENV, [name])}"
+            by_name = INDENT + pair(document, PASS_ENV, [name])
+            hint = f"no secrets in files: take it out and pass it through by name:\n{by_name}"
             raise document.problem(path, f"{shown(name)} looks like a secret ({reason})", hint)
         yield path, Said(setting.name, EnvWish(name, value, _origin(document, path)))
 
