@@ -210,6 +210,17 @@ def test_unknown_name_gets_the_nearest_one(machine: Machine) -> None:
 
 
 @pytest.mark.req("EXT-03", "FAIL-01")
+def test_unknown_name_like_no_other_gets_the_place_for_its_file(machine: Machine) -> None:
+    assert refusal(machine, "--profile", "staging").hint.endswith("to write it: ~/.claudebox/profiles/staging.toml")
+
+
+@pytest.mark.req("EXT-03", "FAIL-01")
+def test_name_of_the_file_gets_the_name_of_the_profile(machine: Machine) -> None:
+    profile(machine, "aws.toml", "")
+    assert refusal(machine, "--profile", "aws.toml").hint == "did you mean `aws`?"
+
+
+@pytest.mark.req("EXT-03", "FAIL-01")
 def test_two_files_of_one_name_are_refused(machine: Machine) -> None:
     profile(machine, "aws.toml", "")
     profile(machine, "aws.json", "{}")

@@ -161,8 +161,10 @@ class _Reader:
         from difflib import get_close_matches
 
         names = sorted({*self.own_names(), *shipped_names()})
-        near = get_close_matches(named.path, names, 1)
-        hint = f"did you mean `{near[0]}`?" if near else "to list them: claudebox --profile"
+        stem = _stem(named.path)
+        near = get_close_matches(stem, names, 1)
+        to_write = f"to list them: claudebox --profile\n      to write it: ~/{STATE}/{PROFILES}/{stem}.toml"
+        hint = f"did you mean `{near[0]}`?" if near else to_write
         return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
 
 
@@ -170,10 +172,16 @@ def _shipped_file(name: str) -> str:
     return f"{SHIPPED}:{name}.toml"
 
 
+def _stem(name: str) -> str:
+    """Somebody may have typed the name of the file."""
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
+
+
 def _check_name(named: Named) -> None:
     if not _is_name(named.path):
         raise Problem(
-            f"{named.origin.rule}: `{named.path}` cannot be the name of a profile", "use letters, digits, - and _"
+            f"{named.origin.rule}: `{named.path}` cannot be the name of a profile",
+            f"use letters, digits, - and _; the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.settings import SETTINGS, Setting
+from claudebox.settings import BY_KEY, SETTINGS, Setting
 from claudebox.view.text import fill
 
 COLUMN = 30
@@ -23,6 +23,18 @@ Environment:
   CLAUDEBOX_EXTRA_ENV=A,B     pass these variables too
 {variables}
 
+Files with settings, in TOML; of a single value the last one counts:
+  ~/.claudebox/config.toml         for every box
+  ~/.claudebox/profiles/NAME.toml  for --profile NAME; as NAME.json, too
+  .claudebox.toml                  of the project; what it adds needs your yes
+Their keys:
+{keys}
+As in:
+  network = "inet"
+  extra_env_passthrough = ["PGUSER", "PGPASSWORD"]
+  mounts = [{{ host = "~/notes", mode = "ro" }}]
+  env = {{ PGHOST = "localhost" }}
+
 Exit status: claude's own; 125 claudebox failed or refused; 126 claude cannot
 be executed; 127 claude was not found; 128+n ended by signal n.
 """
@@ -31,8 +43,13 @@ be executed; 127 claude was not found; 128+n ended by signal n.
 def help_text() -> str:
     rows = "".join(_row(setting) for setting in SETTINGS if not setting.in_files_only)
     variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
-    tail = TAIL.format(variables="\n".join(f"  {line}" for line in fill([*variables, "NO_COLOR"], INDENT)))
+    keys = [f"{key}," for key in BY_KEY]
+    tail = TAIL.format(variables=_lines([*variables, "NO_COLOR"]), keys=_lines([*keys[:-1], keys[-1].rstrip(",")]))
     return f"{HEAD}\nOptions:\n{rows}\n{tail}"
+
+
+def _lines(words: list[str]) -> str:
+    return "\n".join(f"  {line}" for line in fill(words, INDENT))
 
 
 def _row(setting: Setting) -> str:

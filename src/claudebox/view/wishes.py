@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 COLUMN = 25
 PLACE = 21
+YOUR_OWN = "Your own: ~/.claudebox/profiles/NAME.toml (or .json); its keys: --help"
 
 
 def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
@@ -46,4 +47,5 @@ def profiles_text(profiles: list[Profile], style: Style) -> str:
         lines += table_row(
             profile.name, [*escape(profile.description).split(), f"({escape(profile.file)})"], PLACE, style
         )
+    lines += ["", YOUR_OWN]
     return "\n".join(lines) + "\n"
