@@ -18,7 +18,10 @@ from claudebox.settings import Named
 
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
-INSTALL_CLAUDE = "npm install -g @anthropic-ai/claude-code\n      or name it: --claude PATH"
+INSTALL_CLAUDE = """\
+npm install -g @anthropic-ai/claude-code
+      or name it: --claude PATH
+      or do without it: --run CMD, after all other options"""
 
 
 def choose_claude(
