@@ -47,7 +47,7 @@ def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     if project is None or not project.wishes or project.granted:
         return ()
     names = ", ".join(dict.fromkeys(BY_NAME[wish.name].key or "mounts" for wish in project.wishes))
-    why = "you said no" if project.granted is False else "nobody was asked yet"
+    why = "you said no (change the file to be asked again)" if project.granted is False else "nobody was asked yet"
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
 
