@@ -38,7 +38,7 @@ MARKS = {
     HIDE: "none",
     ABSENT: "none",
 }
-LEGEND = "rw writable, ro read-only, tmp empty, made written for this box"
+LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the others say the same each time
 USUAL_RULES = (
     "box",
