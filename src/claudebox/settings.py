@@ -97,8 +97,8 @@ SETTINGS = (
     Setting(
         "publish",
         LIST,
-        "open PORT of the box on this host's localhost",
-        metavar="[HOST:]PORT",
+        "open a port of the box on this host's localhost; of two, the first is the host's",
+        metavar="PORT[:PORT]",
         key="publish",
         shape=PORTS,
     ),

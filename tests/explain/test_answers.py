@@ -91,7 +91,7 @@ ADDRESSES = (
     *("10.255.213.2", "10.255.213.3:53", "10.255.213.3:80", "registry", "claudebox", "somewhere"),
 )
 PORTS = ("5432", "8080", "80", "9000", ":443", "3000")
-PORT_OPTIONS = ("--publish", "8080:80", "--publish", "9000", "--host-port", "5432", "--host-port", "9000")
+PORT_OPTIONS = ("--publish", "8080:80", "--publish", "9000", "--host-port", "5432", "--host-port", "9001")
 NETWORKS: dict[str, tuple[str, ...]] = {
     "full": (),
     "inet": ("--network", "inet"),

@@ -181,7 +181,7 @@ def _check_name(named: Named) -> None:
     if not _is_name(named.path):
         raise Problem(
             f"{named.origin.rule}: `{named.path}` cannot be the name of a profile",
-            f"use letters, digits, - and _; the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
+            f"use letters, digits, - and _\n      the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
         )
 
 

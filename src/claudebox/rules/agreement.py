@@ -244,7 +244,7 @@ def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation,
 
 def _covers(more: Agreement, less: Agreement) -> bool:
     """Whether every box that the one allows is allowed by the other, so that one of them is enough."""
-    return less <= more and less.issuperset(filter(_protects, more))
+    return less <= more and all(line in less for line in more if _protects(line))
 
 
 def read_agreements(content: bytes) -> tuple[Agreement, ...]:

@@ -43,7 +43,7 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
         _check_way(tree, named, option, cwd, home)
     real = named if wish.is_new else tree.resolve(named)
     if real is None:
-        or_else = "" if option.startswith("--") else "; if it may be missing: optional = true"
+        or_else = "" if option.startswith("--") else "\n      if it may be missing: optional = true"
         raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
