@@ -41,6 +41,7 @@ class Setting(Record):
     tightens: bool = False  # takes something away: a project may ask for it and get it at once
     is_users: bool = False  # decides what runs on the host: never a project's to say
     in_files_only: bool = False
+    help_in_files: str = ""  # where the key says less than the option, or more
 
     @property
     def option(self) -> str:
@@ -63,15 +64,28 @@ SETTINGS = (
         variable="CLAUDEBOX_PROFILE",
         key="profiles",
         shape=TEXTS,
+        help_in_files="profiles to build on",
     ),
-    Setting("mount_ro", LIST, "show PATH in the box, read-only", metavar="PATH[:DEST]", key="mounts", shape=MOUNTS),
+    Setting(
+        *("mount_ro", LIST, "show PATH in the box, read-only"),
+        metavar="PATH[:DEST]",
+        key="mounts",
+        shape=MOUNTS,
+        help_in_files="files and directories to show in the box",
+    ),
     Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
     Setting("hide", LIST, "hide PATH, whatever shows it", metavar="PATH", key="hide", shape=TEXTS, tightens=True),
-    Setting("env", LIST, "pass a variable, or set it", metavar="NAME[=VALUE]", key="env", shape=TABLE),
+    Setting(
+        *("env", LIST, "pass a variable, or set it"),
+        metavar="NAME[=VALUE]",
+        key="env",
+        shape=TABLE,
+        help_in_files="variables with a value that is the same each time, as it is written; no secrets",
+    ),
     Setting(
         "pass_env",
         LIST,
-        "variables to pass",
+        "variables of this host to pass, by name",
         variable="CLAUDEBOX_EXTRA_ENV",
         key="extra_env_passthrough",
         shape=TEXTS,
