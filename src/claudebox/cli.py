@@ -8,13 +8,13 @@ import sys
 from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.layers import Layers, gather
-from claudebox.model import FROM_HOST, Plan
+from claudebox.model import FROM_HOST, Finding, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.agreement import find_news, keeping, recall
 from claudebox.rules.instance import STATE
 from claudebox.rules.kernel import doubts_namespaces
-from claudebox.settings import Settings
+from claudebox.settings import PROJECT_FILE, Settings
 from claudebox.view.text import BOLD, RED, WIDTH, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -114,6 +114,12 @@ def decide(host: Host, request: Request, layers: Layers) -> Layers:
     project = layers.project
     if project is None or request.yes or not sys.stderr.isatty():
         return layers
+    try:
+        make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
+    except Problem as problem:
+        # Nobody can say yes to that. It counts as a no, until the file is another one.
+        note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
+        return layers.replace(settings=layers.settings.replace(findings=(note,)))
     from claudebox.launch.trust import remember_decision
     from claudebox.layers.project import DECISIONS, decisions
     from claudebox.view.wishes import wishes_text

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from claudebox import cli
 from claudebox.arguments import parse
 from claudebox.host import Host
 from claudebox.launch.trust import MOST_DECISIONS, remember_decision
 from claudebox.layers import Layers, gather
 from claudebox.layers.project import DECISIONS, decisions
 from claudebox.model import FROM_HOST, HIDE
+from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings import PROJECT_FILE
 from claudebox.view.text import Style
@@ -442,3 +445,19 @@ def shown(host: Host) -> str:
     project = gather(host, parse([])).project
     assert project is not None
     return wishes_text(project.wishes, Style(False))
+
+
+@pytest.mark.req("EXT-01", "UX-02")
+@pytest.mark.parametrize(
+    "wish",
+    ["host_ports = [5432]", 'mounts = [{ host = "~/.ssh" }]', 'mounts = [{ host = "/gone" }]', 'profiles = ["no"]'],
+)
+def test_nobody_is_asked_for_the_impossible(machine: Machine, monkeypatch: pytest.MonkeyPatch, wish: str) -> None:
+    """A yes to it would be remembered, and nothing would start any more."""
+    says(machine, wish)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(cli, "_ask", lambda _: pytest.fail("asked"))
+    host, request = machine.host(), parse([])
+    layers = cli.decide(host, request, gather(host, request))
+    plan = make_plan(host, request, layers.settings)
+    assert any("impossible" in finding.text for finding in plan.findings)

@@ -80,9 +80,13 @@ class _Reader:
         from claudebox.layers.schema import describe
 
         path = self._path_of(Named(name, Origin("--profile")))
-        document = (
-            self._parse(path) if path else parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
-        )
+        try:
+            document = (
+                self._parse(path) if path else parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
+            )
+        except Problem as problem:
+            # One broken file shall not keep the others from being listed.
+            return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
         return Profile(name, document.file, describe(document))
 
     def own_names(self) -> list[str]:
