@@ -8,16 +8,21 @@ import sys
 from claudebox import __version__
 from claudebox.arguments import Request
 from claudebox.doctor import checks
-from claudebox.doctor.report import FAIL, report_json, report_text
-from claudebox.host import read_host
+from claudebox.doctor.report import FAIL, Row, report_json, report_text
+from claudebox.host import Host, read_host
 from claudebox.layers import gather
+from claudebox.problem import Problem
+from claudebox.settings import Settings, from_options, from_variables, merge
 from claudebox.view.text import escape, style_for
 
 
 def check(request: Request) -> tuple[str, int]:
     """The report; status 0 if a box can be started, 1 if not."""
     host = read_host()
-    rows = checks.all_rows(host, gather(host, request).settings)
+    settings, problem = _settings(host, request)
+    rows = checks.all_rows(host, settings)
+    if problem is not None:
+        rows.append(Row(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ()))
     style = style_for(sys.stdout.isatty(), dict(os.environ))
     text = report_json(rows) if request.json else report_text(rows, checks.title(host), style)
     return text, 1 if any(row.state == FAIL for row in rows) else 0
@@ -26,6 +31,15 @@ def check(request: Request) -> tuple[str, int]:
 def versions(request: Request) -> tuple[str, int]:
     """Of claudebox, and of the programs that it starts."""
     host = read_host()
-    found = checks.versions(host, gather(host, request).settings)
+    settings, _ = _settings(host, request)
+    found = checks.versions(host, settings)
     lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
     return "\n".join(lines) + "\n", 0
+
+
+def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
+    """What files say, unless one of them is broken: the rest can be looked at all the same."""
+    try:
+        return gather(host, request).settings, None
+    except Problem as problem:
+        return merge([*from_variables(host.environ), *from_options(request.said)]), problem

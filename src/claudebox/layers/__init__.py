@@ -38,7 +38,7 @@ def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> 
 
         project = read_project_file(host, merge(own))
     if project is not None:
-        own += _with_profiles(host, project.in_force)
+        own += _in_force(host, project.in_force)
     settings = merge([*own, *variables, *options])
     return Layers(settings.replace(findings=_findings(project), preparations=tuple(to_keep)), project)
 
@@ -51,14 +51,16 @@ def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
 
-def _with_profiles(host: Host, said: tuple[Said, ...]) -> list[Said]:
-    """The project may build on profiles, too."""
-    named = [one.value for one in said if one.name == "profile" and isinstance(one.value, Named)]
-    if not named:
-        return list(said)
+def _in_force(host: Host, said: tuple[Said, ...]) -> list[Said]:
+    """The project may build on profiles, too.
+
+    Variables are replaced only here: of a wish the names are shown, not what the variables hold.
+    """
+    from claudebox.layers.expand import expanded
     from claudebox.layers.profiles import read_profiles
 
-    return [*read_profiles(host, named), *(one for one in said if one.name != "profile")]
+    named = [one.value for one in said if one.name == "profile" and isinstance(one.value, Named)]
+    return [*read_profiles(host, named), *(expanded(one, host) for one in said if one.name != "profile")]
 
 
 def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.layers.documents import parse
-from claudebox.layers.expand import expanded
 from claudebox.layers.schema import said_in
 from claudebox.problem import Problem
 from claudebox.record import Record
@@ -43,7 +42,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     content = host.tree.read_plain(path)
     if content is None:
         raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
-    said = [expanded(one, host) for one in said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)]
+    said = said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)
     if len(said) > MOST_SETTINGS:
         raise Problem(
             f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files"

@@ -1,0 +1,23 @@
+"""A broken settings file keeps nobody from looking at the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox import doctor
+from claudebox.arguments import parse
+
+
+@pytest.mark.req("FAIL-01")
+def test_check_and_version_work_beside_a_broken_project_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".claudebox.toml").write_text("network = lan\n")
+    monkeypatch.chdir(tmp_path)
+    text, status = doctor.check(parse(["--check"]))
+    assert status == 1
+    assert "FAIL  settings" in text
+    assert ".claudebox.toml:1" in text
+    text, status = doctor.versions(parse(["--version"]))
+    assert status == 0
+    assert text.startswith("claudebox ")
