@@ -59,7 +59,9 @@ def installed(request: pytest.FixtureRequest, wheel: Path, somebody: Account) ->
 def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    sources = {path.relative_to(CHECKOUT / "src").as_posix() for path in (CHECKOUT / "src/claudebox").rglob("*.py")}
+    package = CHECKOUT / "src/claudebox"
+    files = [*package.rglob("*.py"), *(package / "profiles").glob("*.toml")]
+    sources = {path.relative_to(CHECKOUT / "src").as_posix() for path in files}
     about = f"claudebox_cli-{__version__}.dist-info"
     assert names == sources | {
         f"claudebox_cli-{__version__}.data/scripts/claudebox",
