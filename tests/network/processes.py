@@ -99,9 +99,11 @@ class Household:
 
     def _part_of(self, process: Process, known: dict[str, int]) -> str:
         if process.parent == self.launcher.pid:
+            return "builder"
+        if process.parent == known.get("builder"):
             if process.session == process.pid:
                 return "pasta"
-            return "helper" if _shares_processes(process.pid) else "init"
+            return "helper" if _share_processes(process.pid, process.parent) else "init"
         return "program" if process.parent == known.get("init") else "descendant"
 
     def kill(self, part: str) -> None:
@@ -109,10 +111,6 @@ class Household:
         pid = self.members()[part]
         os.kill(pid, signal.SIGKILL)
         assert wait_until(lambda: not is_alive(pid)), part
-
-    def is_a_loose_end(self) -> bool:
-        """Whether nothing is left, unless of the box itself: what does not see the processes of the host."""
-        return not any(_shares_processes(process.pid) for process in self._mine())
 
     def remains(self) -> list[str]:
         """Which processes are still there. With the last of them go the namespaces, to which nothing else refers."""
@@ -159,9 +157,9 @@ def _wait_for(pid: int) -> None:
         pass  # not ours: its parent lives and will see to it
 
 
-def _shares_processes(pid: int) -> bool:
-    """Whether it is in the same PID namespace as this process; True for one that is gone."""
+def _share_processes(one: int, other: int) -> bool:
+    """Whether they are in the same PID namespace; True if one is gone."""
     try:
-        return os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
+        return os.stat(f"/proc/{one}/ns/pid").st_ino == os.stat(f"/proc/{other}/ns/pid").st_ino
     except OSError:
         return True

@@ -36,9 +36,13 @@ def launch(plan: Plan) -> NoReturn:
     if plan.drop_groups:
         _drop_groups()
     scope_to_box()
+    if plan.network.uplink is not None:
+        from claudebox.launch.network import connect
+
+        # After the scopes: the kernel ends the one with the other only if they may signal each other.
+        connect(plan.network, plan.network.uplink)
     descriptors: list[int] = []
-    options = _uplink_options(plan, descriptors)
-    options += [
+    options = [
         open_data(word, descriptors) if isinstance(word, Data) else word
         for operation in bwrap_operations(plan)
         for word in operation
@@ -51,16 +55,6 @@ def launch(plan: Plan) -> NoReturn:
         os.execve(plan.bwrap, argv, environment)
     except OSError as error:
         raise Problem(f"{plan.bwrap} cannot be started: {error.strerror}", status=CANNOT_EXECUTE) from None
-
-
-def _uplink_options(plan: Plan, descriptors: list[int]) -> list[str]:
-    """After the scopes: the kernel ends pasta with bwrap only if the one may signal the other."""
-    if plan.network.uplink is None:
-        return []
-    from claudebox.launch.network import connect
-
-    descriptors.append(connect(plan.network, plan.network.uplink))
-    return ["--sync-fd", str(descriptors[0])]
 
 
 def _drop_groups() -> None:

@@ -1,11 +1,10 @@
 """Connects the box with the internet, and with nothing else.
 
-This process, which will become bwrap, moves into a network namespace of its own and loads the filter there. A child of
-it, which stayed on the host's network, becomes pasta and carries the packets. The box is started only when both are
-done, so no program ever runs without the filter.
+The process that will become bwrap moves into a network namespace of its own and loads the filter there. A child of it,
+which stayed on the host's network, becomes pasta and carries the packets. The box is started only when both are done:
+no program ever runs without the filter.
 
-Nothing outlives the rest, because the kernel sees to it: pasta dies with its parent; and when pasta dies, the pipe
-that only pasta could write to ends, and for that event SIGKILL has been ordered for the parent, which is bwrap then.
+Nothing outlives the rest: see attended.py. pasta holds one end of a pipe; when that ends, so does the box.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
+from claudebox.launch.attended import fork_below
 from claudebox.launch.descriptors import close_all_but
-from claudebox.launch.system_calls import SET_PARENT_DEATH_SIGNAL, c_function
+from claudebox.launch.system_calls import c_function
 from claudebox.model import Network, Uplink
 from claudebox.problem import Problem
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 NEW_USER_NAMESPACE = 0x10000000
+NEW_PID_NAMESPACE = 0x20000000
 NEW_NETWORK_NAMESPACE = 0x40000000
-SET_SIGNAL = 10  # F_SETSIG, which the module fcntl does not name
 PATIENCE_MS = 10_000
 LOG_SIZE = 4096
 FIRST_FREE_PORT = 1024
@@ -40,19 +40,19 @@ KERNEL_SETTINGS = (
 )
 
 
-def connect(network: Network, uplink: Uplink) -> int:
-    """Move into a network namespace with this uplink.
-
-    The descriptor has to stay open while the box runs: it is how this process learns that pasta died.
-    """
+def connect(network: Network, uplink: Uplink) -> None:
+    """Move into a network namespace with this uplink, as a child of what this process was."""
     _enter_user_namespace()
+    _unshare(NEW_PID_NAMESPACE, "pid")
     life, pastas_end = os.pipe()
+    fork_below(life, pastas_end)
     log = _log("pasta")
     go, permission = os.pipe()
-    parent = os.getpid()
+    # As /proc knows it, which is older than the pid namespace.
+    number = os.readlink("/proc/self")
     if os.fork() == 0:
         os.close(permission)
-        _become_pasta(uplink, parent, go, pastas_end, log)
+        _become_pasta(uplink, number, go, pastas_end, log)
     os.close(pastas_end)
     os.close(go)
     _enter_network_namespace()
@@ -63,11 +63,6 @@ def connect(network: Network, uplink: Uplink) -> int:
         raise _filter_problem(refusal)
     if not _is_ready(life):
         raise _pasta_problem(network, _content(log))
-    _die_when_it_ends(life)
-    if _has_ended(life):
-        raise _pasta_problem(network, _content(log))
-    os.close(log)
-    return life
 
 
 def _enter_user_namespace() -> None:
@@ -105,11 +100,10 @@ def _write(path: str, text: str) -> None:
         os.close(descriptor)
 
 
-def _become_pasta(uplink: Uplink, parent: int, go: int, life: int, log: int) -> NoReturn:
+def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
     """In a session of its own: no key of the terminal is meant for it."""
     try:
         os.setsid()
-        _die_with_parent(parent)
         if os.read(go, 1):
             # New versions close every other descriptor; and they may not look into /proc of their parent.
             namespace = os.open(f"/proc/{parent}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -123,11 +117,9 @@ def _load_filter(uplink: Uplink) -> str:
     rules, log = os.memfd_create("ruleset"), _log("nft")
     os.write(rules, uplink.ruleset.encode())
     os.lseek(rules, 0, os.SEEK_SET)
-    parent = os.getpid()
     nft = os.fork()
     if nft == 0:
         try:
-            _die_with_parent(parent)
             _become(uplink.nft, ("nft", "-f", "-"), (rules, log, log))
         finally:
             os._exit(1)
@@ -136,14 +128,6 @@ def _load_filter(uplink: Uplink) -> str:
     os.close(rules)
     os.close(log)
     return refusal
-
-
-def _die_with_parent(parent: int) -> None:
-    control = c_function("prctl")
-    if control is None or control(SET_PARENT_DEATH_SIGNAL, int(_signal.SIGKILL), 0, 0, 0) != 0:
-        os._exit(1)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before
 
 
 def _become(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:
@@ -181,24 +165,6 @@ def _is_ready(life: int) -> bool:
     poll = select.poll()
     poll.register(life, select.POLLIN)
     return bool(poll.poll(PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
-
-
-def _die_when_it_ends(life: int) -> None:
-    """Order SIGKILL for this process, whatever it will have become, when nobody is left at the other end."""
-    import fcntl
-
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(life, SET_SIGNAL, int(_signal.SIGKILL))
-    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC)
-    os.set_inheritable(life, True)
-
-
-def _has_ended(life: int) -> bool:
-    import select
-
-    poll = select.poll()
-    poll.register(life, 0)
-    return bool(poll.poll(0))
 
 
 def _filter_problem(refusal: str) -> Problem:
