@@ -214,9 +214,9 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
     _say(audit(plan, style, news=news if agreements else None))
     if request.yes:
         return plan
-    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.flagged else "[Y/n] ")
+    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
     answer = _ask(question)
-    if answer not in (("y", "yes") if news.flagged else ("y", "yes", "")):
+    if answer not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
         raise Problem("not started", status=FAILED)
     return plan.replace(preparations=(*plan.preparations, *keeping(plan, agreements)))
 

@@ -11,6 +11,7 @@ RO = "ro"
 RW = "rw"
 TMPFS = "tmpfs"
 FILE = "file"
+COVER = "cover"  # a file of the host with its content as it was read, read-only
 SYMLINK = "symlink"
 PROC = "proc"
 DEV = "dev"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import stat
-
 from claudebox.arguments import Request
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.repository import Repository, find_repository
 from claudebox.host.tree import Tree
 from claudebox.model import (
-    RO,
+    COVER,
     RW,
     TMPFS,
     EnvVar,
@@ -101,7 +99,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         network=network,
         program=program,
         signal_shim=programs.signal_shim(host.tree, host.python),
-        seccomp=seccomp.keystroke_filter(host.machine),
+        seccomp=seccomp.call_filter(host.machine),
         drop_groups=ground.as_root,
         findings=(
             *settings.findings,
@@ -276,8 +274,8 @@ def _layout(ground: _Ground, network: Network) -> _Layout:
 def _project_file(tree: Tree, project: str) -> list[Mount]:
     """What it says was judged before the start: the agent shall not change it meanwhile."""
     path = f"{project}/{PROJECT_FILE}"
-    status = tree.lstat(path)
-    return [Mount(RO, path, SETTINGS_FILE, source=path)] if status is not None and stat.S_ISREG(status.st_mode) else []
+    content = tree.read_plain(path)
+    return [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
 
 
 def _home_mounts(ground: _Ground) -> list[Mount]:
@@ -295,7 +293,7 @@ def _shares_login(ground: _Ground) -> bool:
 def _seed(ground: _Ground, layout: _Layout) -> Seed:
     """What has to be written before the box starts."""
     if ground.install is None:
-        return Seed(layout.preparations, ())
+        return Seed((*layout.preparations, *_registration_without_claude(ground, layout)), ())
     tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
     claude_home.check_state(tree, claude, ground.host.person.uid)
     root = canonical_root(ground.project, ground.repository)
@@ -321,6 +319,15 @@ def _state(ground: _Ground) -> State | None:
     except Problem:
         return None
     return State(ground.claude.instance, canonical_root(ground.project, ground.repository))
+
+
+def _registration_without_claude(ground: _Ground, layout: _Layout) -> list[Preparation]:
+    """Only where claudebox keeps anything at all: without files of its own, there is no symlink of theirs to trust."""
+    state = _state(ground)
+    if state is None or ground.host.tree.lstat(f"{ground.host.person.home}/{STATE}") is None:
+        return []
+    root = state.root.encode(errors="surrogateescape") + b"\n"
+    return [*_registration(ground, layout), Preparation(Preparation.FILE, f"{state.directory}/project", root)]
 
 
 def _registration(ground: _Ground, layout: _Layout) -> list[Preparation]:

@@ -124,7 +124,7 @@ def test_without_a_terminal_nothing_is_granted_and_nothing_remembered(box: Box, 
     says(box, WISH)
     assert box.claudebox("--run", "true", env=ENVIRON).returncode == REFUSED
     assert not (box.account.home / ".claudebox/trust.json").exists()
-    assert "WISHED" not in box.claudebox("--dry-run", "--run", "true", env=ENVIRON).stdout
+    assert "WISHED=" not in box.claudebox("--dry-run", "--run", "true", env=ENVIRON).stdout
 
 
 @pytest.mark.req("EXT-01")

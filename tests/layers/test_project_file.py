@@ -16,7 +16,7 @@ from claudebox.host import Host
 from claudebox.launch.trust import MOST_DECISIONS, remember_decision
 from claudebox.layers import Layers, gather
 from claudebox.layers.project import DECISIONS, decisions
-from claudebox.model import FROM_HOST, HIDE
+from claudebox.model import COVER, FROM_HOST, HIDE
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings import PROJECT_FILE
@@ -83,7 +83,7 @@ def own_config(machine: Machine, text: str) -> None:
 
 @pytest.mark.req("EXT-01", "SEC-01")
 def test_hide_counts_at_once(machine: Machine) -> None:
-    says(machine, 'hide = [".env", "$HOME/shop/data"]')
+    says(machine, 'hide = [".env", "~/shop/data"]')
     plan = machine.plan()
     hidden = {mount.path: mount.origin.rule for mount in plan.mounts if mount.kind == HIDE}
     assert hidden == {f"/home/alice/shop/{name}": f"{PROJECT_FILE}:1" for name in (".env", "data")}
@@ -169,9 +169,7 @@ def test_what_adds_is_not_granted_by_itself(machine: Machine, wish: str) -> None
     assert after.environment == before.environment
     assert after.network == before.network
     assert after.program == before.program
-    assert {mount.source for mount in after.mounts} - {mount.source for mount in before.mounts} == {
-        f"/home/alice/shop/{PROJECT_FILE}"
-    }
+    assert {mount.source for mount in after.mounts} == {mount.source for mount in before.mounts}
     assert any(finding.subject == PROJECT_FILE and "nobody was asked" in finding.text for finding in after.findings)
 
 
@@ -461,3 +459,39 @@ def test_nobody_is_asked_for_the_impossible(machine: Machine, monkeypatch: pytes
     layers = cli.decide(host, request, gather(host, request))
     plan = make_plan(host, request, layers.settings)
     assert any("impossible" in finding.text for finding in plan.findings)
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+def test_project_cannot_ask_what_a_variable_holds(machine: Machine) -> None:
+    """By looking at what is hidden in the box, and without a yes."""
+    machine.environ["PIN"] = "4711"
+    says(machine, 'hide = ["guess/$PIN"]')
+    with pytest.raises(Problem, match="hides nothing by variable"):
+        machine.plan()
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+def test_project_file_is_covered_by_its_content(machine: Machine) -> None:
+    """A bind of the file itself would show whatever it has become a symlink to by then."""
+    says(machine, 'hide = ["x"]\n')
+    (cover,) = [mount for mount in machine.plan().mounts if mount.path.endswith(PROJECT_FILE)]
+    assert (cover.kind, cover.source, cover.content) == (COVER, "", b'hide = ["x"]\n')
+
+
+@pytest.mark.req("EXT-01")
+@pytest.mark.parametrize("name", ["HOME", "CLAUDE_CONFIG_DIR", "DISABLE_AUTOUPDATER"])
+def test_what_the_box_needs_is_not_dropped(machine: Machine, name: str) -> None:
+    says(machine, f'drop_env = ["{name}"]')
+    with pytest.raises(Problem, match="made by the box"):
+        machine.plan()
+
+
+@pytest.mark.req("SEC-01")
+def test_box_without_claude_is_noted_as_well(machine: Machine) -> None:
+    """Where it could write, no symlink of the user's own files is believed later."""
+    machine.environ["PATH"] = "/usr/bin"
+    assert machine.plan("--run", "true").preparations == ()
+    (machine.root / STATE).mkdir(parents=True)
+    noted = [item.content for item in machine.plan("--mount-rw", "~/other", "--run", "true").preparations]
+    assert b"/home/alice/shop\n" in noted
+    assert b"/home/alice/other\n" in noted

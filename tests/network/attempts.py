@@ -208,9 +208,9 @@ def query_to_the_router_over_tcp(words: bytes) -> bytes:
     return talk(tcp(), ROUTER, struct.pack(">H", len(QUERY)) + QUERY, 53)
 
 
-@against(FILTER)
+@against(PLACE)
 def connection_by_the_kernels_ring(words: bytes) -> bytes:
-    """io_uring: no system call `connect`."""
+    """io_uring: no system call `connect`. The box has none of it."""
     client = tcp()
     client.setblocking(True)
     check_kernels(ring_connect(client.fileno()))

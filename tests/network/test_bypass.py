@@ -167,7 +167,6 @@ except OSError:
 
 @pytest.mark.req("NET-01", "NET-03")
 @pytest.mark.parametrize("tier", ["inet", "none"])
-@pytest.mark.xfail(reason="sockets between virtual machines belong to no network namespace", strict=False)
 def test_socket_to_the_machine_below_is_closed(box: Box, tier: str) -> None:
     """On a virtual machine it leads to the hypervisor and to what listens there; nothing is sent here."""
     assert box.inside("python3", "-c", LISTEN_BELOW, options=("--network", tier)).stdout == "closed\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, landlock, login, network, state
+from claudebox.launch import beside, box, descriptors, landlock, login, network, state
 from claudebox.layers import gather
 from claudebox.model import Login, Network, Origin, Port, Preparation
 from claudebox.plan import make_plan
@@ -315,6 +316,17 @@ def explained(scene: Scene, thing: str) -> None:
     explain(make_plan(host, request, settings), host, settings, thing)
 
 
+def socket_as_standard_input(scene: Scene) -> None:
+    kept = os.dup(0)
+    with socket.socket() as stream:
+        os.dup2(stream.fileno(), 0)
+        try:
+            descriptors.refuse_internet_sockets()
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+
+
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "argument-run-needs-command": (lambda scene: scene.plan("--run"), FAILED),
     "argument-run-with-value": (lambda scene: scene.plan("--run=make"), FAILED),
@@ -395,6 +407,11 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     ),
     "home-is-root": (lambda scene: scene.with_environ(HOME="/").plan(), FAILED),
     "demo-without-git": (demo_without_git, FAILED),
+    "input-is-a-socket": (socket_as_standard_input, FAILED),
+    "project-file-hides-by-variable": (
+        lambda scene: scene.planted('~/shop/.claudebox.toml: hide = ["$PIN"]').plan(),
+        FAILED,
+    ),
     "input-unreadable": (standard_input_cannot_be_read, FAILED),
     "settings-too-deep": (settings_too_deep, FAILED),
     "instance-stays": (failed_to_remove, FAILED),

@@ -8,7 +8,13 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.launch.descriptors import check_standard_streams, close_all_but, open_data, seal_standard_input
+from claudebox.launch.descriptors import (
+    check_standard_streams,
+    close_all_but,
+    open_data,
+    refuse_internet_sockets,
+    seal_standard_input,
+)
 from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.state import prepare
 from claudebox.model import Plan
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
 def launch(plan: Plan) -> NoReturn:
     """Replace this process by the box."""
     check_standard_streams()
+    if not plan.network.is_hosts:
+        refuse_internet_sockets()
     seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
     if plan.login is not None:

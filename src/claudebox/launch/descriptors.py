@@ -21,6 +21,22 @@ def check_standard_streams() -> None:
             )
 
 
+def refuse_internet_sockets() -> None:
+    """A socket is of the network that it was made in, and can be connected again to something else."""
+    for descriptor in (0, 1, 2):
+        if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            import _socket
+
+            stream = _socket.socket(fileno=os.dup(descriptor))
+            family = stream.family
+            stream.close()
+            if family != _socket.AF_UNIX:
+                raise Problem(
+                    f"descriptor {descriptor} is a socket of this host's network, which the box would get with it",
+                    "put a pipe in between: … | claudebox … | …",
+                )
+
+
 def seal_standard_input() -> None:
     """Give the box a copy of a file that is standard input: through /proc it could open the file itself for writing."""
     if not stat.S_ISREG(os.fstat(0).st_mode):

@@ -38,7 +38,7 @@ def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> 
 
         project = read_project_file(host, merge(own))
     if project is not None:
-        own += _in_force(host, project.in_force)
+        own += _in_force(host, project)
     settings = merge([*own, *variables, *options])
     return Layers(settings.replace(findings=_findings(project), preparations=tuple(to_keep)), project)
 
@@ -51,16 +51,19 @@ def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
 
-def _in_force(host: Host, said: tuple[Said, ...]) -> list[Said]:
+def _in_force(host: Host, project: ProjectFile) -> list[Said]:
     """The project may build on profiles, too.
 
-    Variables are replaced only here: of a wish the names are shown, not what the variables hold.
+    Variables are replaced only in what was granted. What counts at once must not depend on what they hold: the agent
+    would see the difference.
     """
     from claudebox.layers.expand import expanded
     from claudebox.layers.profiles import read_profiles
 
-    named = [one.value for one in said if one.name == "profile" and isinstance(one.value, Named)]
-    return [*read_profiles(host, named), *(expanded(one, host) for one in said if one.name != "profile")]
+    granted = project.wishes if project.granted else ()
+    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Named)]
+    rest = (expanded(one, host) for one in granted if one.name != "profile")
+    return [*read_profiles(host, named), *project.tightening, *rest]
 
 
 def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:

@@ -81,9 +81,10 @@ class _Reader:
 
         path = self._path_of(Named(name, Origin("--profile")))
         try:
-            document = (
-                self._parse(path) if path else parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
-            )
+            if path:
+                document = self._parse(path, self._content(path))
+            else:
+                document = parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
         except Problem as problem:
             # One broken file shall not keep the others from being listed.
             return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
@@ -109,7 +110,7 @@ class _Reader:
             return known
         from claudebox.layers.schema import said_in
 
-        said = said_in(self._parse(path), is_project=False)
+        said = said_in(self._parse(path, content), is_project=False)
         self.to_keep += [
             Preparation(Preparation.DIRECTORY, f"{self.state}/{KEPT}"),
             Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
@@ -137,11 +138,11 @@ class _Reader:
             raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
         return found[0] if found else ""
 
-    def _parse(self, path: str) -> Document:
+    def _parse(self, path: str, content: bytes) -> Document:
         from claudebox.layers.documents import parse
 
         shown = shorten_home(path, self.host.person.home)
-        return parse(self._content(path), shown, is_json=path.endswith(".json"))
+        return parse(content, shown, is_json=path.endswith(".json"))
 
     def _content(self, path: str) -> bytes:
         """Not from where an agent can write: it would choose what enters the next box."""

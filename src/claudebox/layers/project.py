@@ -48,6 +48,9 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
             f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files"
         )
     tightening = tuple(one for one in said if _tightens(one, below))
+    for one in tightening:
+        if isinstance(one.value, Named) and "$" in one.value.path:
+            raise Problem(f"{one.value.origin.rule}: a project's file hides nothing by variable", "write the path out")
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
     granted = decisions(host).get(content_id) if wishes else None

@@ -11,7 +11,7 @@ What takes away belongs to its set, too: a box that no longer hides a path, or m
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Plan, Port, Preparation, State
+from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Plan, Port, Preparation, State
 from claudebox.paths import move, parents
 from claudebox.record import Record
 from claudebox.settings import TIERS
@@ -25,8 +25,6 @@ END = "end"
 NAME = "agreed"
 MOST_KEPT = 8
 LONGEST = 1 << 18
-
-SETTINGS_OF_THE_PROJECT = "project"  # what the agent writes there is judged at the next start anyhow
 
 WITHOUT = "without"
 READ_ONLY = "read-only"
@@ -50,6 +48,11 @@ class News(Record):
     @property
     def amount(self) -> int:
         return sum(len(value) if isinstance(value, tuple) else value for value in self.__dict__.values())
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether a bare Enter means no: something looks secret, or is no longer protected."""
+        return bool(self.flagged or self.lost)
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
@@ -165,16 +168,19 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _protections(plan: Plan) -> list[str]:
-    """What lies over a part of a host mount, so that less of that is seen or written."""
+    """What lies over a part of a host mount, so that less of that is seen or written.
+
+    Not the project's own settings: what the agent writes there is judged at the next start anyhow.
+    """
     by_path = {mount.path: mount for mount in plan.mounts}
     lines = []
     for mount in plan.mounts:
         base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
-        if base is None or not _shows_host(base, plan):
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER:
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")
-        elif (mount.kind, base.kind) == (RO, RW) and mount.origin.rule != SETTINGS_OF_THE_PROJECT:
+        elif (mount.kind, base.kind) == (RO, RW):
             lines.append(f"{READ_ONLY} {_word(mount.path)}")
     return lines
 

@@ -9,6 +9,7 @@ from claudebox.settings import EnvWish, Named
 
 BOX = Origin("box", "made for this box")
 ALLOWED = Origin("allowed", "passed on if the host has it")
+CLAUDE = "claude"  # the rule that tells Claude where its home is
 CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
 
 # Passed on as they are. The rest of the allowed names are made by the box, below.
@@ -44,7 +45,7 @@ def plan_environment(
         variables += _granted(wish, environ)
     by_name = {variable.name: _marked(variable) for variable in variables}
     for drop in dropped:
-        if drop.path in MADE:
+        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.rule == CLAUDE):
             raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
         by_name.pop(drop.path, None)
     return tuple(by_name.values())

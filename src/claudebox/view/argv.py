@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import ABSENT, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
+from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
 from claudebox.record import Record
 
 
@@ -67,6 +67,9 @@ def _mount(mount: Mount) -> list[Operation]:
         return [("--perms", f"{mount.mode:04o}", "--tmpfs", path)]
     if mount.kind == FILE:
         return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
+    if mount.kind == COVER:
+        # Not a bind of the file itself: meanwhile it may have become a symlink to another.
+        return [("--perms", f"{mount.mode:04o}", "--ro-bind-data", Data(mount.content, path), path)]
     if mount.kind == PROC:
         return [("--proc", path)]
     if mount.kind == DEV:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox import __version__
 from claudebox.model import (
     ABSENT,
+    COVER,
     DEV,
     FILE,
     HIDE,
@@ -35,6 +36,7 @@ MARKS = {
     DEV: "tmp",
     FILE: "made",
     SYMLINK: "ro",
+    COVER: "ro",
     HIDE: "none",
     ABSENT: "none",
 }
