@@ -35,6 +35,7 @@ class Request(Record):
     yes: bool = False
     json: bool = False
     shell: bool = False
+    strict: bool = False
     run: tuple[str, ...] | None = None
     said: tuple[tuple[str, str], ...] = ()  # settings with a value, in order
     claude: tuple[str, ...] = ()
@@ -143,6 +144,7 @@ def parse(words: list[str]) -> Request:
         yes="yes" in reader.switches,
         json=json,
         shell=shell,
+        strict="strict" in reader.switches,
         run=reader.run,
         said=tuple(reader.said),
         claude=tuple(reader.claude),

@@ -37,7 +37,7 @@ class Setting(Record):
     variable: str = ""  # the environment variable that says the same
     key: str = ""  # of a file that says the same
     shape: str = ""
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # each gives less than the one before it
     tightens: bool = False  # takes something away: a project may ask for it and get it at once
     is_users: bool = False  # decides what runs on the host: never a project's to say
     in_files_only: bool = False
@@ -53,8 +53,14 @@ NONE = "none"
 FULL = "full"
 INET = "inet"
 NO_NETWORK = "none"
-TIERS = (FULL, INET, NO_NETWORK)  # each reaches less than the one before it
+TIERS = (FULL, INET, NO_NETWORK)
 LAST_PORT = 65535
+AUTO = "auto"
+DAEMON = "daemon"
+PRIVATE = "private"
+STORE = "store"
+OFF = "off"
+ON = "on"
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
@@ -126,7 +132,40 @@ SETTINGS = (
     ),
     Setting("path", LIST, "directories that come first in PATH", key="path", shape=TEXTS, in_files_only=True),
     Setting("claude_args", LIST, "arguments for claude", key="claude_args", shape=TEXTS, in_files_only=True),
-    Setting("packages", LIST, "packages from Nix", key="packages", shape=TEXTS, in_files_only=True),
+    Setting(
+        *("nix", VALUE, "Nix in the box: auto (default), daemon, private, store or off"),
+        metavar="HOW",
+        variable="CLAUDEBOX_NIX",
+        key="nix",
+        shape=TEXT,
+        choices=(DAEMON, AUTO, PRIVATE, STORE, OFF),
+    ),
+    Setting(
+        *("package", LIST, "have this package of Nix on PATH: a name in nixpkgs, or a flake reference"),
+        metavar="NAME",
+        key="packages",
+        shape=TEXTS,
+    ),
+    Setting("strict", SWITCH, "do not start if a package cannot be had"),
+    Setting(
+        *("reveal", LIST, "show PATH in the project as it is, although it looks secret"),
+        metavar="PATH",
+        key="reveal",
+        shape=TEXTS,
+    ),
+    Setting(
+        *("writable", LIST, "let the agent change PATH in the project, although this host may run it later"),
+        metavar="PATH",
+        key="writable",
+        shape=TEXTS,
+    ),
+    Setting(
+        *("userns", VALUE, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
+        metavar="HOW",
+        key="userns",
+        shape=TEXT,
+        choices=(ON, OFF),
+    ),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),
     *(
@@ -221,7 +260,11 @@ class Settings(Record):
     host_ports: tuple[Port, ...] = ()
     path: tuple[Named, ...] = ()
     claude_args: tuple[Named, ...] = ()
+    nix: Named = Named(AUTO, Origin("default"))
     packages: tuple[Named, ...] = ()
+    reveals: tuple[Named, ...] = ()
+    writable: tuple[Named, ...] = ()
+    userns: Named = Named(OFF, Origin("default"))
     profiles: tuple[Named, ...] = ()
     findings: tuple[Finding, ...] = ()  # about the files themselves
     preparations: tuple[Preparation, ...] = ()  # so that they are read faster the next time
@@ -253,6 +296,8 @@ LIST_OF = {
     "drop_env": "dropped",
     "host_port": "host_ports",
     "profile": "profiles",
+    "package": "packages",
+    "reveal": "reveals",
 }
 
 

@@ -69,7 +69,7 @@ def test_everything_is_said_in_the_order_of_its_lines() -> None:
         ('auth = "none"', [Said("auth", Named("none", at(1)))]),
         ("host_ports = [5432]", [Said("host_port", Port(5432, 5432, at(1)))]),
         ('claude_args = ["-p", ""]', [Said("claude_args", Named("-p", at(1))), Said("claude_args", Named("", at(1)))]),
-        ('packages = ["jq"]', [Said("packages", Named("jq", at(1)))]),
+        ('packages = ["jq"]', [Said("package", Named("jq", at(1)))]),
         ('bwrap = "/opt/bwrap"', [Said("bwrap", Named("/opt/bwrap", at(1)))]),
         ("hide = []\nmounts = []\n[env]", []),
         ("", []),

@@ -145,7 +145,7 @@ def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
         MODE: Request(mode=setting.name, claude=("value",)),
         LIST: Request(said=((setting.name, "value"),)),
         VALUE: Request(said=((setting.name, "value"),)),
-        SWITCH: Request(yes=setting.name == "yes", claude=("value",)),
+        SWITCH: Request(yes=setting.name == "yes", strict=setting.name == "strict", claude=("value",)),
     }[setting.kind]
     if setting.name == "json":  # on its own it is claude's
         expected = Request(claude=("--json", "value"))

@@ -13,7 +13,7 @@ from claudebox.layers.schema import said_in
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
-from claudebox.settings import BY_NAME, NONE, PROJECT_FILE, TIERS, Named, Said, Settings, Tier
+from claudebox.settings import BY_NAME, OFF, PROJECT_FILE, Named, Said, Setting, Settings, Tier
 
 DECISIONS = "trust.json"
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
@@ -58,11 +58,16 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
 
 
 def _tightens(said: Said, below: Settings) -> bool:
+    setting = BY_NAME[said.name]
     if isinstance(said.value, Tier):
-        return TIERS.index(said.value.tier) >= TIERS.index(below.network.tier)
-    if said.name == "auth" and isinstance(said.value, Named):
-        return said.value.path in (NONE, below.auth)
-    return BY_NAME[said.name].tightens
+        return _is_less(setting, said.value.tier, below.network.tier)
+    if setting.choices and isinstance(said.value, Named):
+        return _is_less(setting, said.value.path, {"auth": below.auth, "nix": below.nix.path}.get(said.name, OFF))
+    return setting.tightens
+
+
+def _is_less(setting: Setting, value: str, than: str) -> bool:
+    return setting.choices.index(value) >= setting.choices.index(than)
 
 
 def decisions(host: Host) -> dict[str, bool]:

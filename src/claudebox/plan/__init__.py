@@ -1,0 +1,132 @@
+"""The one function that turns settings and facts into a Plan."""
+
+from __future__ import annotations
+
+from claudebox.arguments import Request
+from claudebox.host import Host
+from claudebox.model import EnvVar, Finding, Mount, Network, Outside, Plan, Program
+from claudebox.paths import expand_home, is_inside
+from claudebox.plan.ground import Ground, agents_places, survey
+from claudebox.plan.kept import find_state, plan_seed
+from claudebox.plan.layout import plan_layout
+from claudebox.problem import Problem
+from claudebox.rules import claude_home, environment, git, helpers, programs, seccomp, system, wishes
+from claudebox.rules.network import needs_uplink, plan_network
+from claudebox.rules.secrets import secret_value
+from claudebox.settings import Settings
+
+ROOT_FINDING = Finding(
+    Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
+)
+
+SELF_FINDING = Finding(
+    Finding.RISK, "claudebox", "runs from this very project: the agent can change what you start next time"
+)
+
+
+def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
+    """Decide everything about the box. Raises a Problem rather than weaken a promise."""
+    if settings.packages:
+        raise Problem(f"{settings.packages[0].origin.rule}: packages need Nix, which this version cannot use yet")
+    if request.run is None and not request.shell:
+        request = request.replace(claude=(*(word.path for word in settings.claude_args), *request.claude))
+    ground = survey(host, request, settings)
+    program = _program(ground)
+    network = _network(ground)
+    layout = plan_layout(ground, network)
+    variables = _variables(ground)
+    seed = plan_seed(ground, layout)
+    return Plan(
+        project=ground.project,
+        bwrap=ground.bwrap,
+        person=ground.person,
+        hostname=system.HOSTNAME,
+        mounts=layout.mounts,
+        environment=variables,
+        network=network,
+        program=program,
+        signal_shim=programs.signal_shim(host.tree, host.python),
+        seccomp=seccomp.call_filter(host.machine),
+        drop_groups=ground.as_root,
+        findings=(
+            *settings.findings,
+            *_findings(ground, program, variables, layout.wished),
+            *_network_findings(network, variables, program),
+            *seed.findings,
+            *ground.trusted.findings(),
+        ),
+        outside=Outside(
+            variables=len(host.environ.keys() - {variable.name for variable in variables}),
+            places=tuple(place for place in ground.places if place.exists),
+        ),
+        preparations=(*settings.preparations, *seed.preparations),
+        policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
+        login=ground.login,
+        state=find_state(ground),
+    )
+
+
+def _program(ground: Ground) -> Program:
+    if ground.request.run is not None:
+        return programs.run_program(ground.request.run)
+    if ground.install is None or ground.request.shell:
+        return programs.shell_program(ground.base)
+    return programs.claude_program(ground.install, ground.request.claude, ground.home)
+
+
+def _network(ground: Ground) -> Network:
+    """The host's neighbourhood is looked at only for a box that must not reach it."""
+    settings, host = ground.settings, ground.host
+    if not needs_uplink(settings):
+        return plan_network(settings, None)
+    from claudebox.rules.uplink import plan_uplink
+
+    named = {"pasta": settings.pasta, "nft": settings.nft}
+    agents, state = agents_places(host)
+    pasta, nft = helpers.choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, agents, state)
+    return plan_network(settings, plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft))
+
+
+def _network_findings(network: Network, variables: tuple[EnvVar, ...], program: Program) -> list[Finding]:
+    if network.is_hosts:
+        return []
+    from claudebox.rules.uplink import network_findings
+
+    return network_findings(network, variables, is_claude=program.title == "claude")
+
+
+def _variables(ground: Ground) -> tuple[EnvVar, ...]:
+    claude_path = (f"{ground.home}/.local/bin",) if ground.install else ()
+    first = tuple(expand_home(entry.path, ground.home) for entry in ground.settings.path)
+    return environment.plan_environment(
+        environ=ground.host.environ,
+        person=ground.person,
+        path=(*claude_path, *first, *ground.base.path),
+        shell=ground.base.shell,
+        certificates=ground.certificates,
+        claude=claude_home.home_variables(ground.claude, with_login=ground.shares_login) if ground.install else [],
+        wishes=ground.settings.env,
+        dropped=ground.settings.dropped,
+    )
+
+
+def _findings(
+    ground: Ground, program: Program, variables: tuple[EnvVar, ...], wished: list[Mount]
+) -> tuple[Finding, ...]:
+    return (
+        *environment.environment_findings(variables, ground.settings.env, ground.host.environ),
+        *wishes.wish_findings(ground.host.tree, wished),
+        *wishes.hide_findings(ground.host.tree, ground.settings.hides, ground.project, ground.home),
+        *_argument_findings(program),
+        *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
+        *([ROOT_FINDING] if ground.as_root else []),
+        *([SELF_FINDING] if is_inside(ground.host.own_source, ground.project) else []),
+    )
+
+
+def _argument_findings(program: Program) -> list[Finding]:
+    return [
+        Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
+        for number, argument in enumerate(program.argv)
+        if (reason := secret_value(argument))
+    ]

@@ -1,0 +1,122 @@
+"""What several families of rules need to know, found out once."""
+
+from __future__ import annotations
+
+from claudebox.arguments import Request
+from claudebox.host import Host
+from claudebox.host.claude import ClaudeInstall
+from claudebox.host.repository import Repository, find_repository
+from claudebox.host.tree import Tree
+from claudebox.model import Login, Person, SecretPlace
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.rules import claude_home, git, helpers, programs, system
+from claudebox.rules.instance import STATE, canonical_root, instance_directory
+from claudebox.rules.places import check_project
+from claudebox.rules.secrets import secret_places
+from claudebox.rules.trusted import TrustedSource
+from claudebox.settings import PASSTHROUGH, Settings
+
+
+class Ground(Record):
+    """What several families of rules need to know."""
+
+    host: Host
+    request: Request
+    settings: Settings
+    person: Person  # who the agent is
+    as_root: bool
+    bwrap: str
+    places: tuple[SecretPlace, ...]
+    base: system.System
+    repository: Repository
+    identity: git.Identity
+    certificates: str
+    install: ClaudeInstall | None
+    claude: claude_home.ClaudeHome
+    trusted: TrustedSource
+    login: Login | None
+
+    @property
+    def home(self) -> str:
+        return self.person.home
+
+    @property
+    def project(self) -> str:
+        return self.host.cwd
+
+    @property
+    def shares_login(self) -> bool:
+        return self.settings.auth == PASSTHROUGH
+
+
+def survey(host: Host, request: Request, settings: Settings) -> Ground:
+    tree, environ, home = host.tree, host.environ, host.person.home
+    places = _check_places(host)
+    bwrap = helpers.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, *agents_places(host))
+    repository = find_repository(tree, host.cwd)
+    person = system.box_person(host.person)
+    instance = instance_directory(home, canonical_root(host.cwd, repository))
+    claude = claude_home.claude_home(instance, home, person, environ)
+    places = (*places, *(place for place in _claude_place(tree, claude, host.cwd) if place not in places))
+    base = system.find_system(tree, environ.get("PATH", ""))
+    install = _find_claude(host, request, settings, places)
+    with_login = settings.auth == PASSTHROUGH and install is not None
+    trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
+    return Ground(
+        host=host,
+        request=request,
+        settings=settings,
+        person=person,
+        as_root=host.person.uid == 0,
+        bwrap=bwrap,
+        places=places,
+        base=base,
+        repository=repository,
+        identity=git.find_identity(tree, environ, home, repository.git_dir),
+        certificates=system.find_certificates(tree, environ),
+        install=install,
+        claude=claude,
+        trusted=trusted,
+        login=claude_home.find_login(trusted, claude, home) if with_login else None,
+    )
+
+
+def _claude_place(tree: Tree, claude: claude_home.ClaudeHome, project: str) -> list[SecretPlace]:
+    """The user's own Claude directory, wherever CLAUDE_CONFIG_DIR says it is: a place that stays outside."""
+    real = tree.resolve(claude.users) or claude.users
+    if is_inside(real, project) or is_inside(claude.users, project) or is_inside(project, real):
+        raise Problem(f"{claude.users}, Claude's own directory, and the project are one in the other", "cd elsewhere")
+    return [SecretPlace(real, "Claude's login and the history of all projects", tree.exists(real))]
+
+
+def _check_places(host: Host) -> tuple[SecretPlace, ...]:
+    """The secret places, once home and project are known to be usable."""
+    home, homes = host.person.home, host.person.homes
+    if home == "/" or ":" in home or not home.isprintable():
+        raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
+    places = secret_places(host.tree, homes)
+    check_project(host.cwd, homes, places)
+    return places
+
+
+def _find_claude(
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...]
+) -> ClaudeInstall | None:
+    """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
+    agents = (host.cwd, f"{host.person.home}/{STATE}/instances")
+    try:
+        found = programs.choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, agents)
+        programs.check_claude_files(found, host.person.homes, places)
+        return found
+    except Problem:
+        if request.run is None and not request.shell:
+            raise
+        return None
+
+
+def agents_places(host: Host) -> tuple[tuple[str, ...], str]:
+    """Where agents can write: this project and claudebox's own state, which tells of other projects."""
+    state = f"{host.person.home}/{STATE}"
+    return (host.cwd, state), state

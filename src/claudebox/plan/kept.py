@@ -1,0 +1,65 @@
+"""What is kept on the host, and has to be there before the box starts."""
+
+from __future__ import annotations
+
+from claudebox.model import RW, Preparation, State
+from claudebox.plan.ground import Ground
+from claudebox.plan.layout import Layout
+from claudebox.problem import Problem
+from claudebox.rules import claude_home
+from claudebox.rules.claude_state import Seed, seed_state
+from claudebox.rules.instance import STATE, canonical_root, instance_name
+
+
+def plan_seed(ground: Ground, layout: Layout) -> Seed:
+    """What has to be written before the box starts."""
+    if ground.install is None:
+        return Seed((*layout.preparations, *_registration_without_claude(ground, layout)), ())
+    tree, claude, home = ground.host.tree, ground.claude, ground.host.person.home
+    claude_home.check_state(tree, claude, ground.host.person.uid)
+    root = canonical_root(ground.project, ground.repository)
+    directories = [
+        *claude_home.home_preparations(claude, root, layout.mounts, with_login=ground.shares_login),
+        *_registration(ground, layout),
+    ]
+
+    def can_run(command: str) -> bool:
+        from claudebox.rules.runnable import Runnable
+
+        return Runnable(tree, layout.mounts, ground.base.path, home).can_run(command)
+
+    key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
+    seed = seed_state(ground.trusted, claude, home, ground.project, key, can_run)
+    return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
+
+
+def find_state(ground: Ground) -> State | None:
+    """None where nothing can be kept, which only a box without claude can do without."""
+    try:
+        claude_home.check_state(ground.host.tree, ground.claude, ground.host.person.uid)
+    except Problem:
+        return None
+    return State(ground.claude.instance, canonical_root(ground.project, ground.repository))
+
+
+def _registration_without_claude(ground: Ground, layout: Layout) -> list[Preparation]:
+    """Only where claudebox keeps anything at all: without files of its own, there is no symlink of theirs to trust."""
+    state = find_state(ground)
+    if state is None or ground.host.tree.lstat(f"{ground.host.person.home}/{STATE}") is None:
+        return []
+    root = state.root.encode(errors="surrogateescape") + b"\n"
+    return [*_registration(ground, layout), Preparation(Preparation.FILE, f"{state.directory}/project", root)]
+
+
+def _registration(ground: Ground, layout: Layout) -> list[Preparation]:
+    """Note what this box can write, so that later ones trust no symlink in there."""
+    writable = [ground.project, *(wish.source for wish in layout.wished if wish.kind == RW)]
+    directory = ground.claude.instance
+    return [Preparation(Preparation.DIRECTORY, directory)] + [
+        Preparation(
+            Preparation.FILE,
+            f"{directory}/writable-{instance_name(path)}",
+            path.encode(errors="surrogateescape") + b"\n",
+        )
+        for path in writable
+    ]

@@ -1,0 +1,81 @@
+"""Everything at every path of the box."""
+
+from __future__ import annotations
+
+from claudebox.host.tree import Tree
+from claudebox.model import COVER, RW, TMPFS, Mount, Network, Origin, Preparation
+from claudebox.plan.ground import Ground
+from claudebox.record import Record
+from claudebox.rules import claude_home, git, programs, system, wishes
+from claudebox.rules.mounts import arrange
+from claudebox.settings import PROJECT_FILE
+
+PROJECT = Origin("project", "what the agent works on")
+SETTINGS_FILE = Origin("project", "read-only: its settings")
+
+
+class Layout(Record):
+    """Everything at every path of the box."""
+
+    mounts: tuple[Mount, ...]
+    wished: list[Mount]  # those of them that somebody asked for
+    preparations: tuple[Preparation, ...]  # without which they cannot be made
+
+
+def _resolver_mounts(tree: Tree, network: Network) -> list[Mount]:
+    if network.is_hosts:
+        return system.resolver_mounts(tree)
+    from claudebox.rules.uplink import resolver_mounts
+
+    return resolver_mounts(network.uplink)
+
+
+def plan_layout(ground: Ground, network: Network) -> Layout:
+    tree, home, project, places = ground.host.tree, ground.home, ground.project, ground.places
+    mounts = [
+        Mount(TMPFS, "/", system.BOX),
+        *system.empty_places(ground.person),
+        *system.home_links(tree, ground.host.environ.get("HOME", "")),
+        *system.system_mounts(tree, ground.base),
+        *system.etc_mounts(tree, ground.as_root),
+        *_resolver_mounts(tree, network),
+        *system.identity_files(tree, ground.person, ground.base.shell, ground.host.hostname),
+        *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
+        *_home_mounts(ground),
+        *git.repository_mounts(ground.repository, ground.person.homes, places),
+        git.config_file(ground.identity, home, project, ground.repository),
+        Mount(RW, project, PROJECT, source=project),
+        *_project_file(tree, project),
+    ]
+    mounts += system.certificate_mounts(ground.certificates, mounts)
+    asked = ground.settings.mounts
+    preparations: tuple[Preparation, ...] = ()
+    if ground.request.claude:
+        from claudebox.rules.claude_options import named_paths
+
+        named = named_paths(tree, ground.request.claude, project, home, mounts)
+        asked, preparations = (*asked, *named.wishes), named.preparations
+    wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
+    wished = wishes.settle(tree, wished, mounts)
+    mounts += wished
+    hides = wishes.hides_inside(tree, mounts, places)
+    hides += wishes.hides_asked_for(tree, ground.settings.hides, project, home, mounts)
+    if ground.as_root:
+        mounts += system.kernel_masks(tree)
+        hides += system.root_only_hides(tree, mounts)
+    return Layout(arrange(mounts, hides), wished, preparations)
+
+
+def _project_file(tree: Tree, project: str) -> list[Mount]:
+    """What it says was judged before the start: the agent shall not change it meanwhile."""
+    path = f"{project}/{PROJECT_FILE}"
+    content = tree.read_plain(path)
+    return [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
+
+
+def _home_mounts(ground: Ground) -> list[Mount]:
+    if ground.install is None:
+        return []
+    tree, claude = ground.host.tree, ground.claude
+    mounts = [*claude_home.home_mounts(claude, ground.trusted), *claude_home.managed_mounts(tree, claude)]
+    return mounts + (claude_home.auth_mounts(claude) if ground.shares_login else [])
