@@ -85,6 +85,16 @@ class Network(Record):
         return self.tier == "full"
 
 
+class Nix(Record):
+    """How the box uses Nix."""
+
+    mode: str
+    meaning: str
+    origin: Origin
+    shows_store: bool = False  # the host's own
+    holes: tuple[str, ...] = ()  # why its daemon is a way out of the box
+
+
 class Finding(Record):
     """Something the user should see before saying yes."""
 
@@ -194,6 +204,7 @@ class Plan(Record):
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
     state: State | None = None
+    nix: Nix | None = None  # None: this host has none
     policy: str = ""  # what the organisation tells every Claude
 
     @property

@@ -18,6 +18,7 @@ from pathlib import Path
 from claudebox.arguments import parse
 from claudebox.host import Host
 from claudebox.host.network import Neighbourhood
+from claudebox.host.nix import Daemon
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.layers import gather
@@ -27,6 +28,7 @@ from claudebox.plan import make_plan
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
+KIND_DAEMON = Daemon(answers=True, trusts=False)
 HOME_NETWORK = Neighbourhood(
     addresses=("127.0.0.1/8", "192.168.1.5/24", "::1/128", "2001:db8:5::5/64", "fe80::5/64"),
     gateways=("192.168.1.1", "fe80::1"),
@@ -49,6 +51,7 @@ class Machine:
     architecture: str = "x86_64"
     python: str = "/usr/bin/python3"
     neighbourhood: Neighbourhood = HOME_NETWORK
+    nix_daemon: Daemon = KIND_DAEMON
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
@@ -71,6 +74,7 @@ class Machine:
             python=tree.resolve(self.python) or "",
             own_source="/usr/lib/python3/claudebox",
             neighbourhood=lambda _: self.neighbourhood,
+            ask_daemon=lambda: self.nix_daemon,
         )
 
     def plan(self, *words: str) -> Plan:

@@ -471,6 +471,8 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         lambda scene: pasta_ends(scene, 3000, log="x\nFailed to open tun socket in namespace"),
         FAILED,
     ),
+    "nix-no-daemon": (lambda scene: scene.planted("/nix/store/x/").plan("--nix", "daemon"), FAILED),
+    "nix-no-store": (lambda scene: scene.plan("--nix", "store"), FAILED),
     "nix-without-programs": (nix_without_programs, FAILED),
     "output-closed": (standard_output_closed, FAILED),
     "output-full": (standard_output_full, FAILED),

@@ -7,6 +7,7 @@ import stat
 import sys
 
 from claudebox import __version__
+from claudebox.doctor.nix import nix_rows
 from claudebox.doctor.report import FAIL, NOTE, OK, Row
 from claudebox.doctor.trial import namespaces_row, program_version, run, symlink_row, version_number
 from claudebox.doctor.uplink import chosen, uplink_rows
@@ -45,7 +46,7 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
         _git_row(host),
         _certificates_row(host),
         *uplink_rows(host, settings, _project(host)),
-        *_nix_rows(host),
+        *nix_rows(host, settings),
         _state_row(host),
     ]
 
@@ -155,16 +156,6 @@ def _certificates_row(host: Host) -> Row:
         return Row(OK, "certificates", bundle)
     fix = install_command(host.tree, "ca-certificates")
     return Row(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", (fix,))
-
-
-def _nix_rows(host: Host) -> list[Row]:
-    if not host.tree.is_dir(system.NIX_STORE):
-        return []
-    nix = find_admin(host.tree, "nix", host.environ.get("PATH", ""), host.cwd)
-    store = Row(OK, "Nix store", "visible in the box, read-only")
-    if nix is None:
-        return [store, Row(NOTE, "nix", "not on PATH", "the store is there, but no nix to use it")]
-    return [store, Row(OK, "nix", f"{program_version(nix)}, {nix}")]
 
 
 def _state_row(host: Host) -> Row:

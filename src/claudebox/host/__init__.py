@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from claudebox.host.network import Neighbourhood
+    from claudebox.host.nix import Daemon
 
 
 class Host(Record):
@@ -28,7 +29,8 @@ class Host(Record):
     machine: str
     python: str
     own_source: str  # where claudebox itself is installed
-    neighbourhood: Callable[[Tree], Neighbourhood]  # asked only when it matters
+    neighbourhood: Callable[[Tree], Neighbourhood]  # this and the next are asked only when it matters
+    ask_daemon: Callable[[], Daemon]  # Nix's
 
 
 def read_host() -> Host:
@@ -47,6 +49,7 @@ def read_host() -> Host:
         python=tree.resolve(sys.executable) or "",
         own_source=tree.resolve(__file__.rpartition("/host/")[0]) or "",
         neighbourhood=_read_neighbourhood,
+        ask_daemon=_ask_daemon,
     )
 
 
@@ -54,6 +57,12 @@ def _read_neighbourhood(tree: Tree) -> Neighbourhood:
     from claudebox.host.network import read_neighbourhood
 
     return read_neighbourhood(tree)
+
+
+def _ask_daemon() -> Daemon:
+    from claudebox.host.nix import ask_daemon
+
+    return ask_daemon()
 
 
 def _working_directory() -> str:

@@ -62,6 +62,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         preparations=(*settings.preparations, *seed.preparations),
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
+        nix=ground.nix,
         state=find_state(ground),
     )
 
@@ -101,13 +102,38 @@ def _variables(ground: Ground) -> tuple[EnvVar, ...]:
     return environment.plan_environment(
         environ=ground.host.environ,
         person=ground.person,
-        path=(*claude_path, *first, *ground.base.path),
+        path=(*claude_path, *first, *ground.base.path, *_nix_path(ground)),
         shell=ground.base.shell,
         certificates=ground.certificates,
+        nix=_nix_variables(ground),
         claude=claude_home.home_variables(ground.claude, with_login=ground.shares_login) if ground.install else [],
         wishes=ground.settings.env,
         dropped=ground.settings.dropped,
     )
+
+
+def _nix_path(ground: Ground) -> tuple[str, ...]:
+    if ground.nix is None:
+        return ()
+    from claudebox.rules.nix import nix_path
+
+    return nix_path(ground.host, ground.nix, ground.base.path)
+
+
+def _nix_variables(ground: Ground) -> list[EnvVar]:
+    if ground.nix is None:
+        return []
+    from claudebox.rules.nix import nix_variables
+
+    return nix_variables(ground.nix)
+
+
+def _nix_findings(ground: Ground) -> list[Finding]:
+    if ground.nix is None:
+        return []
+    from claudebox.rules.nix import nix_findings
+
+    return nix_findings(ground.nix)
 
 
 def _findings(
@@ -119,6 +145,7 @@ def _findings(
         *wishes.hide_findings(ground.host.tree, ground.settings.hides, ground.project, ground.home),
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
+        *_nix_findings(ground),
         *([ROOT_FINDING] if ground.as_root else []),
         *([SELF_FINDING] if is_inside(ground.host.own_source, ground.project) else []),
     )

@@ -7,7 +7,7 @@ from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.repository import Repository, find_repository
 from claudebox.host.tree import Tree
-from claudebox.model import Login, Person, SecretPlace
+from claudebox.model import Login, Nix, Person, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
@@ -16,7 +16,7 @@ from claudebox.rules.instance import STATE, canonical_root, instance_directory
 from claudebox.rules.places import check_project
 from claudebox.rules.secrets import secret_places
 from claudebox.rules.trusted import TrustedSource
-from claudebox.settings import PASSTHROUGH, Settings
+from claudebox.settings import AUTO, OFF, PASSTHROUGH, Settings
 
 
 class Ground(Record):
@@ -37,6 +37,7 @@ class Ground(Record):
     claude: claude_home.ClaudeHome
     trusted: TrustedSource
     login: Login | None
+    nix: Nix | None
 
     @property
     def home(self) -> str:
@@ -80,7 +81,16 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
         claude=claude,
         trusted=trusted,
         login=claude_home.find_login(trusted, claude, home) if with_login else None,
+        nix=_find_nix(host, settings, base),
     )
+
+
+def _find_nix(host: Host, settings: Settings, base: system.System) -> Nix | None:
+    if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(system.NIX_STORE):
+        return None
+    from claudebox.rules.nix import plan_nix
+
+    return plan_nix(host, settings, is_nix_host=base.is_nix)
 
 
 def _claude_place(tree: Tree, claude: claude_home.ClaudeHome, project: str) -> list[SecretPlace]:

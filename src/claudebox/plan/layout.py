@@ -37,6 +37,7 @@ def plan_layout(ground: Ground, network: Network) -> Layout:
         *system.empty_places(ground.person),
         *system.home_links(tree, ground.host.environ.get("HOME", "")),
         *system.system_mounts(tree, ground.base),
+        *_nix_mounts(ground),
         *system.etc_mounts(tree, ground.as_root),
         *_resolver_mounts(tree, network),
         *system.identity_files(tree, ground.person, ground.base.shell, ground.host.hostname),
@@ -64,6 +65,14 @@ def plan_layout(ground: Ground, network: Network) -> Layout:
         mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)
     return Layout(arrange(mounts, hides), wished, preparations)
+
+
+def _nix_mounts(ground: Ground) -> list[Mount]:
+    if ground.nix is None:
+        return []
+    from claudebox.rules.nix import nix_mounts
+
+    return nix_mounts(ground.host, ground.nix)
 
 
 def _project_file(tree: Tree, project: str) -> list[Mount]:

@@ -30,6 +30,7 @@ def plan_environment(
     shell: str,
     certificates: str,
     claude: list[EnvVar],
+    nix: list[EnvVar],
     wishes: tuple[EnvWish, ...],
     dropped: tuple[Named, ...] = (),
 ) -> tuple[EnvVar, ...]:
@@ -40,7 +41,7 @@ def plan_environment(
     ]
     if certificates:
         variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
-    variables += claude
+    variables += [*nix, *claude]
     for wish in wishes:
         variables += _granted(wish, environ)
     by_name = {variable.name: _marked(variable) for variable in variables}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox import pinned
 from claudebox.host.programs import ADMIN_DIRECTORIES, find_all
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
@@ -47,7 +48,8 @@ def choose_uplink(
 ) -> tuple[str, ...]:
     """The programs that connect the box, in the order of their names here."""
     search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
-    missing = [name for name in named if named[name] is None and not any(find_all(tree, name, search_path, cwd))]
+    searched = [name for name in named if named[name] is None and name not in pinned.PROGRAMS]
+    missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
     if missing:
         raise _not_installed(tree, *missing)
     return tuple(_choose(tree, name, named[name], search_path, cwd, agents, state)[0] for name in named)
@@ -65,6 +67,8 @@ def _choose(
         if not tree.is_executable(path):
             raise Problem(f"{named.origin.rule}: {path} is not a program")
         candidates = iter([path])
+    elif name in pinned.PROGRAMS:
+        candidates = iter([pinned.PROGRAMS[name]])
     else:
         candidates = find_all(tree, name, search_path, cwd)
     first = next(candidates, None)

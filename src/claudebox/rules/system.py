@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox import pinned
 from claudebox.host.tree import Tree
 from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Origin, Person
 from claudebox.paths import is_inside
@@ -15,7 +16,7 @@ SYSTEM = Origin("system", "programs and libraries of this system")
 ETC = Origin("etc", "configuration that programs need to run")
 IDENTITY = Origin("identity", "written for this box instead of the host's file")
 RESOLVER = Origin("resolver", "name servers")
-STORE = Origin("nix", "the Nix store")
+STORE_ORIGIN = Origin("nix", "the Nix store")
 
 NIX_STORE = "/nix/store"
 ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -88,7 +89,8 @@ class System(Record):
 
 def find_system(tree: Tree, host_path: str) -> System:
     is_nix = not tree.is_dir("/usr/lib") and tree.is_dir(NIX_STORE)
-    path = _store_path(tree, host_path) if is_nix else tuple(place for place in PLAIN_PATH if tree.is_dir(place))
+    path = pinned.PATH or (_store_path(tree, host_path) if is_nix else ())
+    path += tuple(place for place in PLAIN_PATH if not is_nix and tree.is_dir(place))
     bash = next((f"{place}/bash" for place in path if tree.is_executable(f"{place}/bash")), "")
     shell = bash.replace("/usr/bin/bash", "/bin/bash") if tree.is_executable("/bin/bash") else bash
     return System(is_nix, path, shell or "/bin/sh")
@@ -120,8 +122,6 @@ def system_mounts(tree: Tree, system: System) -> list[Mount]:
             mounts += _root_tree(tree, path)
     else:
         mounts += [_shell_link(tree, path) for path in ("/bin/sh", "/usr/bin/env") if tree.exists(path)]
-    if tree.is_dir(NIX_STORE):
-        mounts.append(Mount(RO, NIX_STORE, STORE, source=NIX_STORE))
     return mounts
 
 
@@ -209,7 +209,7 @@ def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
         real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
         if real is not None and _is_bundle(tree, real):
             return real
-    return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), "")
+    return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), pinned.CERTIFICATES)
 
 
 def _is_bundle(tree: Tree, path: str) -> bool:

@@ -46,6 +46,9 @@ def audit_json(plan: Plan) -> str:
                 "host_ports": [port.host for port in plan.network.host_ports],
                 "rejected": list(plan.network.uplink.near) if plan.network.uplink else [],
             },
+            "nix": {"mode": plan.nix.mode, "rule": plan.nix.origin.rule, "holes": list(plan.nix.holes)}
+            if plan.nix
+            else None,
             "outside": {
                 "variables": plan.outside.variables,
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],

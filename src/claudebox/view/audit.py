@@ -18,6 +18,7 @@ from claudebox.model import (
     Finding,
     Mount,
     Network,
+    Nix,
     Plan,
     Port,
 )
@@ -69,6 +70,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     lines += [_heading("Files", LEGEND, style), *_files(plan.mounts, plan.person.home, style, everything)]
     lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
+    lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
     known = tuple(finding for finding in plan.findings if news is None or finding not in news.findings)
     lines += ["", *_findings(known, style)] if known else []
@@ -133,6 +135,10 @@ def _network(network: Network, style: Style, everything: bool) -> list[str]:
         rest = "and all that is private" if network.uplink.near else "everything else"
         lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
     return lines
+
+
+def _nix(nix: Nix, style: Style) -> list[str]:
+    return table_row(nix.mode, escape(nix.meaning).split(), LABEL, style)
 
 
 def _tier(network: Network, style: Style) -> list[str]:

@@ -26,6 +26,14 @@ _WHAT_TO_EXPECT = {
     "them; retrying will not help. Servers that you start are seen by nobody, unless the user publishes their port.",
     "none": "Nothing can be downloaded. Servers that you start are seen by nobody, unless the user publishes a port.",
 }
+NIX = {
+    "daemon": "For a tool that is missing use Nix: `nix shell nixpkgs#NAME -c COMMAND`, `nix run`, `nix build` or, if "
+    "it is there, comma (`, COMMAND`).",
+    "private": "For a tool that is missing use Nix: `nix shell nixpkgs#NAME -c COMMAND`; what you build is kept for "
+    "this project.",
+    "store": "Nix cannot build or download here: ask the user for `--package NAME`.",
+    "off": "Nix is not available.",
+}
 ASK = """\
 ## Ask the user for
 
@@ -88,10 +96,10 @@ def _network(plan: Plan) -> str:
 
 
 def _tools(plan: Plan) -> str:
-    has_store = any(mount.path == "/nix/store" for mount in plan.mounts)
-    where = "the Nix store" if has_store and not any(mount.path == "/usr" for mount in plan.mounts) else "`/usr`"
+    where = "`/usr`" if any(mount.path == "/usr" for mount in plan.mounts) else "the Nix store"
+    nix = f"{NIX[plan.nix.mode]} " if plan.nix is not None else ""
     return (
-        f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. Install "
-        "into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home for this "
-        "session only. Otherwise ask the user to install the program on the host: then it is here too.\n"
+        f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. {nix}"
+        "Install into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home "
+        "for this session only. Otherwise ask the user to install the program on the host: then it is here too.\n"
     )

@@ -23,7 +23,7 @@ from claudebox.rules.secrets import secret_value
 from claudebox.settings import LAST_PORT, Settings, is_variable_name
 
 FILE_URL = "file://"
-KINDS = "a path, a variable, a host or an address with or without a port, or a port"
+KINDS = "a path, a variable, a host, an address, a port, or nix"
 
 
 def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
@@ -45,6 +45,10 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
 
 
 def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]:
+    if word == "nix":
+        from claudebox.rules.explain.nix import explain_nix
+
+        return [explain_nix(plan)]
     answers: list[Answer] = []
     exists = host.tree.lstat(absolute(word, host)) is not None
     if "/" in word or word.startswith(("~", ".")) or exists:

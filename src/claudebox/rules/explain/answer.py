@@ -9,6 +9,7 @@ PATH = "path"
 VARIABLE = "variable"
 ADDRESS = "address"
 PORT = "port"
+NIX = "nix"
 
 IN = "in"
 OUT = "out"

@@ -1,0 +1,35 @@
+"""Whether Nix can be used in the box, and whether its daemon would be a way out."""
+
+from __future__ import annotations
+
+from claudebox.doctor.report import FAIL, NOTE, OK, Row
+from claudebox.doctor.trial import program_version
+from claudebox.host import Host
+from claudebox.host.programs import find_admin
+from claudebox.problem import Problem
+from claudebox.rules.nix import plan_nix
+from claudebox.rules.system import NIX_STORE, find_system
+from claudebox.settings import AUTO, DAEMON, OFF, Settings
+
+ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
+
+
+def nix_rows(host: Host, settings: Settings) -> list[Row]:
+    if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
+        return []
+    nix = find_admin(host.tree, "nix", host.environ.get("PATH", ""), host.cwd)
+    if nix is None:
+        program = Row(NOTE, "nix", "not on PATH", "the store is there, but no nix to use it")
+    else:
+        program = Row(OK, "nix", f"{program_version(nix)}, {nix}")
+    try:
+        is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
+        plan = plan_nix(host, settings, is_nix_host=is_nix_host)
+    except Problem as problem:
+        return [program, Row(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
+    why = "; ".join(plan.holes)
+    if plan.mode == DAEMON and plan.holes:
+        return [program, Row(NOTE, "Nix in the box", "the daemon, although it is a way out of the box", why)]
+    if plan.holes:
+        return [program, Row(NOTE, "Nix in the box", f"{plan.meaning}: {ALTERNATIVES}", f"the daemon: {why}")]
+    return [program, Row(OK, "Nix in the box", plan.meaning)]

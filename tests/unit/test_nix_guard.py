@@ -1,0 +1,267 @@
+"""When the daemon of Nix is given to the box: never if it could be used to get out, or if that is not known."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from claudebox.host import nix as host_nix
+from claudebox.host.nix import Daemon, ask_daemon, read_config
+from claudebox.model import FILE, Finding
+from claudebox.rules.secrets import secret_value
+from hosts.machine import EVERYONE, TREES, Machine, plant
+
+pytestmark = pytest.mark.req("NIXG-01")
+TOKEN = "ghp_" + "a1" * 18
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path)
+    return machine.plant((TREES / "debian12-nix.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def configured(machine: Machine, *lines: str) -> Machine:
+    return machine.plant("/etc/nix/nix.conf: " + "\\n".join(lines) + "\\n")
+
+
+def mode(machine: Machine, *words: str) -> str:
+    nix = machine.plan(*words).nix
+    assert nix is not None
+    shown = {mount.path for mount in machine.plan(*words).mounts}
+    assert ("/nix/var/nix/daemon-socket" in shown) == (nix.mode == "daemon")
+    return nix.mode
+
+
+def holes(machine: Machine, *words: str) -> str:
+    nix = machine.plan(*words).nix
+    assert nix is not None
+    return "; ".join(nix.holes)
+
+
+@pytest.mark.req("SAND-07")
+def test_a_daemon_that_is_no_way_out_is_given(machine: Machine) -> None:
+    plan = configured(machine, "trusted-users = root", "sandbox = true").plan()
+    assert mode(machine) == "daemon"
+    assert ("NIX_REMOTE", "daemon") in {(variable.name, variable.value) for variable in plan.environment}
+    assert not plan.findings
+
+
+def test_whom_the_daemon_says_it_trusts_does_not_get_it(machine: Machine) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=True)
+    assert mode(configured(machine, "trusted-users = root")) == "store"
+    assert "it trusts you" in holes(machine)
+
+
+def test_what_the_daemon_says_counts_more_than_a_file(machine: Machine) -> None:
+    """The file may have changed since it was started."""
+    assert mode(configured(machine, "trusted-users = alice")) == "daemon"
+
+
+@pytest.mark.parametrize(
+    "trusted", ["alice", "root alice", "*", "@alice", "@wheel", "root @nix-admins @wheel", "@of-the-directory"]
+)
+def test_old_daemon_and_a_file_that_trusts_or_may_trust(machine: Machine, trusted: str) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=None)
+    (machine.root / "etc/group").write_text("root:x:0:\nalice:x:1000:\nwheel:x:10:bob,alice\n")
+    assert mode(configured(machine, f"trusted-users = {trusted}")) == "store"
+
+
+@pytest.mark.parametrize("trusted", ["root", "bob", "@others", "root @others"])
+def test_old_daemon_and_a_file_that_does_not_trust(machine: Machine, trusted: str) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=None)
+    (machine.root / "etc/group").write_text("root:x:0:\nalice:x:1000:\nothers:x:10:bob\n")
+    assert mode(configured(machine, f"trusted-users = {trusted}")) == "daemon"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["extra-trusted-users = alice"],
+        ["trusted-users = root", "extra-trusted-users = bob alice"],
+        ["include extra.conf"],
+        ["!include /etc/nix/extra.conf"],
+        ["include missing.conf"],
+        ["include nix.conf"],
+    ],
+)
+def test_every_way_to_write_it_is_understood(machine: Machine, lines: list[str]) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=None)
+    machine.plant("/etc/nix/extra.conf: trusted-users = alice # for now\\n")
+    assert mode(configured(machine, *lines)) == "store"
+
+
+def test_an_optional_file_may_be_missing(machine: Machine) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=None)
+    assert mode(configured(machine, "!include missing.conf")) == "daemon"
+
+
+@pytest.mark.parametrize("value", ["false", "relaxed", "maybe"])
+def test_builds_without_a_sandbox(machine: Machine, value: str) -> None:
+    assert mode(configured(machine, f"sandbox = {value}")) == "store"
+    assert f"sandbox = {value}" in holes(machine)
+
+
+def test_builds_that_see_a_place_of_the_host(machine: Machine) -> None:
+    configured(machine, "sandbox-paths = /bin/sh=/nix/store/x/bin/sh", "extra-sandbox-paths = /secrets=/srv/keys?")
+    assert mode(machine) == "store"
+    assert "/srv/keys" in holes(machine)
+
+
+def test_harmless_places_in_builds(machine: Machine) -> None:
+    assert mode(configured(machine, "sandbox-paths = /bin/sh=/nix/store/x/bin/sh /usr/bin/env /dev/kvm")) == "daemon"
+
+
+def test_a_file_that_cannot_be_read(machine: Machine) -> None:
+    assert mode(machine.plant("/etc/nix/nix.conf/")) == "store"
+
+
+@pytest.mark.parametrize("tier", ["none", "inet"])
+def test_a_box_with_a_network_of_its_own(machine: Machine, tier: str) -> None:
+    machine.plant("/usr/bin/pasta*\n/usr/bin/nft*")
+    assert mode(machine, "--network", tier) == "store"
+    assert f"--network {tier}" in holes(machine, "--network", tier)
+
+
+def test_a_daemon_that_does_not_answer(machine: Machine) -> None:
+    machine.nix_daemon = Daemon(answers=False)
+    assert mode(machine) == "store"
+
+
+def test_root_is_trusted_always(machine: Machine) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=None)
+    machine.uid = 0
+    assert mode(machine) == "store"
+
+
+def test_by_name_it_is_given_with_a_warning(machine: Machine) -> None:
+    configured(machine, "sandbox = false")
+    plan = machine.plan("--nix", "daemon", "--network", "none")
+    assert mode(machine, "--nix", "daemon", "--network", "none") == "daemon"
+    (finding,) = (finding for finding in plan.findings if finding.subject == "the Nix daemon")
+    assert finding.kind == Finding.RISK
+    assert "sandbox = false" in finding.text
+
+
+def test_project_may_lower_it_and_not_raise_it(machine: Machine) -> None:
+    machine.nix_daemon = Daemon(answers=True, trusts=True)
+    assert mode(machine.plant('~/shop/.claudebox.toml: nix = "daemon"\\n')) == "store"
+    (machine.root / "home/alice/shop/.claudebox.toml").write_text('nix = "off"\n')
+    assert mode(machine) == "off"
+
+
+@pytest.mark.req("SAND-06")
+def test_store_is_there_unless_it_is_off(machine: Machine) -> None:
+    def has_store(*words: str) -> bool:
+        return "/nix/store" in {mount.path for mount in machine.plan(*words).mounts}
+
+    assert has_store()
+    assert has_store("--nix", "store")
+    assert not has_store("--nix", "off", "--run", "true")
+
+
+def test_the_programs_of_a_nix_host_stay(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, environ={"PATH": "/run/current-system/sw/bin:/etc/profiles/per-user/alice/bin"})
+    machine.plant((TREES / "nixos.txt").read_text()).plant(EVERYONE.read_text())
+    plan = machine.plan("--nix", "off")
+    assert "/nix/store" in {mount.path for mount in plan.mounts}
+    assert "NIX_REMOTE" not in {variable.name for variable in plan.environment}
+
+
+def test_no_token_of_the_configuration_enters(machine: Machine) -> None:
+    configured(
+        machine,
+        f"access-tokens = github.com={TOKEN}",
+        "netrc-file = /etc/nix/netrc",
+        f"substituters = https://cache.example.org https://bob:{TOKEN}@cache.example.net",
+        "trusted-public-keys = cache.example.org-1:abc=",
+    )
+    machine.plant(f'/etc/nix/registry.json: {{"url": "https://x:{TOKEN}@git.example.org"}}')
+    files = {mount.path: mount.content.decode() for mount in machine.plan().mounts if mount.kind == FILE}
+    assert "trusted-public-keys = cache.example.org-1:abc=" in files["/etc/nix/nix.conf"]
+    assert "/etc/nix/registry.json" not in files
+    assert not [path for path, text in files.items() if TOKEN in text or secret_value(text)]
+    assert "netrc" not in files["/etc/nix/nix.conf"]
+
+
+def test_registries_enter(machine: Machine) -> None:
+    configured(machine, "flake-registry = /srv/registry.json")
+    machine.plant("/srv/registry.json: GLOBAL\n~/.config/nix/registry.json: MINE\n/etc/nix/registry.json: SYSTEM")
+    files = {mount.path: mount.content.decode() for mount in machine.plan().mounts if mount.kind == FILE}
+    assert files["/etc/nix/flake-registry.json"] == "GLOBAL"
+    assert "flake-registry = /etc/nix/flake-registry.json" in files["/etc/nix/nix.conf"]
+    assert files["/home/alice/.config/nix/registry.json"] == "MINE"
+    assert files["/etc/nix/registry.json"] == "SYSTEM"
+
+
+def test_config_has_no_end_of_includes(tmp_path: Path) -> None:
+    assert read_config(plant(tmp_path, "/etc/nix/nix.conf: include nix.conf\\n")) is None
+
+
+# The greeting, against a stand-in at the other end of a socket.
+
+
+def words(*numbers: int) -> bytes:
+    return struct.pack(f"<{len(numbers)}Q", *numbers)
+
+
+VERSION_TEXT = words(6) + b"2.26.3\0\0"
+MAGIC = host_nix.DAEMON_HELLO
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """Says these things, one after the other."""
+    sayings: list[bytes] = []
+    path = tmp_path / "socket"
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+    monkeypatch.setattr(host_nix, "SOCKET", str(path))
+    monkeypatch.setattr(host_nix, "PATIENCE", 0.3)
+
+    def answer() -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            for saying in sayings:
+                connection.sendall(saying)
+            connection.recv(64)
+            if sayings[-1:] != [b""]:
+                connection.recv(64)
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    yield sayings
+    thread.join(2)
+    server.close()
+
+
+@pytest.mark.parametrize(("flag", "trusts"), [(0, None), (1, True), (2, False), (3, None)])
+def test_new_daemon_says_whether_it_trusts(stand_in: list[bytes], flag: int, trusts: bool | None) -> None:
+    stand_in += [words(MAGIC, 1 << 8 | 38), VERSION_TEXT, words(flag)]
+    assert ask_daemon() == Daemon(answers=True, trusts=trusts)
+
+
+def test_old_daemon_does_not(stand_in: list[bytes]) -> None:
+    stand_in += [words(MAGIC, 1 << 8 | 33), VERSION_TEXT]
+    assert ask_daemon() == Daemon(answers=True, trusts=None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", words(MAGIC), words(MAGIC, 1 << 8 | 38, 1 << 40), words(MAGIC)[:5]],
+)
+def test_nonsense_is_no_answer_and_does_not_hang(stand_in: list[bytes], said: bytes) -> None:
+    stand_in += [said]
+    assert ask_daemon() == Daemon(answers=False)
+
+
+def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_nix, "SOCKET", str(tmp_path / "nothing"))
+    assert ask_daemon() == Daemon(answers=False)
