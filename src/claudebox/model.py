@@ -92,6 +92,7 @@ class Nix(Record):
     meaning: str
     origin: Origin
     shows_store: bool = False  # the host's own
+    directory: str = ""  # of a store of the project's own, on the host
     holes: tuple[str, ...] = ()  # why its daemon is a way out of the box
 
 

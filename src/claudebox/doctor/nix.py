@@ -24,7 +24,7 @@ def nix_rows(host: Host, settings: Settings) -> list[Row]:
         program = Row(OK, "nix", f"{program_version(nix)}, {nix}")
     try:
         is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
-        plan = plan_nix(host, settings, is_nix_host=is_nix_host)
+        plan = plan_nix(host, settings, "", is_nix_host=is_nix_host)
     except Problem as problem:
         return [program, Row(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
     why = "; ".join(plan.holes)

@@ -81,16 +81,16 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
         claude=claude,
         trusted=trusted,
         login=claude_home.find_login(trusted, claude, home) if with_login else None,
-        nix=_find_nix(host, settings, base),
+        nix=_find_nix(host, settings, base, instance),
     )
 
 
-def _find_nix(host: Host, settings: Settings, base: system.System) -> Nix | None:
+def _find_nix(host: Host, settings: Settings, base: system.System, instance: str) -> Nix | None:
     if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(system.NIX_STORE):
         return None
     from claudebox.rules.nix import plan_nix
 
-    return plan_nix(host, settings, is_nix_host=base.is_nix)
+    return plan_nix(host, settings, instance, is_nix_host=base.is_nix)
 
 
 def _claude_place(tree: Tree, claude: claude_home.ClaudeHome, project: str) -> list[SecretPlace]:

@@ -50,12 +50,12 @@ def plan_layout(ground: Ground, network: Network) -> Layout:
     ]
     mounts += system.certificate_mounts(ground.certificates, mounts)
     asked = ground.settings.mounts
-    preparations: tuple[Preparation, ...] = ()
+    preparations = _nix_preparations(ground)
     if ground.request.claude:
         from claudebox.rules.claude_options import named_paths
 
         named = named_paths(tree, ground.request.claude, project, home, mounts)
-        asked, preparations = (*asked, *named.wishes), named.preparations
+        asked, preparations = (*asked, *named.wishes), (*preparations, *named.preparations)
     wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
@@ -73,6 +73,14 @@ def _nix_mounts(ground: Ground) -> list[Mount]:
     from claudebox.rules.nix import nix_mounts
 
     return nix_mounts(ground.host, ground.nix)
+
+
+def _nix_preparations(ground: Ground) -> tuple[Preparation, ...]:
+    if ground.nix is None:
+        return ()
+    from claudebox.rules.nix import nix_preparations
+
+    return nix_preparations(ground.nix)
 
 
 def _project_file(tree: Tree, project: str) -> list[Mount]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.nix import SOCKET, SOCKET_DIRECTORY, groups_of, read_config
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, RO, EnvVar, Finding, Mount, Nix, Origin
+from claudebox.model import FILE, RO, RW, EnvVar, Finding, Mount, Nix, Origin, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.rules.secrets import secret_value
@@ -39,11 +39,13 @@ BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 HARMLESS_IN_BUILDS = ("/nix/store/", "/bin/", "/usr/", "/lib", "/dev/", "/run/binfmt", "/run/current-system/")
 
 
-def plan_nix(host: Host, settings: Settings, *, is_nix_host: bool) -> Nix:
-    """What the user asked for, or the most that is safe."""
+def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool) -> Nix:
+    """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
     if wish.path in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.rule}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
+    if wish.path == PRIVATE:
+        return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=f"{instance}/nix")
     if wish.path not in (AUTO, DAEMON):
         return Nix(wish.path, MEANING[wish.path], wish.origin, shows_store=wish.path == STORE or is_nix_host)
     holes = find_holes(host, settings)
@@ -109,6 +111,8 @@ def _open_builds(config: dict[str, str] | None) -> list[str]:
 
 def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
     mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
+    if nix.mode == PRIVATE:
+        mounts.append(Mount(RW, "/nix", Origin(RULE, "a store of this project's own"), source=nix.directory))
     if nix.mode == DAEMON:
         # The directory: a daemon that is started anew makes another socket.
         mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
@@ -132,6 +136,10 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
         Mount(FILE, path, NIX, content=text.encode(errors="surrogateescape"), mode=0o444)
         for path, text in files.items()
     ]
+
+
+def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
+    return (Preparation(Preparation.DIRECTORY, nix.directory),) if nix.directory else ()
 
 
 def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
