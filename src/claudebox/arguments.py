@@ -11,7 +11,7 @@ PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # may follow --instances
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
 ALONE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
-JSON_MODES = ("audit", "dry_run", "check", "explain")
+JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
 
 # Options of claude that take the next word, whatever it looks like: it is not ours then.
 CLAUDE_TAKES_VALUE = frozenset(
@@ -131,6 +131,8 @@ def parse(words: list[str]) -> Request:
         reader.claude.insert(place, "--json")
     if mode in ALONE and reader.claude:
         raise Problem(f"--{mode} knows no `{reader.claude[0]}`", f"claudebox --{mode}")
+    if "against" in dict(reader.said) and mode != "prove":
+        raise Problem("--against says what --prove attacks", "claudebox --prove --against 'firejail --quiet'")
     shell = "shell" in reader.switches
     if shell and (reader.claude or reader.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")

@@ -75,6 +75,12 @@ def run(words: list[str]) -> int:
         from claudebox.demo import run_demo
 
         return run_demo()
+    if request.mode == "prove":
+        from claudebox.prove import prove
+
+        text, status = prove(request)
+        show(text)
+        return status
     if request.mode in ("version", "check"):
         from claudebox import doctor
 

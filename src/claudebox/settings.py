@@ -16,6 +16,7 @@ SWITCH = "switch"
 VALUE = "value"  # the last one wins
 LIST = "list"  # each one adds
 COMMAND = "command"  # takes the rest of the line
+OPERAND = "operand"  # of a mode: says what that works on
 
 
 # How a setting is written in a file.
@@ -184,7 +185,9 @@ SETTINGS = (
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
     Setting("check", MODE, "check this machine, say how to fix it"),
-    Setting("json", SWITCH, "with --audit, --dry-run, --explain or --check: as JSON"),
+    Setting("prove", MODE, "attack the box that these options build, from inside, and say what held"),
+    Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),
+    Setting("json", SWITCH, "with --audit, --dry-run, --explain, --check or --prove: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
     Setting("help", MODE, "show this help", short="-h"),

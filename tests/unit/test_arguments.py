@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from claudebox.arguments import CLAUDE_SUBCOMMANDS, CLAUDE_TAKES_VALUE, PROFILES, WITH_ARGUMENT, Request, parse
 from claudebox.problem import Problem
-from claudebox.settings import BY_OPTION, COMMAND, LIST, MODE, SETTINGS, SWITCH, VALUE, Setting
+from claudebox.settings import BY_OPTION, COMMAND, LIST, MODE, OPERAND, SETTINGS, SWITCH, VALUE, Setting
 
 OURS = sorted(BY_OPTION)
 VALUED = [setting.option for setting in SETTINGS if setting.kind in (VALUE, LIST)]
@@ -145,13 +145,14 @@ def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
         MODE: Request(mode=setting.name, claude=("value",)),
         LIST: Request(said=((setting.name, "value"),)),
         VALUE: Request(said=((setting.name, "value"),)),
+        OPERAND: None,
         SWITCH: Request(yes=setting.name == "yes", strict=setting.name == "strict", claude=("value",)),
     }[setting.kind]
     if setting.name == "json":  # on its own it is claude's
         expected = Request(claude=("--json", "value"))
     if setting.name in WITH_ARGUMENT:
         expected = Request(mode=setting.name, said=((setting.name, "value"),))
-    if setting.name in ("shell", "instances", "demo"):
+    if setting.name in ("shell", "instances", "demo", "against"):
         with pytest.raises(Problem):
             parse([setting.option, "value"])
         return

@@ -45,7 +45,8 @@ def find_state(ground: Ground) -> State | None:
 def _registration_without_claude(ground: Ground, layout: Layout) -> list[Preparation]:
     """Only where claudebox keeps anything at all: without files of its own, there is no symlink of theirs to trust."""
     state = find_state(ground)
-    if state is None or ground.host.tree.lstat(f"{ground.host.person.home}/{STATE}") is None:
+    keeps_nothing = not (ground.nix and ground.nix.directory)
+    if state is None or (keeps_nothing and ground.host.tree.lstat(f"{ground.host.person.home}/{STATE}") is None):
         return []
     root = state.root.encode(errors="surrogateescape") + b"\n"
     return [*_registration(ground, layout), Preparation(Preparation.FILE, f"{state.directory}/project", root)]

@@ -1,0 +1,170 @@
+"""`claudebox --prove`: attacks the very box that these options build, from inside, with canaries planted outside.
+
+Every attack is tried outside of the box first. One that does not work there shows nothing, and does not count.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudebox.arguments import Request
+from claudebox.host import Host, read_host
+from claudebox.host.network import own_addresses
+from claudebox.layers import gather
+from claudebox.model import FROM_HOST, Plan
+from claudebox.paths import is_inside
+from claudebox.plan import make_plan
+from claudebox.problem import Problem
+from claudebox.prove.canaries import KERNEL, NIX, TERMINAL, Stage, Trial
+from claudebox.prove.report import HELD, OPEN, UNTESTED, Result, report_json, report_text
+from claudebox.prove.run import Attempt, run_probe
+from claudebox.settings import BY_NAME, FULL, ON, Settings
+from claudebox.view.text import style_for
+
+AGAINST = "against"
+PYTHONS = ("/usr/bin/python3", "/bin/python3")
+KERNEL_CALLS = {
+    "bpf": "load a program into the kernel (bpf)",
+    "perf_event_open": "watch the kernel (perf_event_open)",
+    "io_uring_setup": "io_uring, which goes round the filter",
+    "userfaultfd": "userfaultfd, which helps to exploit the kernel",
+    "open_tree": "the new mount calls (open_tree)",
+    "keyctl": "the keyring calls (keyctl)",
+}
+HOST_RUN = (
+    *(".git", ".git/config", ".git/hooks", ".envrc", ".vscode", ".idea", ".mcp.json", ".claude/settings.json"),
+    *(".claude/settings.local.json", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".devcontainer"),
+    *(".tool-versions", "mise.toml", ".mise.toml", "lefthook.yml", ".claudebox.toml"),
+)
+DAEMON_SOCKET = "/nix/var/nix/daemon-socket/socket"
+
+
+def prove(request: Request) -> tuple[str, int]:
+    """The report; status 0 if everything held that is promised, 1 if not."""
+    host = read_host()
+    request = request.replace(run=request.run or ("true",), claude=())
+    settings = gather(host, request).settings
+    plan = make_plan(host, request, settings)
+    against = dict(request.said).get(AGAINST, "")
+    with Stage() as stage:
+        set_stage(stage, host, plan, settings, is_ours=not against)
+        outside = run_probe([sys.executable], stage)
+        if outside.error:
+            raise Problem(f"the probe does not even work outside of the box: {outside.error}", "please report this")
+        inside = run_probe(_command(host, plan, request, against), stage)
+    if inside.error:
+        raise Problem(f"the probe did not come to its end in the box: {inside.error}", "see what happens: --run true")
+    results = [judge(trial, outside, inside) for trial in stage.trials]
+    title = against or "the box that these options build"
+    style = style_for(sys.stdout.isatty(), dict(os.environ))
+    text = report_json(title, results) if request.json else report_text(title, results, host.person.home, style)
+    return text, 1 if any(result.state == OPEN for result in results) else 0
+
+
+def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:
+    if not outside.found.get(trial.id):
+        return Result(trial, UNTESTED, "")
+    way = inside.found.get(trial.id, "")
+    return Result(trial, OPEN if way and not trial.choice else HELD if not way else trial.choice, way)
+
+
+def set_stage(stage: Stage, host: Host, plan: Plan, settings: Settings, *, is_ours: bool) -> None:
+    """`is_ours`: what the user chose to open is no hole. For another sandbox, nobody chose anything."""
+    home, above = host.person.home, os.path.dirname(plan.project)
+    places = {"your home": home, "the directory above the project": above, "/tmp": "/tmp", "/var/tmp": "/var/tmp"}
+    for title, place in places.items():
+        if place != home or title == "your home":
+            stage.plant_file(title, place)
+    stage.plant_descriptors("/var/tmp")
+    stage.point_at_places(plan)
+    stage.point_at_masked(plan)
+    stage.plant_variable()
+    stage.plant_process()
+    stage.plant_memory()
+    run = os.environ.get("XDG_RUNTIME_DIR", "")
+    stage.plant_sockets({"your home": home, "/tmp": "/tmp"} | ({"$XDG_RUNTIME_DIR": run} if run else {}))
+    stage.point_at_sockets(_usual_sockets(host, run))
+    stage.plant_key()
+    stage.add(TERMINAL, "type into the terminal", "type_into_terminal")
+    chosen = {name: is_ours and wish for name, wish in _choices(plan, settings).items()}
+    stage.add(KERNEL, "a user namespace", "user_namespace", choice=chosen["userns"] or "")
+    stage.add(KERNEL, "mount something", "mount", choice=chosen["userns"] or "")
+    for name, title in KERNEL_CALLS.items():
+        stage.add(KERNEL, title, "kernel_call", name=name)
+    stage.add(KERNEL, "a socket to the hypervisor", "vsock")
+    stage.plant_servers(_own_addresses(), chosen["network"] or "")
+    _point_at_project(stage, plan, settings, is_ours)
+    stage.point_at_sockets({"the daemon": DAEMON_SOCKET}, NIX, chosen["nix"] or "")
+
+
+def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
+    """What is open because the user wanted it so."""
+    tier = plan.network.origin.rule
+    network = f"--network full ({tier})" if tier == "default" else tier
+    has_daemon = plan.nix is not None and plan.nix.mode == "daemon"
+    return {
+        "network": network if plan.network.tier == FULL else "",
+        "nix": f"--nix ({settings.nix.origin.rule})" if has_daemon else "",
+        "userns": settings.userns.origin.rule if settings.userns.path == ON else "",
+    }
+
+
+def _point_at_project(stage: Stage, plan: Plan, settings: Settings, is_ours: bool) -> None:
+    paths = [f"{plan.project}/{name}" for name in HOST_RUN]
+    opened = {os.path.normpath(os.path.join(plan.project, word.path)): word.origin.rule for word in settings.writable}
+    choices = {
+        path: f"{rule}" for path in paths for place, rule in opened.items() if is_ours and is_inside(path, place)
+    }
+    stage.point_at_host_run(paths[1:], choices)
+
+
+def _own_addresses() -> tuple[str, ...]:
+    """Of this host: the loopback, and one of each family that others know it by."""
+    others = [address.partition("/")[0] for address in own_addresses()]
+    far = [address for address in others if not address.startswith(("127.", "::1", "fe80:", "ff"))]
+    firsts = [next((one for one in far if (":" in one) is is_ipv6), "") for is_ipv6 in (False, True)]
+    return tuple(address for address in ("127.0.0.1", "::1", *firsts) if address)
+
+
+def _usual_sockets(host: Host, run: str) -> dict[str, str]:
+    uid, environ = host.person.uid, host.environ
+    bus = environ.get("DBUS_SESSION_BUS_ADDRESS", "").partition("path=")[2].partition(",")[0]
+    places = {
+        "ssh-agent": environ.get("SSH_AUTH_SOCK", ""),
+        "gpg-agent": f"{run}/gnupg/S.gpg-agent",
+        "gpg-agent at home": f"{host.person.home}/.gnupg/S.gpg-agent",
+        "D-Bus, of the session": bus or f"{run}/bus",
+        "D-Bus, of the system": "/run/dbus/system_bus_socket",
+        "Docker": "/run/docker.sock",
+        "Podman": f"{run}/podman/podman.sock",
+        "X11": "/tmp/.X11-unix/X0",
+        "X11, abstract": "@/tmp/.X11-unix/X0",
+        "Wayland": f"{run}/{environ.get('WAYLAND_DISPLAY', 'wayland-0')}",
+        "PipeWire": f"{run}/pipewire-0",
+        "tmux": f"/tmp/tmux-{uid}/default",
+        "tailscaled": "/run/tailscale/tailscaled.sock",
+    }
+    return {title: path for title, path in places.items() if path.startswith(("/", "@"))}
+
+
+def _command(host: Host, plan: Plan, request: Request, against: str) -> list[str]:
+    if against:
+        import shlex
+
+        return [*shlex.split(against), "python3"]
+    from claudebox.prove.run import this_program
+
+    words = [word for name, text in request.said if name != AGAINST for word in (BY_NAME[name].option, text)]
+    return [*this_program(), "--yes", *words, *_interpreter(host, plan)]
+
+
+def _interpreter(host: Host, plan: Plan) -> list[str]:
+    """A Python that the box has; if there is none, this one is shown to it in addition."""
+    shown = [mount.path for mount in plan.mounts if mount.kind in FROM_HOST]
+    own = os.path.realpath(sys.executable)
+    for path in (*PYTHONS, own):
+        real = host.tree.resolve(path)
+        if real and host.tree.is_executable(path) and any(is_inside(real, place) for place in shown):
+            return ["--run", path]
+    return ["--mount-ro", sys.base_prefix, "--run", own]

@@ -1,0 +1,239 @@
+"""What is planted outside, and what is there already: each with the probe that would find it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from claudebox.model import COVER, Plan
+from claudebox.prove.planting import add_key, forget_key, make_segment, remove_segment
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+FILES = "files"
+ENVIRONMENT = "environment"
+PROCESSES = "processes"
+SOCKETS = "sockets"
+KEYRING = "keyring"
+TERMINAL = "terminal"
+KERNEL = "kernel"
+NETWORK = "network"
+LATER = "host-run files"
+NIX = "Nix"
+GROUPS = (FILES, ENVIRONMENT, PROCESSES, SOCKETS, KEYRING, TERMINAL, KERNEL, NETWORK, LATER, NIX)
+
+VARIABLE = "CLAUDEBOX_PROVE_CANARY"
+NAME = "claudebox-prove"
+
+
+class Trial(Record):
+    """Something to reach, and how."""
+
+    id: str
+    group: str
+    title: str
+    probe: str
+    target: dict[str, Any]
+    choice: str = ""  # the setting by which the user let it in
+    written: str = ""  # the file that appears on the host if the probe got there
+
+
+def new_canary() -> tuple[str, str]:
+    canary = f"canary-{secrets.token_hex(16)}"
+    return canary, hashlib.sha256(canary.encode()).hexdigest()
+
+
+class Stage:
+    """Everything planted, taken away at the end."""
+
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
+        self.variables: dict[str, str] = {}
+        self.descriptors: list[int] = []
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for undo in reversed(self._undo):
+            try:
+                undo()
+            except OSError:
+                pass  # somebody was quicker
+
+    def add(self, group: str, title: str, probe: str, *, choice: str = "", written: str = "", **target: Any) -> None:
+        self.trials.append(Trial(str(len(self.trials)), group, title, probe, target, choice, written))
+
+    def directory(self, above: str) -> str:
+        """A new one of our own, or the next best place."""
+        path = f"{above}/.{NAME}-{secrets.token_hex(6)}"
+        os.mkdir(path, 0o700)
+        self._undo.append(lambda: shutil.rmtree(path, ignore_errors=True))
+        return path
+
+    def plant_file(self, title: str, above: str) -> None:
+        """One to read, and the place of one to write."""
+        if not os.access(above, os.W_OK):
+            return
+        canary, digest = new_canary()
+        directory = self.directory(above)
+        path = f"{directory}/secret"
+        with open(path, "w") as file:
+            file.write(canary)
+        self.add(FILES, f"read a file in {title}", "read", path=path, digest=digest)
+        planted = f"{above}/.{NAME}-{secrets.token_hex(6)}"
+        self.add(FILES, f"leave a file in {title}", "write", path=planted, written=planted)
+
+    def plant_descriptors(self, above: str) -> None:
+        canary, digest = new_canary()
+        directory = self.directory(above)
+        with open(f"{directory}/open", "w") as file:
+            file.write(canary)
+        self.descriptors += [os.open(f"{directory}/open", os.O_RDONLY), os.open(directory, os.O_RDONLY)]
+        self._undo += [lambda number=number: os.close(number) for number in self.descriptors]  # type: ignore[misc]
+        self.add(FILES, "use a descriptor that the caller left open", "descriptor", name="open", digest=digest)
+
+    def plant_variable(self) -> None:
+        canary, digest = new_canary()
+        self.variables[VARIABLE] = canary
+        self.add(ENVIRONMENT, "a variable of the caller, in any process", "environment", digest=digest)
+
+    def plant_process(self) -> None:
+        canary, digest = new_canary()
+        script = "import time; time.sleep(600)"
+        child = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, canary], stdin=subprocess.DEVNULL)
+        self._undo += [child.wait, lambda: os.kill(child.pid, signal.SIGKILL)]
+        self.add(PROCESSES, "the arguments of a process of this host", "arguments", digest=digest)
+
+    def plant_memory(self) -> None:
+        canary, digest = new_canary()
+        key = secrets.randbits(30) | 1
+        segment = make_segment(key, canary)
+        if segment >= 0:
+            self._undo.append(lambda: remove_segment(segment))
+            self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
+
+    def plant_sockets(self, places: dict[str, str]) -> None:
+        for title, above in places.items():
+            if os.access(above, os.W_OK):
+                name = f"{self.directory(above)}/s"
+                self.add(SOCKETS, f"a socket in {title}", "unix", name=name, digest=self._serve(socket.AF_UNIX, name))
+        name = f"{NAME}-{secrets.token_hex(8)}"
+        digest = self._serve(socket.AF_UNIX, f"\0{name}")
+        self.add(SOCKETS, "an abstract socket", "unix", name=f"@{name}", digest=digest)
+
+    def plant_servers(self, addresses: tuple[str, ...], choice: str) -> None:
+        for address in addresses:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            try:
+                server = socket.create_server((address, 0), family=family)
+            except OSError:
+                continue
+            port = server.getsockname()[1]
+            digest = self._answer(server)
+            title = f"a server on this host's {address}"
+            self.add(NETWORK, title, "tcp", host=address, port=port, digest=digest, choice=choice)
+        self._plant_datagrams(choice)
+
+    def _plant_datagrams(self, choice: str) -> None:
+        canary, digest = new_canary()
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("127.0.0.1", 0))
+
+        def answer() -> None:
+            while True:
+                try:
+                    _, sender = server.recvfrom(64)
+                    server.sendto(canary.encode(), sender)
+                except OSError:
+                    return
+
+        threading.Thread(target=answer, daemon=True).start()
+        self._undo.append(server.close)
+        port = server.getsockname()[1]
+        title = "the same over UDP"
+        self.add(NETWORK, title, "udp", host="127.0.0.1", port=port, digest=digest, choice=choice)
+
+    def _serve(self, family: int, name: str) -> str:
+        server = socket.socket(family)
+        server.bind(name)
+        server.listen()
+        return self._answer(server)
+
+    def _answer(self, server: socket.socket) -> str:
+        """The digest of what everybody is told who connects."""
+        canary, digest = new_canary()
+
+        def answer() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    try:
+                        connection.sendall(canary.encode())
+                    except OSError:
+                        pass
+
+        threading.Thread(target=answer, daemon=True).start()
+        self._undo.append(server.close)
+        return digest
+
+    def plant_key(self) -> None:
+        canary, digest = new_canary()
+        name = f"{NAME}-{secrets.token_hex(6)}"
+        key = add_key(name, canary)
+        if key > 0:
+            self._undo.append(lambda: forget_key(key))
+            self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
+
+    def point_at_places(self, plan: Plan) -> None:
+        """What is really secret here. Nothing of it is read: to open it is enough."""
+        for place in plan.outside.places:
+            if identity := _identity(place.path):
+                self.add(FILES, f"{place.path} ({place.reason})", "reach", path=place.path, identity=identity)
+
+    def point_at_masked(self, plan: Plan) -> None:
+        for mount in plan.mounts:
+            if mount.kind == COVER and mount.origin.rule == "secrets" and (digest := _digest(mount.path)):
+                self.add(FILES, f"the values in {mount.path}", "same_content", path=mount.path, digest=digest)
+
+    def point_at_host_run(self, paths: list[str], choices: dict[str, str]) -> None:
+        for path in paths:
+            if identity := _identity(path):
+                choice = choices.get(path, "")
+                self.add(LATER, f"change {path}", "change", path=path, identity=identity, choice=choice)
+
+    def point_at_sockets(self, names: dict[str, str], group: str = SOCKETS, choice: str = "") -> None:
+        for title, name in names.items():
+            if name.startswith("@") or os.path.exists(name):
+                self.add(group, title, "unix", name=name, choice=choice)
+
+
+def _identity(path: str) -> list[int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return []
+    return [status.st_dev, status.st_ino] if os.access(path, os.R_OK) else []
+
+
+def _digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read(1 << 20)).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,272 @@
+"""Tries to reach what it is told to, and says what it reached. Runs outside first, to show that it can, then inside.
+
+It stands alone: any sandbox can run it that has a Python 3. It is told the digests of the canaries, never what they
+are, so nothing that it was given can be mistaken for something that it found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import socket
+import stat
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Target = dict[str, Any]
+
+CANARY = re.compile(rb"canary-[0-9a-f]{32}")
+MOST = 1 << 20
+PATIENCE = 2.0
+LIBC = ctypes.CDLL(None, use_errno=True)
+NUMBERS = {  # of system calls: x86_64, aarch64
+    "add_key": (248, 217),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "io_uring_setup": (425, 425),
+    "userfaultfd": (323, 282),
+    "open_tree": (428, 428),
+}
+KEY_SPEC = {"session": -3, "user": -4, "user session": -5}
+KEYCTL_READ, KEYCTL_SEARCH = 11, 10
+NEW_USER_NAMESPACE, NEW_MOUNT_NAMESPACE = 0x10000000, 0x00020000
+TIOCSTI = 0x5412
+
+
+def call(name: str, *arguments: Any) -> tuple[int, int]:
+    number = NUMBERS[name][os.uname().machine == "aarch64"]
+    result = LIBC.syscall(ctypes.c_long(number), *arguments)
+    return result, ctypes.get_errno()
+
+
+def is_canary(data: bytes, digest: str) -> bool:
+    return any(hashlib.sha256(token).hexdigest() == digest for token in CANARY.findall(data))
+
+
+def content(path: str) -> bytes:
+    try:
+        # A FIFO or a device must not keep us waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(descriptor, MOST)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def processes() -> list[str]:
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+# Each probe returns how it got there, or "".
+
+
+def read(target: Target) -> str:
+    """By its path, and through what /proc shows of every process."""
+    ways = ["", "/proc/self/root", *("/proc/%s/root" % number for number in processes())]
+    ways += ["/proc/self/cwd/" + "../" * 20]
+    return next(
+        (way + target["path"] for way in ways if is_canary(content(way + target["path"]), target["digest"])), ""
+    )
+
+
+def write(target: Target) -> str:
+    """Whether it arrived is looked at outside."""
+    try:
+        with open(target["path"], "w") as file:
+            file.write("reached")
+    except OSError:
+        return ""
+    return str(target["path"])
+
+
+def reach(target: Target) -> str:
+    """The very file or directory of the host, and not another one at the same place."""
+    try:
+        status = os.stat(target["path"])
+        if [status.st_dev, status.st_ino] != target["identity"]:
+            return ""
+        if stat.S_ISDIR(status.st_mode):
+            os.listdir(target["path"])
+        else:
+            open(target["path"], "rb").close()
+    except OSError:
+        return ""
+    return str(target["path"])
+
+
+def change(target: Target) -> str:
+    try:
+        status = os.stat(target["path"])
+    except OSError:
+        return ""
+    is_same = [status.st_dev, status.st_ino] == target["identity"]
+    return target["path"] if is_same and os.access(target["path"], os.W_OK) else ""
+
+
+def same_content(target: Target) -> str:
+    return target["path"] if hashlib.sha256(content(target["path"])).hexdigest() == target["digest"] else ""
+
+
+def environment(target: Target) -> str:
+    own = "\0".join("%s=%s" % pair for pair in os.environ.items()).encode(errors="replace")
+    if is_canary(own, target["digest"]):
+        return "its own environment"
+    return in_processes(target, "environ")
+
+
+def arguments(target: Target) -> str:
+    return in_processes(target, "cmdline")
+
+
+def in_processes(target: Target, file: str) -> str:
+    paths = ("/proc/%s/%s" % (number, file) for number in processes())
+    return next((path for path in paths if is_canary(content(path), target["digest"])), "")
+
+
+def descriptor(target: Target) -> str:
+    for name in os.listdir("/proc/self/fd"):
+        for path in ("/proc/self/fd/" + name, "/proc/self/fd/%s/%s" % (name, target["name"])):
+            if is_canary(content(path), target["digest"]):
+                return path
+    return ""
+
+
+def shared_memory(target: Target) -> str:
+    LIBC.shmat.restype = ctypes.c_void_p
+    segment = LIBC.shmget(target["key"], 0, 0)
+    address = LIBC.shmat(segment, None, 0o10000) if segment >= 0 else None
+    if address in (None, ctypes.c_void_p(-1).value):
+        return ""
+    return "shmget(%#x)" % target["key"] if is_canary(ctypes.string_at(address, 64), target["digest"]) else ""
+
+
+def unix(target: Target) -> str:
+    name = target["name"]
+    found = connected(socket.AF_UNIX, "\0" + name[1:] if name.startswith("@") else name, target.get("digest"))
+    return name if found else ""
+
+
+def tcp(target: Target) -> str:
+    family = socket.AF_INET6 if ":" in target["host"] else socket.AF_INET
+    found = connected(family, (target["host"], target["port"]), target["digest"])
+    return "%s:%d" % (target["host"], target["port"]) if found else ""
+
+
+def connected(family: int, address: Any, digest: str | None) -> bool:
+    """Without a digest, to be connected is enough."""
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.settimeout(PATIENCE)
+        try:
+            connection.connect(address)
+            return digest is None or is_canary(connection.recv(4096), digest)
+        except OSError:
+            return False
+
+
+def udp(target: Target) -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
+        connection.settimeout(PATIENCE)
+        try:
+            connection.sendto(b"?", (target["host"], target["port"]))
+            found = is_canary(connection.recv(4096), target["digest"])
+        except OSError:
+            return ""
+    return "%s:%d" % (target["host"], target["port"]) if found else ""
+
+
+def keyring(target: Target) -> str:
+    for name, ring in KEY_SPEC.items():
+        key, _ = call("keyctl", KEYCTL_SEARCH, ring, b"user", target["name"].encode(), 0)
+        room = ctypes.create_string_buffer(256)
+        if key > 0 and call("keyctl", KEYCTL_READ, key, room, 256)[0] > 0 and is_canary(room.raw, target["digest"]):
+            return "the %s keyring" % name
+    return "/proc/keys" if target["name"].encode() in content("/proc/keys") else ""
+
+
+def type_into_terminal(_: Target) -> str:
+    import fcntl
+
+    try:
+        fcntl.ioctl(0, TIOCSTI, b" ")
+    except OSError:
+        return ""
+    return "TIOCSTI"
+
+
+def in_child(attempt: Callable[[], bool]) -> bool:
+    """Namespaces cannot be left again, so somebody else has to try."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if attempt() else 1)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def user_namespace(_: Target) -> str:
+    return "unshare" if in_child(lambda: LIBC.unshare(NEW_USER_NAMESPACE) == 0) else ""
+
+
+def mount(_: Target) -> str:
+    def attempt() -> bool:
+        both = NEW_USER_NAMESPACE | NEW_MOUNT_NAMESPACE
+        return bool(LIBC.unshare(both) == 0 and LIBC.mount(b"none", b"/proc", b"tmpfs", 0, None) == 0)
+
+    return "mount" if in_child(attempt) else ""
+
+
+def kernel_call(target: Target) -> str:
+    """A call that the kernel understood, though it did not like the arguments, is one that can be used."""
+    room = ctypes.create_string_buffer(256)
+    given = {"perf_event_open": (room, 0, -1, -1, 0), "userfaultfd": (0x1,), "io_uring_setup": (1, room)}
+    result, error = call(target["name"], *given.get(target["name"], (0, room, 0)))
+    if result >= 0:
+        if target["name"] != "keyctl":
+            os.close(result)
+        return str(target["name"])
+    return str(target["name"]) if errno_name(error) not in ("ENOSYS", "EPERM", "EACCES") else ""
+
+
+def errno_name(number: int) -> str:
+    import errno
+
+    return errno.errorcode.get(number, "")
+
+
+def vsock(_: Target) -> str:
+    try:
+        socket.socket(40, socket.SOCK_STREAM).close()
+    except OSError:
+        return ""
+    return "AF_VSOCK"
+
+
+def main() -> None:
+    trials = json.loads(sys.argv[1])
+    found = {}
+    for trial in trials:
+        try:
+            found[trial["id"]] = globals()[trial["probe"]](trial["target"])
+        except Exception as error:  # what a sandbox makes fail, fails
+            found[trial["id"]] = ""
+            found.setdefault("errors", []).append("%s: %r" % (trial["probe"], error))
+    print("claudebox-prove " + json.dumps(found))
+
+
+main()
