@@ -49,10 +49,10 @@ def prove(request: Request) -> tuple[str, int]:
     against = dict(request.said).get(AGAINST, "")
     with Stage() as stage:
         set_stage(stage, host, plan, settings, is_ours=not against)
-        outside = run_probe([sys.executable], stage)
+        outside = run_probe([sys.executable], stage, plan.project)
         if outside.error:
             raise Problem(f"the probe does not even work outside of the box: {outside.error}", "please report this")
-        inside = run_probe(_command(host, plan, request, against), stage)
+        inside = run_probe(_command(host, plan, request, against), stage, plan.project)
     if inside.error:
         raise Problem(f"the probe did not come to its end in the box: {inside.error}", "see what happens: --run true")
     results = [judge(trial, outside, inside) for trial in stage.trials]

@@ -258,7 +258,8 @@ def vsock(_: Target) -> str:
 
 
 def main() -> None:
-    trials = json.loads(sys.argv[1])
+    with open(sys.argv[1]) as file:
+        trials = json.load(file)
     found = {}
     for trial in trials:
         try:

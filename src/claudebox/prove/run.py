@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 
@@ -26,12 +27,17 @@ class Attempt(Record):
     error: str = ""
 
 
-def run_probe(command: list[str], stage: Stage) -> Attempt:
-    """`command`: what starts an interpreter. Isolated, or the project could give it modules of its own."""
+def run_probe(command: list[str], stage: Stage, project: str) -> Attempt:
+    """`command`: what starts an interpreter. Isolated, or the project could give it modules of its own.
+
+    The probe lies in the project meanwhile, which every sandbox shows: some do not pass on long or odd words.
+    """
     trials = [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in stage.trials]
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")) as file:
-        script = file.read()
-    done = _with_terminal([*command, "-I", "-c", script, json.dumps(trials)], stage)
+    directory = stage.directory(project)
+    script = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py"), directory)
+    with open(f"{directory}/trials.json", "w") as file:
+        json.dump(trials, file)
+    done = _with_terminal([*command, "-I", script, file.name], stage)
     line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
     if not line:
         said = done.stderr.strip().splitlines() or ["nothing was said"]
