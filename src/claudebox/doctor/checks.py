@@ -20,7 +20,7 @@ from claudebox.rules import system
 from claudebox.rules.helpers import choose_bwrap
 from claudebox.rules.instance import STATE
 from claudebox.rules.programs import choose_claude, signal_shim
-from claudebox.rules.seccomp import MACHINES
+from claudebox.rules.refused_calls import MACHINES
 from claudebox.rules.trusted import known_projects
 from claudebox.settings import Settings
 

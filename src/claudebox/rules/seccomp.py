@@ -1,58 +1,117 @@
-"""The system call filter of the box, as the program that the kernel runs.
+"""The system call filter of the box, as the program that the kernel runs. What it refuses: refused_calls.py.
 
-Without it a program in the box could type into the user's shell (TIOCSTI), which `--new-session` would prevent at the
-price of resizing and job control; and on a virtual machine it could talk to the one below, through sockets that belong
-to no network namespace.
+The kernel remembers which calls are always allowed (Linux 5.11), and does not run it for them. For the others it is a
+binary search by the number of the call.
 """
 
 from __future__ import annotations
 
 from claudebox.problem import Problem
+from claudebox.rules import refused_calls as table
 
-# Audit architecture and the numbers of ioctl and socket.
-MACHINES = {"x86_64": (0xC000003E, 16, 41), "aarch64": (0xC00000B7, 29, 198)}
-IO_URING_SETUP = 425  # can do most of what is refused here, past the filter
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as the audit subsystem numbers them
 
-TIOCSTI = 0x5412
-TIOCLINUX = 0x541C
-VIRTUAL_MACHINES = 40  # AF_VSOCK
-X32_BIT = 0x40000000
-
-LOAD, JUMP_EQUAL, JUMP_GREATER_EQUAL, RETURN = 0x20, 0x15, 0x35, 0x06
-ALLOW, KILL_PROCESS = 0x7FFF0000, 0x80000000
-NOT_PERMITTED, NO_SUCH_CALL, NO_SUCH_FAMILY = 0x00050001, 0x00050026, 0x00050061
+LOAD, AND, JUMP, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
+ALLOW, FAIL, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 # Offsets in struct seccomp_data. The kernel ignores the upper half of these arguments, so must the filter.
-CALL, ARCHITECTURE, FIRST_ARGUMENT_LOW, SECOND_ARGUMENT_LOW = 0, 4, 16, 24
+CALL, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 24, 32
+
+Instruction = tuple[int, int, int, int]
+Block = list[Instruction]  # which always ends with an answer
+Case = tuple[tuple[int, ...], Block]
+
+ALLOWED: Block = [(RETURN, 0, 0, ALLOW)]
 
 
-def call_filter(machine: str) -> bytes:
-    """Refuse a few calls; kill what uses another architecture's system calls, which have other numbers."""
-    if machine not in MACHINES:
-        raise Problem(f"claudebox does not know the system calls of {machine}", f"it runs on {' and '.join(MACHINES)}")
-    architecture, ioctl, socket = MACHINES[machine]
-    program = (
+def call_filter(machine: str, *, with_namespaces: bool = False) -> bytes:
+    """Refuse what the table names; kill what uses another architecture's system calls, which have other numbers."""
+    if machine not in ARCHITECTURES:
+        known = " and ".join(ARCHITECTURES)
+        raise Problem(f"claudebox does not know the system calls of {machine}", f"it runs on {known}")
+    program: Block = [
         (LOAD, 0, 0, ARCHITECTURE),
-        (JUMP_EQUAL, 1, 0, architecture),
+        (JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]),
         (RETURN, 0, 0, KILL_PROCESS),
         (LOAD, 0, 0, CALL),
-        (JUMP_GREATER_EQUAL, 10, 0, X32_BIT),  # not permitted
-        (JUMP_EQUAL, 3, 0, ioctl),
-        (JUMP_EQUAL, 5, 0, socket),
-        (JUMP_EQUAL, 8, 0, IO_URING_SETUP),
-        (RETURN, 0, 0, ALLOW),
-        (LOAD, 0, 0, SECOND_ARGUMENT_LOW),  # ioctl
-        (JUMP_EQUAL, 4, 0, TIOCSTI),
-        (JUMP_EQUAL, 3, 2, TIOCLINUX),
-        (LOAD, 0, 0, FIRST_ARGUMENT_LOW),  # socket
-        (JUMP_EQUAL, 3, 0, VIRTUAL_MACHINES),
-        (RETURN, 0, 0, ALLOW),
-        (RETURN, 0, 0, NOT_PERMITTED),
-        (RETURN, 0, 0, NO_SUCH_CALL),
-        (RETURN, 0, 0, NO_SUCH_FAMILY),
-    )
+        *_search(_ranges(_answers(table.MACHINES.index(machine), with_namespaces))),
+    ]
     return b"".join(_encode(*instruction) for instruction in program)
+
+
+def _answers(machine: int, with_namespaces: bool) -> dict[int, Block]:
+    """What happens to the calls that are not simply allowed, by number."""
+    answers = {
+        numbers[machine]: _fail(refused.error)
+        for refused in table.REFUSED
+        if not (with_namespaces and refused.of_namespaces)
+        for numbers in refused.calls.values()
+    }
+    answers.pop(table.ABSENT, None)
+    answers[table.IOCTL[machine]] = _ioctl()
+    answers[table.SOCKET[machine]] = answers[table.SOCKETPAIR[machine]] = _socket()
+    if not with_namespaces:
+        answers[table.CLONE[machine]] = _namespaces(table.NEW_NAMESPACES)
+        answers[table.UNSHARE[machine]] = _namespaces(table.NEW_NAMESPACES | table.NEW_TIME_NAMESPACE)
+    return answers
+
+
+def _ioctl() -> Block:
+    return _choose(SECOND_ARGUMENT, [(table.TERMINAL_REQUESTS, _fail(table.NOT_PERMITTED))], ALLOWED)
+
+
+def _socket() -> Block:
+    no_such_protocol = _fail(table.NO_SUCH_PROTOCOL)
+    protocols = _choose(THIRD_ARGUMENT, [(table.INTERNET_PROTOCOLS, ALLOWED)], no_such_protocol)
+    types: list[Case] = [(table.INTERNET_TYPES, protocols)]
+    internet = _choose(SECOND_ARGUMENT, types, _fail(table.NO_SUCH_TYPE), bits=table.TYPE_BITS)
+    netlink = _choose(THIRD_ARGUMENT, [(table.NETLINK_PROTOCOLS, ALLOWED)], no_such_protocol)
+    families: list[Case] = [
+        ((table.UNIX,), ALLOWED),
+        ((table.INET, table.INET6), internet),
+        ((table.NETLINK,), netlink),
+    ]
+    return _choose(FIRST_ARGUMENT, families, _fail(table.NO_SUCH_FAMILY))
+
+
+def _namespaces(flags: int) -> Block:
+    refusal = _fail(table.NOT_PERMITTED)
+    return [(LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_SET, 0, len(refusal), flags), *refusal, *ALLOWED]
+
+
+def _fail(error: int) -> Block:
+    return [(RETURN, 0, 0, FAIL | error)]
+
+
+def _choose(argument: int, cases: list[Case], otherwise: Block, bits: int = 0) -> Block:
+    """Go by the value of an argument, or of some bits of it."""
+    block: Block = [(LOAD, 0, 0, argument)] + ([(AND, 0, 0, bits)] if bits else [])
+    for values, answer in cases:
+        block += [(JUMP_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
+        block += [(JUMP, 0, 0, len(answer)), *answer]
+    return block + otherwise
+
+
+def _ranges(answers: dict[int, Block]) -> list[tuple[int, Block]]:
+    """The same answers as ranges of numbers, each up to the next one."""
+    marks = {0: ALLOWED, table.FIRST_UNKNOWN: _fail(table.NO_SUCH_CALL), table.X32: _fail(table.NOT_PERMITTED)}
+    for number in answers:
+        marks.setdefault(number + 1, ALLOWED)
+    marks |= answers
+    ranges: list[tuple[int, Block]] = []
+    for number in sorted(marks):
+        if not ranges or ranges[-1][1] != marks[number]:
+            ranges.append((number, marks[number]))
+    return ranges
+
+
+def _search(ranges: list[tuple[int, Block]]) -> Block:
+    if len(ranges) == 1:
+        return ranges[0][1]
+    middle = len(ranges) // 2
+    below, above = _search(ranges[:middle]), _search(ranges[middle:])
+    return [(JUMP_GREATER_EQUAL, len(below), 0, ranges[middle][0]), *below, *above]
 
 
 def _encode(code: int, if_true: int, if_false: int, operand: int) -> bytes:
     """One `struct sock_filter`, without the import of `struct`."""
-    return code.to_bytes(2, "little") + bytes((if_true, if_false)) + operand.to_bytes(4, "little")
+    return (code | if_true << 16 | if_false << 24 | operand << 32).to_bytes(8, "little")

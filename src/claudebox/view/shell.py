@@ -98,7 +98,7 @@ def _with_descriptors(command: str, data: list[Data]) -> str:
         return f"({IGNORE_CTRL_C}\n{command}{documents}{bodies}\n)\n"
     # The terminal stays at hand as descriptor 9 while the pipe is standard input.
     ((number, item),) = pipes
-    octal = "".join(f"\\{byte:03o}" for byte in item.content)
+    octal = "".join(f"\\{byte:o}" for byte in item.content)  # all of it, so that no digit follows
     return f"({IGNORE_CTRL_C}\nprintf '{octal}' |\n{command} {number}<&0 <&9 9<&-{documents}{bodies}\n) 9<&0\n"
 
 

@@ -1,0 +1,167 @@
+"""The program of the filter, run as the kernel would: for every number of a call, on each machine."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudebox.problem import Problem
+from claudebox.rules import refused_calls as table
+from claudebox.rules.seccomp import ARCHITECTURES, call_filter
+
+pytestmark = pytest.mark.req("SEC-02")
+
+ALLOW, KILL = "allow", "kill"
+LONGEST_JUMP = 255
+HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h"}
+NEWER_THAN_HEADERS = {"open_tree_attr"}
+MOST_STEPS = 30
+
+
+def answer(program: bytes, machine: str, call: int, *arguments: int, architecture: int = 0) -> str | int:
+    """ "allow", "kill" or the error; with the machine of the kernel's documentation of classic BPF."""
+    filled = (*arguments, *(0,) * (6 - len(arguments)))
+    data = struct.pack("<IIQ6Q", call, architecture or ARCHITECTURES[machine], 0, *filled)
+    instructions = list(struct.iter_unpack("<HBBI", program))
+    accumulator = place = 0
+    for _ in range(MOST_STEPS):
+        code, if_true, if_false, operand = instructions[place]
+        place += 1
+        if code == 0x20:
+            (accumulator,) = struct.unpack_from("<I", data, operand)
+        elif code == 0x54:
+            accumulator &= operand
+        elif code == 0x05:
+            place += operand
+        elif code == 0x06:
+            return {0x7FFF0000: ALLOW, 0x80000000: KILL}.get(operand, int(operand) & 0xFFFF)
+        else:
+            is_so = {0x15: accumulator == operand, 0x35: accumulator >= operand, 0x45: bool(accumulator & operand)}
+            place += if_true if is_so[code] else if_false
+    raise AssertionError("too long, or a circle")
+
+
+@pytest.fixture(params=table.MACHINES)
+def machine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def refused_numbers(machine: str, with_namespaces: bool) -> dict[int, int]:
+    return {
+        numbers[table.MACHINES.index(machine)]: refused.error
+        for refused in table.REFUSED
+        for numbers in refused.calls.values()
+        if not (with_namespaces and refused.of_namespaces)
+    }
+
+
+def wanted_of(machine: str, call: int, refused: dict[int, int]) -> str | int:
+    if call in (table.SOCKET[table.MACHINES.index(machine)], table.SOCKETPAIR[table.MACHINES.index(machine)]):
+        return table.NO_SUCH_FAMILY  # the family is 0 here
+    return refused.get(call, ALLOW) if call < table.FIRST_UNKNOWN else table.NO_SUCH_CALL
+
+
+@pytest.mark.parametrize("with_namespaces", [False, True])
+def test_every_call_gets_the_answer_of_the_table(machine: str, with_namespaces: bool) -> None:
+    program = call_filter(machine, with_namespaces=with_namespaces)
+    refused = refused_numbers(machine, with_namespaces)
+    wanted = {call: wanted_of(machine, call, refused) for call in range(600)}
+    assert {call: answer(program, machine, call) for call in range(600)} == wanted
+
+
+@pytest.mark.parametrize("with_namespaces", [False, True])
+def test_jumps_fit_into_their_bytes(machine: str, with_namespaces: bool) -> None:
+    """A jump that is too long would spill into the next field."""
+    program = call_filter(machine, with_namespaces=with_namespaces)
+    instructions = list(struct.iter_unpack("<HBBI", program))
+    assert {code for code, *_ in instructions} <= {0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06}
+    assert len(instructions) <= LONGEST_JUMP
+
+
+def test_calls_of_another_architecture_are_the_end(machine: str) -> None:
+    program = call_filter(machine)
+    for architecture in (0x40000003, *(set(ARCHITECTURES.values()) - {ARCHITECTURES[machine]})):
+        assert answer(program, machine, 0, architecture=architecture) == KILL
+
+
+def test_x32_is_refused() -> None:
+    program = call_filter("x86_64")
+    for call in (table.X32, table.X32 | 16, table.X32 | 514, 0xFFFFFFFF):
+        assert answer(program, "x86_64", call) == table.NOT_PERMITTED
+
+
+@pytest.mark.parametrize("upper", [0, 0xDEADBEEF << 32])
+def test_terminal_requests(machine: str, upper: int) -> None:
+    program, ioctl = call_filter(machine), table.IOCTL[table.MACHINES.index(machine)]
+    for request in table.TERMINAL_REQUESTS:
+        assert answer(program, machine, ioctl, 0, request | upper) == table.NOT_PERMITTED
+    for request in (0x5401, 0x5410, 0x5413, 0x5414, 0x540E):  # TCGETS, TIOCSPGRP, the window's size, TIOCSCTTY
+        assert answer(program, machine, ioctl, 0, request | upper) == ALLOW
+
+
+SOCKETS: list[tuple[tuple[int, int, int], str | int]] = [
+    ((1, 1, 0), ALLOW),
+    ((1, 5, 0), ALLOW),
+    ((2, 1, 0), ALLOW),
+    ((2, 1 | 0x80800, 6), ALLOW),
+    ((2, 1, 262), ALLOW),
+    ((2, 2, 1), ALLOW),
+    ((10, 2, 17), ALLOW),
+    ((10, 2, 58), ALLOW),
+    ((2, 1, 132), table.NO_SUCH_PROTOCOL),
+    ((10, 6, 33), table.NO_SUCH_TYPE),
+    ((2, 5, 0), table.NO_SUCH_TYPE),  # SCTP without its name
+    ((2, 6, 0), table.NO_SUCH_TYPE),  # DCCP without its name
+    ((2, 2, 136), table.NO_SUCH_PROTOCOL),
+    ((16, 3, 0), ALLOW),
+    ((16, 3, 12), table.NO_SUCH_PROTOCOL),
+    *(((family, 1, 0), table.NO_SUCH_FAMILY) for family in range(3, 50) if family not in (10, 16)),
+]
+
+
+@pytest.mark.parametrize("upper", [0, 0xDEADBEEF << 32])
+@pytest.mark.parametrize(("words", "wanted"), SOCKETS)
+def test_sockets(machine: str, words: tuple[int, int, int], wanted: str | int, upper: int) -> None:
+    program, index = call_filter(machine), table.MACHINES.index(machine)
+    for call in (table.SOCKET[index], table.SOCKETPAIR[index]):
+        assert answer(program, machine, call, *(word | upper for word in words)) == wanted
+
+
+THREAD, PROCESS = 0x3D0F00, 0x1200011  # what the C library asks for
+
+
+@pytest.mark.parametrize("flag", [bit for bit in range(32) if (table.NEW_NAMESPACES | 0x80) >> bit & 1])
+def test_namespaces(machine: str, flag: int) -> None:
+    index, wish = table.MACHINES.index(machine), 1 << flag
+    program, open_program = call_filter(machine), call_filter(machine, with_namespaces=True)
+    calls = [table.UNSHARE[index]] + ([table.CLONE[index]] if wish != table.NEW_TIME_NAMESPACE else [])
+    for call in calls:
+        assert answer(program, machine, call, wish | 17) == table.NOT_PERMITTED
+        assert answer(open_program, machine, call, wish | 17) == ALLOW
+    for flags in (THREAD, PROCESS, 17):
+        assert answer(program, machine, table.CLONE[index], flags) == ALLOW
+    assert answer(program, machine, table.UNSHARE[index], 0x600) == ALLOW  # descriptors and directories
+
+
+def numbers_in(header: str) -> Iterator[tuple[str, int]]:
+    for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(header).read_text()):
+        yield name, int(number)
+
+
+@pytest.mark.skipif(not Path(HEADERS["x86_64"]).exists(), reason="the headers of the kernel are not installed")
+def test_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
+    known, index = dict(numbers_in(HEADERS[machine])), table.MACHINES.index(machine)
+    named = {name: numbers[index] for refused in table.REFUSED for name, numbers in refused.calls.items()}
+    inspected = {"ioctl": table.IOCTL, "socket": table.SOCKET, "socketpair": table.SOCKETPAIR, "clone": table.CLONE}
+    named |= {name: numbers[index] for name, numbers in inspected.items()} | {"unshare": table.UNSHARE[index]}
+    wrong = {name: number for name, number in named.items() if known.get(name, table.ABSENT) != number}
+    assert wrong.keys() <= NEWER_THAN_HEADERS
+
+
+def test_machine_without_a_table_is_refused() -> None:
+    with pytest.raises(Problem, match="riscv64"):
+        call_filter("riscv64")
