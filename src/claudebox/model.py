@@ -207,6 +207,7 @@ class Plan(Record):
     state: State | None = None
     nix: Nix | None = None  # None: this host has none
     policy: str = ""  # what the organisation tells every Claude
+    disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

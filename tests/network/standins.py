@@ -26,13 +26,13 @@ exec {program} --block-fd "$block" "$@"
 DOES_NOTHING = """
 exit 0
 """
-# As if claudebox had not asked for another user namespace and for no capabilities.
+# As if claudebox had not asked for another user namespace, for no capabilities, and for a filter of system calls.
 KEEPS_CAPABILITIES = """
 for word; do
     shift
     case $word in
     --unshare-user | --disable-userns) ;;
-    --uid | --gid | --cap-drop) dropped=yes ;;
+    --uid | --gid | --cap-drop | --seccomp) dropped=yes ;;
     *) [ "$dropped" ] || set -- "$@" "$word"; dropped= ;;
     esac
 done

@@ -310,6 +310,11 @@ def project_asks_for_too_much(scene: Scene) -> None:
     with_project_file(scene, f"hide = [{names}]").plan()
 
 
+def userns_as_root(scene: Scene) -> None:
+    scene.machine.uid = 0
+    scene.plan("--userns", "on")
+
+
 def explained(scene: Scene, thing: str) -> None:
     host, request = scene.machine.host(), parse(["--explain", thing])
     settings = gather(host, request).settings
@@ -426,6 +431,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "mount-turned-by-an-agent": (mount_turned_by_an_agent, FAILED),
     "mount-without-path": (lambda scene: scene.plan("--mount-ro", ""), FAILED),
     "mount-home": (lambda scene: scene.plan("--mount-ro", "~"), FAILED),
+    "userns-as-root": (userns_as_root, FAILED),
     "mount-root": (lambda scene: scene.plan("--mount-ro", "/"), FAILED),
     "mount-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh"), FAILED),
     "mount-inside-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh/id_ed25519"), FAILED),

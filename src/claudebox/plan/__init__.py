@@ -10,7 +10,7 @@ from claudebox.plan.ground import Ground, agents_places, survey
 from claudebox.plan.kept import find_state, plan_seed
 from claudebox.plan.layout import plan_layout
 from claudebox.problem import Problem
-from claudebox.rules import claude_home, environment, git, helpers, programs, seccomp, system, wishes
+from claudebox.rules import claude_home, environment, git, helpers, kernel, programs, seccomp, system, wishes
 from claudebox.rules.network import needs_uplink, plan_network
 from claudebox.rules.secrets import secret_value
 from claudebox.settings import Settings
@@ -36,6 +36,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     layout = plan_layout(ground, network)
     variables = _variables(ground)
     seed = plan_seed(ground, layout)
+    userns = kernel.allows_userns(settings.userns, as_root=ground.as_root)
     return Plan(
         project=ground.project,
         bwrap=ground.bwrap,
@@ -46,8 +47,9 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
         network=network,
         program=program,
         signal_shim=programs.signal_shim(host.tree, host.python),
-        seccomp=seccomp.call_filter(host.machine),
+        seccomp=seccomp.call_filter(host.machine, with_namespaces=userns),
         drop_groups=ground.as_root,
+        disable_userns=not userns and kernel.can_disable_userns(host.tree, ground.bwrap),
         findings=(
             *settings.findings,
             *_findings(ground, program, variables, layout.wished),
@@ -143,6 +145,7 @@ def _findings(
         *environment.environment_findings(variables, ground.settings.env, ground.host.environ),
         *wishes.wish_findings(ground.host.tree, wished),
         *wishes.hide_findings(ground.host.tree, ground.settings.hides, ground.project, ground.home),
+        *kernel.userns_findings(ground.settings.userns),
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
         *_nix_findings(ground),

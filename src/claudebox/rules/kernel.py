@@ -1,14 +1,21 @@
-"""Whether this kernel may refuse to make the box. Cheap to ask at each start; the answer comes from a trial."""
+"""Whether this kernel may refuse to make the box, and whether the box may use namespaces of its own.
+
+Cheap to ask at each start; the answer to the first comes from a trial.
+"""
 
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
+from claudebox.model import Finding
+from claudebox.problem import Problem
+from claudebox.settings import ON, Named
 
 APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
 CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"
 NAMESPACE_LIMIT = "/proc/sys/user/max_user_namespaces"
 CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
+ELF = b"\x7fELF"
 
 
 def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
@@ -35,6 +42,27 @@ def is_container(tree: Tree) -> bool:
         return False
     is_filtered = "Seccomp:\t0" not in (tree.text("/proc/self/status") or "")
     return is_filtered or " /proc/" in (tree.text("/proc/self/mountinfo") or "")
+
+
+def allows_userns(userns: Named, *, as_root: bool) -> bool:
+    """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
+    if userns.path == ON and as_root:
+        raise Problem(
+            f"{userns.origin.rule}: not as root: in a user namespace the agent could change the host's cgroups",
+            "start claudebox from an ordinary account",
+        )
+    return userns.path == ON
+
+
+def can_disable_userns(tree: Tree, bwrap: str) -> bool:
+    """Not before bwrap 0.8. Then the filter stands alone, which holds as well."""
+    program = tree.read(bwrap) or b""
+    return not program.startswith(ELF) or b"--disable-userns" in program
+
+
+def userns_findings(userns: Named) -> list[Finding]:
+    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
+    return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
 
 
 def _value(tree: Tree, path: str) -> str:

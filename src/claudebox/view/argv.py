@@ -50,8 +50,8 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--die-with-parent",),
         # With an uplink, bwrap is started in the box's own network already.
         *([("--unshare-net",)] if not plan.network.is_hosts and plan.network.uplink is None else []),
-        # In a user namespace of its own the agent could mount the host's cgroups, which root owns.
-        *([("--disable-userns",)] if plan.drop_groups else []),
+        # In a user namespace of its own a program has all capabilities, and with them far more of the kernel.
+        *([("--disable-userns",)] if plan.disable_userns else []),
     ]
 
 

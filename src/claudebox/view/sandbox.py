@@ -41,6 +41,7 @@ ASK = """\
 - an environment variable: `--env NAME`
 - another network: `--network full|inet|none`; a port of the box opened for the user: `--publish PORT`; a server on the
   user's machine: `--host-port PORT` (both need `inet` or `none`)
+- user namespaces: `--userns on`; Chromium does without them if you start it with `--no-sandbox`
 
 They take effect when the user starts claudebox again.
 """
