@@ -1,0 +1,46 @@
+"""Everything here runs on a machine with Nix: the account, and with it the box.
+
+    @on(sandbox="false")                                # on a machine configured like that; otherwise as is usual
+    def test_…(box: Box, host: NixHost) -> None:
+
+The account is the ordinary user: the daemon trusts root as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from conftest import Account
+from nix.daemon import NIXES, Configuration, NixHost
+from nix.machine import Resident
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[Callable[[Configuration], NixHost]]:
+    """Machines by their configuration, each made when it is first asked for."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    made: dict[Configuration, NixHost] = {}
+    with ExitStack() as stack:
+
+        def host(configuration: Configuration) -> NixHost:
+            if configuration not in made:
+                made[configuration] = stack.enter_context(NixHost(configuration))
+            return made[configuration]
+
+        yield host
+
+
+@pytest.fixture(params=map(Configuration, NIXES), ids=NIXES)
+def host(request: pytest.FixtureRequest, hosts: Callable[[Configuration], NixHost]) -> NixHost:
+    configuration: Configuration = request.param
+    return hosts(configuration)
+
+
+@pytest.fixture
+def account(user: Account, host: NixHost) -> Resident:
+    return host.settle(user)

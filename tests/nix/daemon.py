@@ -1,0 +1,175 @@
+"""Machines with a real Nix daemon, whose configuration the test chooses.
+
+    with NixHost(Configuration(sandbox="false")) as host:      # in tests: the fixture `host`
+        host.settle(account).run("nix", "build", …)
+
+A local flake plays nixpkgs. It is in the store, as NixOS has it, and the registry of the machine says so: the
+global registry would be downloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from conftest import SYSTEM_PATH, Account
+from nix.machine import Machine, Resident
+from nix.package import install, store_path
+
+SYSTEM_NIX = "/usr/bin/nix"
+# The system's own, and those of later releases.
+NIXES = [SYSTEM_NIX, *filter(None, os.environ.get("CLAUDEBOX_TEST_NIXES", "").split(":"))]
+NIXPKGS = Path(__file__).with_name("nixpkgs")
+LOOPBACK = Path(__file__).with_name("loopback.py")
+SOCKET = "/nix/var/nix/daemon-socket/socket"
+PROFILE = "/nix/var/nix/profiles/default"
+BUILD_USERS = 4
+FIRST_BUILD_USER = 30001
+PATIENCE = 10  # seconds
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What distinguishes one machine with Nix from another; `more` are further lines of nix.conf."""
+
+    nix: str = SYSTEM_NIX
+    sandbox: str = "true"
+    trusted_users: str = "root"
+    allowed_users: str = "*"
+    more: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        lines = (
+            "experimental-features = nix-command flakes",
+            "build-users-group = nixbld",
+            "substituters =",
+            "flake-registry = /etc/nix/no-registry.json",
+            f"sandbox = {self.sandbox}",
+            # For derivations whose builder is a shell; they find nothing else of the host.
+            "sandbox-paths = /bin=/usr/bin /lib=/usr/lib /lib64=/usr/lib64 /usr",
+            f"trusted-users = {self.trusted_users}",
+            f"allowed-users = {self.allowed_users}",
+            *self.more,
+        )
+        return "".join(f"{line}\n" for line in lines)
+
+
+class NixHost(Machine):
+    """A machine with a daemon that answers."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__()
+        self.configuration = configuration
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.is_of_the_system = configuration.nix == SYSTEM_NIX
+        self.path = SYSTEM_PATH if self.is_of_the_system else f"{PROFILE}/bin:{SYSTEM_PATH}"
+        # Root's own configuration and caches are no part of this.
+        self.environ = {"PATH": self.path, "HOME": str(self.directory / "home"), "LANG": "C.UTF-8"}
+
+    def __enter__(self) -> Self:
+        try:
+            self._configure()
+            self.start(without=() if self.is_of_the_system else (SYSTEM_NIX,))
+            if not self.is_of_the_system:
+                self._install()
+            self._publish_nixpkgs()
+            self.start_daemon()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        super().close()
+        for process in self.processes.values():
+            process.wait()
+
+    def run_nix(self, program: str, *arguments: str, input: str = "") -> str:
+        """As root, past the daemon."""
+        return self.run(program, *arguments, input=input, env=self.environ)
+
+    def settle(self, account: Account) -> Resident:
+        """This account, as one that lives here."""
+        resident = Resident.moving(account, self)
+        resident.environ = {**account.environ, "PATH": self.path}
+        return resident
+
+    def serve_loopback(self) -> None:
+        """Have a server there, on a port of 127.0.0.1 (see loopback.py)."""
+        if "loopback" not in self.processes:
+            self._start("loopback", sys.executable, str(LOOPBACK))
+            self._wait_for(lambda: "ready" in self.heard())
+
+    def heard(self) -> list[str]:
+        """What was asked for there."""
+        return self.log("loopback").splitlines()
+
+    def _configure(self) -> None:
+        (self.directory / "home").mkdir()
+        numbers = range(BUILD_USERS)
+        with (self.etc / "passwd").open("a") as passwd:
+            passwd.writelines(
+                f"nixbld{number}:x:{FIRST_BUILD_USER + number}:30000::/var/empty:/usr/sbin/nologin\n"
+                for number in numbers
+            )
+        with (self.etc / "group").open("a") as group:
+            group.write(f"nixbld:x:30000:{','.join(f'nixbld{number}' for number in numbers)}\n")
+        shutil.rmtree(self.etc / "nix", ignore_errors=True)
+        (self.etc / "nix").mkdir()
+        (self.etc / "nix" / "nix.conf").write_text(self.configuration.text())
+        (self.etc / "nix" / "no-registry.json").write_text('{"flakes": [], "version": 2}')
+
+    def _install(self) -> None:
+        """As the installer of Nix does: in the store, with a profile that leads to it."""
+        registration = install(self.configuration.nix, self.directory)
+        profile = self.directory / PROFILE.removeprefix("/")
+        profile.parent.mkdir(parents=True)
+        profile.symlink_to(store_path(self.configuration.nix))
+        self.run_nix("nix-store", "--load-db", input=registration)
+
+    def _publish_nixpkgs(self) -> None:
+        path = self.run_nix("nix-store", "--add", str(NIXPKGS)).strip()
+        (self.directory / "nix/var/nix/gcroots").mkdir(parents=True, exist_ok=True)
+        (self.directory / "nix/var/nix/gcroots/nixpkgs").symlink_to(path)
+        entry = {"from": {"type": "indirect", "id": "nixpkgs"}, "to": {"type": "path", "path": path}}
+        (self.etc / "nix" / "registry.json").write_text(json.dumps({"flakes": [entry], "version": 2}))
+
+    def start_daemon(self) -> None:
+        self._start("daemon", "nix-daemon")
+        self._wait_for((self.directory / SOCKET.removeprefix("/")).exists)
+
+    def _start(self, name: str, *command: str) -> None:
+        """A program that runs as long as the machine."""
+        with (self.directory / name).open("wb") as log:
+            argv = self.entered(*command, patience=3600)
+            started = subprocess.Popen(argv, env=self.environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.processes[name] = started
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, [self.log(name) for name in self.processes]
+            time.sleep(0.01)
+
+    def log(self, name: str) -> str:
+        return (self.directory / name).read_text()
+
+
+def on(**words: str | tuple[str, ...]) -> pytest.MarkDecorator:
+    """Have a test run on machines that are configured like this, one for each Nix that is at hand."""
+    nixes = [str(words.pop("nix"))] if "nix" in words else NIXES
+    configurations = [Configuration(nix, **words) for nix in nixes]  # type: ignore[arg-type]
+    return pytest.mark.parametrize("host", configurations, ids=nixes, indirect=True)

@@ -1,0 +1,49 @@
+# The first process of a machine: makes its file system, then waits until its standard input is closed.
+#
+# usage: unshare --fork --pid --mount --net -- sh machine.sh DIRECTORY [FILE...]
+#
+# Everything of the real machine is at its place, but for /etc, which is a copy, and /nix, which is empty at first: both
+# are in DIRECTORY. Each FILE is there as an empty one that cannot be executed.
+set -eu
+directory=$1
+shift
+root=$directory/root
+
+mkdir "$root"
+# Not a mount over the real /nix: there need not be a place for one, and making it would show on the real machine.
+mount -t tmpfs -o mode=755 tmpfs "$root"
+for entry in /* /.[!.]*; do
+    [ ! -L "$entry" ] || { cp -P "$entry" "$root" && continue; }
+    case $entry in
+    /etc | /nix | /proc) ;;
+    *)
+        if [ -d "$entry" ]; then
+            mkdir "$root$entry" && mount --rbind "$entry" "$root$entry"
+        elif [ -e "$entry" ]; then
+            : >"$root$entry" && mount --bind "$entry" "$root$entry"
+        fi
+        ;;
+    esac
+done
+mkdir "$root/etc" "$root/nix" "$root/proc" "$root/before"
+mount --bind "$directory/etc" "$root/etc"
+mount --bind "$directory/nix" "$root/nix"
+mount -t proc proc "$root/proc"
+: >"$directory/nothing"
+chmod 0 "$directory/nothing"
+for file in "$@"; do
+    mount --bind "$directory/nothing" "$root$file"
+done
+
+# Not chroot: where that was done nobody can make a user namespace, so no bwrap would start.
+cd "$root"
+pivot_root . before
+cd /
+umount -l /before
+rmdir /before
+umount -l "$root" # the copy of it that came with the directory it is in
+ip link set lo up
+
+echo ready
+trap '' CHLD # and the kernel buries those whose parents died
+exec cat >/dev/null
