@@ -11,11 +11,12 @@ from pathlib import Path
 
 from conftest import Account
 from nix.daemon import NixHost
-from nix.loopback import PORT
+from nix.loopback import ABSTRACT_NAME, PORT
 
-# Prints the contents of what was built. Old versions of Nix only tell as JSON where it is.
+# Prints the contents of what was built. Old versions of Nix only tell as JSON where it is. Whether the box has a
+# configuration for Nix, and what that says, is no matter: all of it can be said here.
 BUILD = """
-    told=$(nix build --impure --no-link --json --expr "$@") || exit
+    told=$(nix --extra-experimental-features 'nix-command flakes' build --impure --no-link --json --expr "$@") || exit
     cat "$(echo "$told" | sed 's/.*"outputs":{"out":"\\([^"]*\\)".*/\\1/')"
 """
 
@@ -26,11 +27,18 @@ def build(expression: str, *options: str) -> tuple[str, ...]:
 
 
 def derivation(commands: str, more: str = "") -> str:
-    """Something that a shell makes, and that nobody has built before."""
+    """Something that a shell makes, and that nobody has built before. Quotation marks need a backslash."""
     return f"""derivation {{
         name = "x-{uuid.uuid4().hex}"; system = builtins.currentSystem; {more}
         builder = "/bin/sh"; args = [ "-euc" "PATH=/usr/bin:/bin; {commands}" ];
     }}"""
+
+
+def with_network(commands: str, more: str = "") -> str:
+    """The same with the host's network: who says beforehand what comes out gets that, whatever else the build does."""
+    known = hashlib.sha256(b"known\n").hexdigest()
+    fixed = f'outputHashMode = "flat"; outputHashAlgo = "sha256"; outputHash = "{known}";'
+    return derivation(f"{commands}; echo known >$out", f"{fixed} {more}")
 
 
 class PostBuildHook:
@@ -71,16 +79,39 @@ class Fetch:
         return self.words in self.host.heard()
 
 
-class FixedOutput(Fetch):
-    """A shell with the host's network: who says beforehand what comes out of a build gets that, whatever it does."""
+class FetchByProgram(Fetch):
+    """The same by a program of the attacker's choice."""
 
     def command(self) -> tuple[str, ...]:
-        request = (
-            f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf 'GET {self.words} HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3"
-        )
-        known = hashlib.sha256(b"known\n").hexdigest()
-        more = f'outputHashMode = "flat"; outputHashAlgo = "sha256"; outputHash = "{known}"; request = "{request}";'
-        return build(derivation('bash -c \\"$request\\" >&2; echo known >$out', more))
+        program = f"import urllib.request; urllib.request.urlopen('{self.url}')"
+        return build(with_network(f'python3 -c \\"{program}\\"'))
+
+
+class AbstractSocket:
+    """A connection to a socket of the host that is no file: a desktop has some, X11's and those of D-Bus."""
+
+    def __init__(self, host: NixHost) -> None:
+        host.serve_loopback()
+        self.host = host
+        self.words = f"/{uuid.uuid4().hex}"
+
+    def command(self) -> tuple[str, ...]:
+        connect = f"s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + '{ABSTRACT_NAME}')"
+        program = f"import socket; {connect}; s.send(b'{self.words}')"
+        return build(with_network(f'python3 -c \\"{program}\\"'))
+
+    def arrived(self) -> bool:
+        return self.words in self.host.heard()
+
+
+class DaemonsEnvironment:
+    """A variable of the daemon's own, which a build may ask for by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def command(self) -> tuple[str, ...]:
+        return build(with_network(f"echo ${self.name} >&2", f'impureEnvVars = "{self.name}";'), "-L")
 
 
 class HostFile:

@@ -32,6 +32,15 @@ NIXES = [SYSTEM_NIX, *filter(None, os.environ.get("CLAUDEBOX_TEST_NIXES", "").sp
 NIXPKGS = Path(__file__).with_name("nixpkgs")
 LOOPBACK = Path(__file__).with_name("loopback.py")
 SOCKET = "/nix/var/nix/daemon-socket/socket"
+SILENCE = f"""
+import os, pathlib, socket, time
+os.umask(0)
+pathlib.Path("{SOCKET}").parent.mkdir(parents=True)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("{SOCKET}")
+listener.listen()
+time.sleep(3600)
+"""
 PROFILE = "/nix/var/nix/profiles/default"
 BUILD_USERS = 4
 FIRST_BUILD_USER = 30001
@@ -40,13 +49,19 @@ PATIENCE = 10  # seconds
 
 @dataclass(frozen=True)
 class Configuration:
-    """What distinguishes one machine with Nix from another; `more` are further lines of nix.conf."""
+    """What distinguishes one machine with Nix from another.
+
+    `arguments` and `environ` are the daemon's, and say what no file does. Instead of a daemon there may be a socket
+    where somebody listens and says nothing.
+    """
 
     nix: str = SYSTEM_NIX
     sandbox: str = "true"
     trusted_users: str = "root"
     allowed_users: str = "*"
-    more: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    environ: tuple[tuple[str, str], ...] = ()
+    is_silent: bool = False
 
     def text(self) -> str:
         lines = (
@@ -59,7 +74,6 @@ class Configuration:
             "sandbox-paths = /bin=/usr/bin /lib=/usr/lib /lib64=/usr/lib64 /usr",
             f"trusted-users = {self.trusted_users}",
             f"allowed-users = {self.allowed_users}",
-            *self.more,
         )
         return "".join(f"{line}\n" for line in lines)
 
@@ -130,6 +144,8 @@ class NixHost(Machine):
         shutil.rmtree(self.etc / "nix", ignore_errors=True)
         (self.etc / "nix").mkdir()
         (self.etc / "nix" / "nix.conf").write_text(self.configuration.text())
+        (self.etc / "resolv.conf").unlink(missing_ok=True)
+        (self.etc / "resolv.conf").write_text("nameserver 127.0.0.1\n")  # where nobody answers, which is quick
         (self.etc / "nix" / "no-registry.json").write_text('{"flakes": [], "version": 2}')
 
     def _install(self) -> None:
@@ -148,14 +164,18 @@ class NixHost(Machine):
         (self.etc / "nix" / "registry.json").write_text(json.dumps({"flakes": [entry], "version": 2}))
 
     def start_daemon(self) -> None:
-        self._start("daemon", "nix-daemon")
+        if self.configuration.is_silent:
+            self._start("daemon", sys.executable, "-c", SILENCE)
+        else:
+            self._start("daemon", "nix-daemon", *self.configuration.arguments, **dict(self.configuration.environ))
         self._wait_for((self.directory / SOCKET.removeprefix("/")).exists)
 
-    def _start(self, name: str, *command: str) -> None:
+    def _start(self, name: str, *command: str, **variables: str) -> None:
         """A program that runs as long as the machine."""
         with (self.directory / name).open("wb") as log:
             argv = self.entered(*command, patience=3600)
-            started = subprocess.Popen(argv, env=self.environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            environ = {**self.environ, **variables}
+            started = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.processes[name] = started
 
     def _wait_for(self, condition: Callable[[], bool]) -> None:
@@ -168,8 +188,7 @@ class NixHost(Machine):
         return (self.directory / name).read_text()
 
 
-def on(**words: str | tuple[str, ...]) -> pytest.MarkDecorator:
+def on(nixes: list[str] = NIXES, **words: object) -> pytest.MarkDecorator:
     """Have a test run on machines that are configured like this, one for each Nix that is at hand."""
-    nixes = [str(words.pop("nix"))] if "nix" in words else NIXES
     configurations = [Configuration(nix, **words) for nix in nixes]  # type: ignore[arg-type]
     return pytest.mark.parametrize("host", configurations, ids=nixes, indirect=True)
