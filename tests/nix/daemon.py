@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -24,7 +23,7 @@ import pytest
 
 from conftest import SYSTEM_PATH, Account
 from nix.machine import Machine, Resident
-from nix.package import install, store_path
+from nix.package import Package
 
 SYSTEM_NIX = "/usr/bin/nix"
 # The system's own, and those of later releases.
@@ -134,34 +133,33 @@ class NixHost(Machine):
     def _configure(self) -> None:
         (self.directory / "home").mkdir()
         numbers = range(BUILD_USERS)
-        with (self.etc / "passwd").open("a") as passwd:
-            passwd.writelines(
-                f"nixbld{number}:x:{FIRST_BUILD_USER + number}:30000::/var/empty:/usr/sbin/nologin\n"
-                for number in numbers
-            )
-        with (self.etc / "group").open("a") as group:
-            group.write(f"nixbld:x:30000:{','.join(f'nixbld{number}' for number in numbers)}\n")
-        shutil.rmtree(self.etc / "nix", ignore_errors=True)
+        users = [
+            f"nixbld{number}:x:{FIRST_BUILD_USER + number}:30000::/var/empty:/usr/sbin/nologin\n" for number in numbers
+        ]
+        members = ",".join(f"nixbld{number}" for number in numbers)
+        (self.etc / "passwd").write_text(Path("/etc/passwd").read_text() + "".join(users))
+        (self.etc / "group").write_text(Path("/etc/group").read_text() + f"nixbld:x:30000:{members}\n")
         (self.etc / "nix").mkdir()
+        os.setxattr(self.etc / "nix", "trusted.overlay.opaque", b"y")  # instead of the real one, not over it
         (self.etc / "nix" / "nix.conf").write_text(self.configuration.text())
-        (self.etc / "resolv.conf").unlink(missing_ok=True)
         (self.etc / "resolv.conf").write_text("nameserver 127.0.0.1\n")  # where nobody answers, which is quick
         (self.etc / "nix" / "no-registry.json").write_text('{"flakes": [], "version": 2}')
 
     def _install(self) -> None:
         """As the installer of Nix does: in the store, with a profile that leads to it."""
-        registration = install(self.configuration.nix, self.directory)
+        package = Package.of(self.configuration.nix)
+        package.put_into(self.directory)
         profile = self.directory / PROFILE.removeprefix("/")
         profile.parent.mkdir(parents=True)
-        profile.symlink_to(store_path(self.configuration.nix))
-        self.run_nix("nix-store", "--load-db", input=registration)
+        profile.symlink_to(package.path)
+        self.run_nix("nix-store", "--load-db", input=package.registration)
 
     def _publish_nixpkgs(self) -> None:
         path = self.run_nix("nix-store", "--add", str(NIXPKGS)).strip()
         (self.directory / "nix/var/nix/gcroots").mkdir(parents=True, exist_ok=True)
         (self.directory / "nix/var/nix/gcroots/nixpkgs").symlink_to(path)
         entry = {"from": {"type": "indirect", "id": "nixpkgs"}, "to": {"type": "path", "path": path}}
-        (self.etc / "nix" / "registry.json").write_text(json.dumps({"flakes": [entry], "version": 2}))
+        (self.root / "etc/nix/registry.json").write_text(json.dumps({"flakes": [entry], "version": 2}))
 
     def start_daemon(self) -> None:
         if self.configuration.is_silent:

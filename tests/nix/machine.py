@@ -33,15 +33,15 @@ ENTER = """
 
 
 class Machine:
-    """A machine of its own as far as Nix is concerned; `etc` is its /etc until it starts."""
+    """A machine of its own as far as Nix is concerned; `etc` lies over its /etc, and is not to be changed later."""
 
     def __init__(self) -> None:
         # Not below pytest's own directory: that is private to who started the tests.
         self.directory = Path(tempfile.mkdtemp(prefix="claudebox-nix-", dir="/var/tmp"))
         self.directory.chmod(0o755)
         self.etc = self.directory / "etc"
+        self.etc.mkdir()
         (self.directory / "nix").mkdir()
-        subprocess.run(["cp", "-a", "/etc", self.etc], check=True)
         self.init: subprocess.Popen[str] | None = None
 
     def start(self, without: Sequence[str] = ()) -> Self:
@@ -56,7 +56,13 @@ class Machine:
         )
         assert self.init.stdout is not None
         assert self.init.stdout.readline() == "ready\n", "no machine with Nix can be made here"
+        self.first = Path(f"/proc/{self.init.pid}/task/{self.init.pid}/children").read_text().split()[0]
         return self
+
+    @property
+    def root(self) -> Path:
+        """Its file system, as seen from outside. An absolute symlink in there leads elsewhere."""
+        return Path(f"/proc/{self.first}/root")
 
     def close(self) -> None:
         if self.init is not None:
@@ -69,8 +75,7 @@ class Machine:
     ) -> list[str]:
         """The command that runs a command there."""
         assert self.init is not None
-        first = Path(f"/proc/{self.init.pid}/task/{self.init.pid}/children").read_text().split()[0]
-        there = ("nsenter", f"--target={first}", "--mount", "--net", "--pid", "sh", "-c", ENTER, "enter")
+        there = ("nsenter", f"--target={self.first}", "--mount", "--net", "--pid", "sh", "-c", ENTER, "enter")
         return [*there, str(cwd), str(uid), str(gid), str(patience), *command]
 
     def run(self, *command: str, input: str = "", env: dict[str, str] | None = None) -> str:

@@ -2,14 +2,14 @@
 #
 # usage: unshare --fork --pid --mount --net -- sh machine.sh DIRECTORY [FILE...]
 #
-# Everything of the real machine is at its place, but for /etc, which is a copy, and /nix, which is empty at first: both
-# are in DIRECTORY. Each FILE is there as an empty one that cannot be executed.
+# Everything of the real machine is at its place, but /nix is DIRECTORY/nix, and over /etc lie the files of
+# DIRECTORY/etc. Each FILE is there as an empty one that cannot be executed.
 set -eu
 directory=$1
 shift
 root=$directory/root
 
-mkdir "$root"
+mkdir "$root" "$directory/work"
 # Not a mount over the real /nix: there need not be a place for one, and making it would show on the real machine.
 mount -t tmpfs -o mode=755 tmpfs "$root"
 for entry in /* /.[!.]*; do
@@ -26,7 +26,7 @@ for entry in /* /.[!.]*; do
     esac
 done
 mkdir "$root/etc" "$root/nix" "$root/proc" "$root/before"
-mount --bind "$directory/etc" "$root/etc"
+mount -t overlay -o "lowerdir=/etc,upperdir=$directory/etc,workdir=$directory/work" overlay "$root/etc"
 mount --bind "$directory/nix" "$root/nix"
 mount -t proc proc "$root/proc"
 : >"$directory/nothing"
@@ -42,13 +42,14 @@ cd /
 umount -l /before
 rmdir /before
 umount -l "$root" # the copy of it that came with the directory it is in
-ip link set lo up
 # A way out that leads nowhere: with none at all Nix behaves differently, and pasta has nothing to go by.
-ip link add eth0 type veth peer name nowhere
-ip link set nowhere up
-ip link set eth0 up
-ip address add 192.0.2.2/24 dev eth0
-ip route add default via 192.0.2.1
+ip -batch - <<END
+link set lo up
+link add eth0 up type veth peer name nowhere
+link set nowhere up
+address add 192.0.2.2/24 dev eth0
+route add default via 192.0.2.1
+END
 
 echo ready
 trap '' CHLD # and the kernel buries those whose parents died

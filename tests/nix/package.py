@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 DIGITS = "0123456789abcdfghijklmnpqrsvwxyz"  # as Nix writes hashes
@@ -13,35 +16,52 @@ DIGITS = "0123456789abcdfghijklmnpqrsvwxyz"  # as Nix writes hashes
 NAMES = "nix-build nix-collect-garbage nix-daemon nix-env nix-hash nix-instantiate nix-shell nix-store".split()
 
 
-def store_path(program: str) -> str:
-    """Where a Nix goes. Real ones have the hash of how they were built there."""
-    digest = hashlib.sha256(Path(program).read_bytes()).digest()
-    return f"/nix/store/{''.join(DIGITS[byte % 32] for byte in digest)}-nix"
+class Package:
+    """Made once, in a directory that goes away with this process."""
+
+    @staticmethod
+    @functools.cache
+    def of(program: str) -> Package:
+        return Package(program)
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.path = f"/nix/store/{_hash(Path(program).read_bytes())}-nix"
+        # Beside the stores of the machines, which get links to the files.
+        self.directory = tempfile.TemporaryDirectory(prefix="claudebox-nix-package-", dir="/var/tmp")
+        self.tree = Path(self.directory.name) / "tree"
+        self._fill()
+
+    def _fill(self) -> None:
+        for name in ("bin", "lib"):
+            (self.tree / name).mkdir(parents=True)
+        executable = str(shutil.copy(self.program, self.tree / "bin" / "nix"))
+        for name in NAMES:
+            (self.tree / "bin" / name).symlink_to("nix")
+        interpreter = _output("patchelf", "--print-interpreter", self.program).decode().strip()
+        for library in (*re.findall(r" => (/\S+)", _output("ldd", self.program).decode()), interpreter):
+            shutil.copy(library, self.tree / "lib")
+        libraries = f"{self.path}/lib"
+        _output("patchelf", "--set-interpreter", f"{libraries}/{Path(interpreter).name}", executable)
+        _output("patchelf", "--force-rpath", "--set-rpath", libraries, executable)
+        _output("chmod", "-R", "a-w", str(self.tree))
+
+    def put_into(self, root: Path) -> None:
+        """Have it in the store of a machine, which does not know yet."""
+        shutil.copytree(self.tree, root / self.path.removeprefix("/"), symlinks=True, copy_function=os.link)
+
+    @functools.cached_property
+    def registration(self) -> str:
+        """What `nix-store --load-db` has to be told."""
+        archive = _output("nix-store", "--dump", str(self.tree), executable=self.program)
+        nobody_built_it, references = "", "0"
+        facts = (self.path, hashlib.sha256(archive).hexdigest(), str(len(archive)), nobody_built_it, references)
+        return "".join(f"{fact}\n" for fact in facts)
 
 
-def install(program: str, root: Path) -> str:
-    """Put a Nix into the store of a machine; what `nix-store --load-db` has to be told about it."""
-    path = store_path(program)
-    tree = root / path.removeprefix("/")
-    (tree / "bin").mkdir(parents=True)
-    (tree / "lib").mkdir()
-    executable = shutil.copy(program, tree / "bin" / "nix")
-    for name in NAMES:
-        (tree / "bin" / name).symlink_to("nix")
-    interpreter = Path(_output("patchelf", "--print-interpreter", program).decode().strip())
-    for library in (*_libraries(program), interpreter):
-        shutil.copy(library, tree / "lib")
-    pointing = ("--set-interpreter", f"{path}/lib/{interpreter.name}", "--force-rpath", "--set-rpath", f"{path}/lib")
-    _output("patchelf", *pointing, str(executable))
-    archive = _output("nix-store", "--dump", str(tree), executable=program)
-    nobody_built_it, references = "", "0"
-    facts = (path, hashlib.sha256(archive).hexdigest(), str(len(archive)), nobody_built_it, references)
-    return "".join(f"{fact}\n" for fact in facts)
-
-
-def _libraries(program: str) -> list[str]:
-    """What a program is linked to."""
-    return re.findall(r" => (/\S+)", _output("ldd", program).decode())
+def _hash(content: bytes) -> str:
+    """In place of what real ones have there, which says how they were built."""
+    return "".join(DIGITS[byte % 32] for byte in hashlib.sha256(content).digest())
 
 
 def _output(*command: str, executable: str | None = None) -> bytes:
