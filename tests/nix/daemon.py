@@ -21,7 +21,7 @@ from typing import Self
 
 import pytest
 
-from conftest import SYSTEM_PATH, Account
+from conftest import ORDINARY_USER, SYSTEM_PATH, Account
 from nix.machine import Machine, Resident
 from nix.package import Package
 
@@ -41,6 +41,7 @@ listener.listen()
 time.sleep(3600)
 """
 PROFILE = "/nix/var/nix/profiles/default"
+OTHER_GROUP = "claudebox-others"  # the ordinary user is one of them
 BUILD_USERS = 4
 FIRST_BUILD_USER = 30001
 PATIENCE = 10  # seconds
@@ -58,6 +59,7 @@ class Configuration:
     sandbox: str = "true"
     trusted_users: str = "root"
     allowed_users: str = "*"
+    included: str = ""  # more.conf, for nix.conf to include
     arguments: tuple[str, ...] = ()
     environ: tuple[tuple[str, str], ...] = ()
     is_silent: bool = False
@@ -137,11 +139,13 @@ class NixHost(Machine):
             f"nixbld{number}:x:{FIRST_BUILD_USER + number}:30000::/var/empty:/usr/sbin/nologin\n" for number in numbers
         ]
         members = ",".join(f"nixbld{number}" for number in numbers)
+        groups = f"nixbld:x:30000:{members}\n{OTHER_GROUP}:x:30100:{ORDINARY_USER}\n"
         (self.etc / "passwd").write_text(Path("/etc/passwd").read_text() + "".join(users))
-        (self.etc / "group").write_text(Path("/etc/group").read_text() + f"nixbld:x:30000:{members}\n")
+        (self.etc / "group").write_text(Path("/etc/group").read_text() + groups)
         (self.etc / "nix").mkdir()
         os.setxattr(self.etc / "nix", "trusted.overlay.opaque", b"y")  # instead of the real one, not over it
         (self.etc / "nix" / "nix.conf").write_text(self.configuration.text())
+        (self.etc / "nix" / "more.conf").write_text(self.configuration.included)
         (self.etc / "resolv.conf").write_text("nameserver 127.0.0.1\n")  # where nobody answers, which is quick
         (self.etc / "nix" / "no-registry.json").write_text('{"flakes": [], "version": 2}')
 

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # The first process of a machine: makes its file system, then waits until its standard input is closed.
 #
 # usage: unshare --fork --pid --mount --net -- sh machine.sh DIRECTORY [FILE...]

@@ -1,0 +1,191 @@
+"""The daemon is given only where it does not lead out of the box.
+
+Each attack is shown twice: with the daemon asked for by name it works, from inside the box; otherwise it does not.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import ORDINARY_USER, Box, make_account
+from nix.asking import SOCKET, findings, has_daemon, kinds
+from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook
+from nix.daemon import NIXES, OTHER_GROUP, SYSTEM_NIX, Configuration, NixHost, on
+from nix.machine import Resident
+
+NEWER = [nix for nix in NIXES if nix != SYSTEM_NIX]
+BY_NAME = ("--nix", "daemon")
+CLOSED = [("--network", "inet"), ("--network", "none")]
+
+
+def assert_refused(box: Box, *options: str) -> None:
+    """No daemon, and a word about that, which is not a reproach: the user did nothing wrong."""
+    assert not has_daemon(box, *options)
+    assert kinds(box, *options) == {"note"}
+
+
+# A trusted user
+
+
+TRUSTED = on(trusted_users=f"root {ORDINARY_USER}")
+
+
+@TRUSTED
+@pytest.mark.req("NIXG-01")
+def test_hook_runs_as_root_if_the_daemon_was_asked_for(box: Box, account: Resident) -> None:
+    attack = PostBuildHook(account, box.project)
+    done = box.inside(*attack.command(), options=BY_NAME)
+    assert attack.ran_as() == "0", done.stderr
+    assert "risk" in kinds(box, *BY_NAME)
+
+
+@TRUSTED
+@pytest.mark.req("NIXG-01")
+def test_hook_does_not_run_as_root_otherwise(box: Box, account: Resident) -> None:
+    attack = PostBuildHook(account, box.project)
+    box.inside(*attack.command())
+    box.inside(*attack.command(), "--store", f"unix://{SOCKET}")
+    assert attack.ran_as() in (None, str(account.uid))
+    assert_refused(box)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        Configuration(trusted_users=f"@{ORDINARY_USER}"),
+        Configuration(trusted_users=f"root @{OTHER_GROUP}"),
+        Configuration(trusted_users=f"root\t{ORDINARY_USER}  # and nobody else"),
+        Configuration(trusted_users=f"root\nextra-trusted-users = {ORDINARY_USER}"),
+        Configuration(trusted_users="*"),
+        Configuration(trusted_users="root\ninclude more.conf", included=f"trusted-users = {ORDINARY_USER}\n"),
+    ],
+    ids=lambda configuration: configuration.trusted_users.replace("\n", "; "),
+    indirect=True,
+)
+@pytest.mark.req("NIXG-01")
+def test_trust_is_seen_however_it_is_written(box: Box, account: Resident) -> None:
+    attack = PostBuildHook(account, box.project)
+    account.run(*attack.command())
+    assert attack.ran_as() == "0", "this user is not trusted at all"
+    assert_refused(box)
+
+
+@on(NEWER, arguments=("--option", "trusted-users", f"root {ORDINARY_USER}"))
+@pytest.mark.req("NIXG-01")
+def test_trust_that_only_the_daemon_knows_of_is_seen(box: Box) -> None:
+    assert_refused(box)
+
+
+@pytest.mark.req("NIXG-01")
+def test_own_configuration_does_not_count(box: Box, account: Resident) -> None:
+    account.write(account.home / ".config" / "nix" / "nix.conf", f"trusted-users = {ORDINARY_USER}\n")
+    assert has_daemon(box)
+
+
+@pytest.mark.req("NIXG-01")
+def test_root_gets_no_daemon(host: NixHost) -> None:
+    for account in make_account("root"):
+        resident = host.settle(account)
+        box = Box(resident, resident.write(resident.home / "shop" / "README.md").parent)
+        assert_refused(box)
+
+
+# Builds that are not sandboxed
+
+
+UNSANDBOXED = on(sandbox="false")
+RELAXED = on(sandbox="relaxed")
+
+
+@UNSANDBOXED
+@pytest.mark.req("NIXG-01")
+def test_build_reads_a_file_of_the_host_if_the_daemon_was_asked_for(box: Box, account: Resident) -> None:
+    attack = HostFile(account)
+    done = box.inside(*attack.command(), options=BY_NAME)
+    assert done.stdout == f"{attack.words}\n", done.stderr
+    assert "risk" in kinds(box, *BY_NAME)
+
+
+@UNSANDBOXED
+@pytest.mark.req("NIXG-01")
+def test_build_reads_no_file_of_the_host_otherwise(box: Box, account: Resident) -> None:
+    attack = HostFile(account)
+    assert attack.words not in box.inside(*attack.command()).stdout
+    assert attack.words not in box.inside(*attack.command(), "--store", f"unix://{SOCKET}").stdout
+    assert_refused(box)
+
+
+@RELAXED
+@pytest.mark.req("NIXG-01")
+def test_relaxed_sandbox_is_none(box: Box, account: Resident) -> None:
+    attack = HostFile(account)
+    assert attack.words not in box.inside(*attack.command("__noChroot = true;")).stdout
+    assert_refused(box)
+
+
+@UNSANDBOXED
+@pytest.mark.req("NIXG-01")
+def test_own_word_for_a_sandbox_does_not_count(box: Box, account: Resident) -> None:
+    account.write(account.home / ".config" / "nix" / "nix.conf", "sandbox = true\n")
+    account.environ["NIX_CONFIG"] = "sandbox = true"
+    assert_refused(box)
+
+
+@on(arguments=("--option", "sandbox", "false"))
+@pytest.mark.req("NIXG-01")
+def test_sandbox_that_is_off_though_the_file_says_otherwise_is_seen(box: Box) -> None:
+    assert_refused(box)
+
+
+# A network of its own
+
+
+@pytest.mark.req("NIXG-01")
+@pytest.mark.parametrize("network", CLOSED, ids=lambda options: options[1])
+@pytest.mark.parametrize("attack", [Fetch, FetchByProgram, AbstractSocket])
+def test_daemon_goes_round_the_network_of_the_box_if_it_was_asked_for(
+    box: Box, host: NixHost, network: tuple[str, ...], attack: type[Fetch | AbstractSocket]
+) -> None:
+    attempt = attack(host)
+    done = box.inside(*attempt.command(), options=(*network, *BY_NAME))
+    assert attempt.arrived(), done.stderr
+    assert "risk" in kinds(box, *network, *BY_NAME)
+
+
+@pytest.mark.req("NIXG-01")
+@pytest.mark.parametrize("network", CLOSED, ids=lambda options: options[1])
+def test_nothing_goes_round_it_otherwise(box: Box, host: NixHost, network: tuple[str, ...]) -> None:
+    for attack in (Fetch(host), FetchByProgram(host), AbstractSocket(host)):
+        box.inside(*attack.command(), options=network)
+        assert not attack.arrived()
+    assert_refused(box, *network)
+
+
+@pytest.mark.req("NIXG-01")
+def test_project_cannot_ask_for_the_daemon_by_itself(box: Box, account: Resident) -> None:
+    account.write(box.project / ".claudebox.toml", 'nix = "daemon"\nnetwork = "none"\n')
+    done = box.inside("test", "-S", SOCKET)
+    assert done.returncode != 0
+
+
+# A daemon of which nothing can be known
+
+
+@on(allowed_users="root")
+@pytest.mark.req("NIXG-01", "FAIL-01")
+def test_who_is_not_allowed_gets_no_daemon(box: Box) -> None:
+    assert_refused(box)
+
+
+@on(is_silent=True)
+@pytest.mark.req("NIXG-01", "FAIL-01")
+def test_daemon_that_does_not_answer_is_not_waited_for(box: Box) -> None:
+    assert box.inside("test", "!", "-S", SOCKET, timeout=15).returncode == 0
+    assert "note" in kinds(box)
+
+
+@pytest.mark.req("NIXG-01")
+def test_reason_says_what_would_change_it(box: Box) -> None:
+    [(kind, text)] = findings(box, "--network", "none")
+    assert kind == "note"
+    assert "--nix daemon" in text
