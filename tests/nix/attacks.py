@@ -30,7 +30,7 @@ def derivation(commands: str, more: str = "") -> str:
     """Something that a shell makes, and that nobody has built before. Quotation marks need a backslash."""
     return f"""derivation {{
         name = "x-{uuid.uuid4().hex}"; system = builtins.currentSystem; {more}
-        builder = "/bin/sh"; args = [ "-euc" "PATH=/usr/bin:/bin; {commands}" ];
+        builder = "/bin/sh"; args = [ "-euc" "PATH=/bin:/usr/bin; {commands}" ];
     }}"""
 
 

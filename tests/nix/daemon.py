@@ -44,6 +44,7 @@ PROFILE = "/nix/var/nix/profiles/default"
 OTHER_GROUP = "claudebox-others"  # the ordinary user is one of them
 BUILD_USERS = 4
 FIRST_BUILD_USER = 30001
+LANDLOCKED = (2, 34)  # builds with a network reach no socket without a file; 2.26 let them
 PATIENCE = 10  # seconds
 
 
@@ -70,9 +71,9 @@ class Configuration:
             "build-users-group = nixbld",
             "substituters =",
             "flake-registry = /etc/nix/no-registry.json",
-            f"sandbox = {self.sandbox}",
             # For derivations whose builder is a shell; they find nothing else of the host.
-            "sandbox-paths = /bin=/usr/bin /lib=/usr/lib /lib64=/usr/lib64 /usr",
+            "sandbox-paths = /bin=/usr/bin /lib=/usr/lib /lib64=/usr/lib64 /usr/bin /usr/lib",
+            f"sandbox = {self.sandbox}",
             f"trusted-users = {self.trusted_users}",
             f"allowed-users = {self.allowed_users}",
         )
@@ -115,6 +116,11 @@ class NixHost(Machine):
     def run_nix(self, program: str, *arguments: str, input: str = "") -> str:
         """As root, past the daemon."""
         return self.run(program, *arguments, input=input, env=self.environ)
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        told = self.run_nix("nix", "--version").split()[-1]
+        return tuple(map(int, told.split(".")))
 
     def settle(self, account: Account) -> Resident:
         """This account, as one that lives here."""

@@ -86,7 +86,7 @@ def test_store_alone(box: Box) -> None:
 
 @pytest.mark.req("SAND-07")
 def test_off(box: Box) -> None:
-    assert box.sh("ls -d /nix /etc/nix; env | grep ^NIX_; true", ("--nix", "off")) == ""
+    assert box.sh("ls -d /nix /etc/nix; env | grep ^NIX_REMOTE; true", ("--nix", "off")) == ""
 
 
 @pytest.mark.req("SAND-07")

@@ -22,7 +22,7 @@ from nix.attacks import (
     build,
     derivation,
 )
-from nix.daemon import NIXES, SYSTEM_NIX, NixHost, on
+from nix.daemon import LANDLOCKED, NIXES, SYSTEM_NIX, NixHost, on
 from nix.machine import Resident
 
 NEWER = [nix for nix in NIXES if nix != SYSTEM_NIX]
@@ -43,7 +43,8 @@ def test_builds_are_sandboxed_and_can_tell(account: Resident) -> None:
 @on(sandbox="false")
 def test_builds_that_are_not_sandboxed_can_tell(account: Resident) -> None:
     done = account.run(*build(derivation("echo $NIX_BUILD_TOP >$out")))
-    assert done.stdout.startswith("/tmp/nix-build-")
+    assert done.stdout.startswith("/")
+    assert done.stdout != "/build\n"
 
 
 # The three ways out
@@ -64,14 +65,19 @@ def test_hook_of_anybody_else_does_not_run(account: Resident, project: Path) -> 
     assert attack.ran_as() is None
 
 
-@pytest.mark.parametrize("attack", [Fetch, FetchByProgram, AbstractSocket])
-def test_sandboxed_build_reaches_the_network_of_the_host(
-    account: Resident, host: NixHost, attack: type[Fetch | AbstractSocket]
-) -> None:
+@pytest.mark.parametrize("attack", [Fetch, FetchByProgram])
+def test_sandboxed_build_reaches_the_network_of_the_host(account: Resident, host: NixHost, attack: type[Fetch]) -> None:
     attempt = attack(host)
     done = account.run(*attempt.command())
     assert done.returncode == 0, done.stderr
     assert attempt.arrived()
+
+
+def test_sandboxed_build_reaches_sockets_without_a_file(account: Resident, host: NixHost) -> None:
+    attempt = AbstractSocket(host)
+    done = account.run(*attempt.command())
+    # Newer ones keep builds away from them, if the kernel can.
+    assert attempt.arrived() == (host.version < LANDLOCKED), done.stderr
 
 
 @on(sandbox="false")

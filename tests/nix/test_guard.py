@@ -57,6 +57,7 @@ def test_hook_does_not_run_as_root_otherwise(box: Box, account: Resident) -> Non
         Configuration(trusted_users=f"root\t{ORDINARY_USER}  # and nobody else"),
         Configuration(trusted_users=f"root\nextra-trusted-users = {ORDINARY_USER}"),
         Configuration(trusted_users="*"),
+        Configuration(trusted_users="root\n!include /etc/nix/more.conf", included=f"trusted-users = {ORDINARY_USER}\n"),
         Configuration(trusted_users="root\ninclude more.conf", included=f"trusted-users = {ORDINARY_USER}\n"),
     ],
     ids=lambda configuration: configuration.trusted_users.replace("\n", "; "),
@@ -123,6 +124,28 @@ def test_relaxed_sandbox_is_none(box: Box, account: Resident) -> None:
     assert_refused(box)
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        Configuration(sandbox="true\nbuild-use-chroot = false"),
+        Configuration(sandbox="true\nbuild-use-sandbox = relaxed"),
+        Configuration(sandbox="true\nsandbox = false"),
+        Configuration(sandbox="true\nextra-sandbox-paths = /var/tmp"),
+        Configuration(sandbox="true\nbuild-chroot-dirs = /bin=/usr/bin /lib=/usr/lib /lib64=/usr/lib64 /var/tmp"),
+        Configuration(sandbox="true\nextra-build-sandbox-paths = /tmp=/var/tmp /var/tmp?"),
+        Configuration(sandbox="true\nextra-sandbox-paths = /var=/usr/../var"),
+    ],
+    ids=lambda configuration: configuration.sandbox.replace("\n", "; "),
+    indirect=True,
+)
+@pytest.mark.req("NIXG-01")
+def test_open_sandbox_is_seen_however_it_is_written(box: Box, account: Resident) -> None:
+    attack = HostFile(account)
+    seen = [account.run(*attack.command(more)).stdout for more in ("", "__noChroot = true;")]
+    assert f"{attack.words}\n" in seen, "this sandbox is closed"
+    assert_refused(box)
+
+
 @UNSANDBOXED
 @pytest.mark.req("NIXG-01")
 def test_own_word_for_a_sandbox_does_not_count(box: Box, account: Resident) -> None:
@@ -142,9 +165,9 @@ def test_sandbox_that_is_off_though_the_file_says_otherwise_is_seen(box: Box) ->
 
 @pytest.mark.req("NIXG-01")
 @pytest.mark.parametrize("network", CLOSED, ids=lambda options: options[1])
-@pytest.mark.parametrize("attack", [Fetch, FetchByProgram, AbstractSocket])
+@pytest.mark.parametrize("attack", [Fetch, FetchByProgram])
 def test_daemon_goes_round_the_network_of_the_box_if_it_was_asked_for(
-    box: Box, host: NixHost, network: tuple[str, ...], attack: type[Fetch | AbstractSocket]
+    box: Box, host: NixHost, network: tuple[str, ...], attack: type[Fetch]
 ) -> None:
     attempt = attack(host)
     done = box.inside(*attempt.command(), options=(*network, *BY_NAME))
@@ -185,7 +208,10 @@ def test_daemon_that_does_not_answer_is_not_waited_for(box: Box) -> None:
 
 
 @pytest.mark.req("NIXG-01")
-def test_reason_says_what_would_change_it(box: Box) -> None:
+def test_explanation_says_what_would_change_it(box: Box) -> None:
     [(kind, text)] = findings(box, "--network", "none")
     assert kind == "note"
-    assert "--nix daemon" in text
+    assert "--explain nix" in text
+    told = box.claudebox("--network", "none", "--explain", "nix", "--run", "true").stdout
+    assert "--nix daemon" in told
+    assert "--network none" in told

@@ -13,7 +13,7 @@
               builder = "/bin/sh";
               args = [
                 "-euc"
-                "PATH=/usr/bin:/bin\n${commands}"
+                "PATH=/bin:/usr/bin\n${commands}"
               ];
             };
           program =
