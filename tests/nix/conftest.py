@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from conftest import Account
-from nix.daemon import NIXES, Configuration, NixHost
+from nix.daemon import OLD_AND_NEW, Configuration, NixHost
 from nix.machine import Resident
 
 
@@ -25,17 +24,20 @@ def hosts() -> Iterator[Callable[[Configuration], NixHost]]:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     made: dict[Configuration, NixHost] = {}
-    with ExitStack() as stack:
 
-        def host(configuration: Configuration) -> NixHost:
-            if configuration not in made:
-                made[configuration] = stack.enter_context(NixHost(configuration))
-            return made[configuration]
+    def host(configuration: Configuration) -> NixHost:
+        if configuration not in made:
+            made[configuration] = NixHost(configuration).__enter__()
+        return made[configuration]
 
-        yield host
+    yield host
+    for each in made.values():
+        each.stop()  # all at once: the kernel takes a while to clear up
+    for each in made.values():
+        each.close()
 
 
-@pytest.fixture(params=map(Configuration, NIXES), ids=NIXES)
+@pytest.fixture(params=map(Configuration, OLD_AND_NEW), ids=OLD_AND_NEW)
 def host(request: pytest.FixtureRequest, hosts: Callable[[Configuration], NixHost]) -> NixHost:
     configuration: Configuration = request.param
     return hosts(configuration)

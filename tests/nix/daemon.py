@@ -28,6 +28,8 @@ from nix.package import Package
 SYSTEM_NIX = "/usr/bin/nix"
 # The system's own, and those of later releases.
 NIXES = [SYSTEM_NIX, *filter(None, os.environ.get("CLAUDEBOX_TEST_NIXES", "").split(":"))]
+OLD_AND_NEW = list(dict.fromkeys((NIXES[0], NIXES[-1])))
+NEWER = NIXES[1:]
 NIXPKGS = Path(__file__).with_name("nixpkgs")
 LOOPBACK = Path(__file__).with_name("loopback.py")
 SOCKET = "/nix/var/nix/daemon-socket/socket"
@@ -196,7 +198,7 @@ class NixHost(Machine):
         return (self.directory / name).read_text()
 
 
-def on(nixes: list[str] = NIXES, **words: object) -> pytest.MarkDecorator:
-    """Have a test run on machines that are configured like this, one for each Nix that is at hand."""
+def on(nixes: list[str] = OLD_AND_NEW, **words: object) -> pytest.MarkDecorator:
+    """Have a test run on machines that are configured like this, one for each of these versions of Nix."""
     configurations = [Configuration(nix, **words) for nix in nixes]  # type: ignore[arg-type]
     return pytest.mark.parametrize("host", configurations, ids=nixes, indirect=True)

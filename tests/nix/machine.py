@@ -64,9 +64,17 @@ class Machine:
         """Its file system, as seen from outside. An absolute symlink in there leads elsewhere."""
         return Path(f"/proc/{self.first}/root")
 
+    def stop(self) -> None:
+        """Begin to end it."""
+        if self.init is not None and self.init.stdin is not None:
+            self.init.stdin.close()
+
     def close(self) -> None:
+        self.stop()
         if self.init is not None:
-            self.init.communicate()
+            self.init.wait()
+            assert self.init.stdout is not None
+            self.init.stdout.close()
         # Nix takes the right to write from what is in its store; root needs none.
         shutil.rmtree(self.directory)
 

@@ -9,16 +9,18 @@ import pytest
 from conftest import CLAUDEBOX, Box
 from nix.asking import has_daemon, kinds
 from nix.attacks import build, derivation
-from nix.daemon import NixHost
+from nix.daemon import NIXES, NixHost, on
 from nix.machine import Resident
 
 
+@on(NIXES)
 @pytest.mark.req("SAND-07", "NIXG-01")
 def test_daemon_is_there_by_itself(box: Box) -> None:
     assert has_daemon(box)
     assert "risk" not in kinds(box)
 
 
+@on(NIXES)
 @pytest.mark.req("SAND-07", "TOOL-02")
 def test_nix_build_works(box: Box, host: NixHost) -> None:
     done = box.inside("nix", "build", "--no-link", "--json", "nixpkgs#cowsay")

@@ -22,10 +22,9 @@ from nix.attacks import (
     build,
     derivation,
 )
-from nix.daemon import LANDLOCKED, NIXES, SYSTEM_NIX, NixHost, on
+from nix.daemon import LANDLOCKED, NEWER, NIXES, SYSTEM_NIX, NixHost, on
 from nix.machine import Resident
 
-NEWER = [nix for nix in NIXES if nix != SYSTEM_NIX]
 # The daemon does not do what the file says that anybody can read.
 UNLIKE_ITS_FILE = on(arguments=("--option", "sandbox", "false", "--option", "trusted-users", ORDINARY_USER))
 
@@ -73,6 +72,7 @@ def test_sandboxed_build_reaches_the_network_of_the_host(account: Resident, host
     assert attempt.arrived()
 
 
+@on(NIXES)
 def test_sandboxed_build_reaches_sockets_without_a_file(account: Resident, host: NixHost) -> None:
     attempt = AbstractSocket(host)
     done = account.run(*attempt.command())
