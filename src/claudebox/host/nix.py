@@ -14,6 +14,13 @@ SOCKET_DIRECTORY = "/nix/var/nix/daemon-socket"
 SOCKET = f"{SOCKET_DIRECTORY}/socket"
 CONFIG = "/etc/nix/nix.conf"
 DEEPEST_INCLUDE = 10
+# Older names that still count. Whatever the name, the last line wins.
+ALIASES = {
+    "build-use-chroot": "sandbox",
+    "build-use-sandbox": "sandbox",
+    "build-chroot-dirs": "sandbox-paths",
+    "build-sandbox-paths": "sandbox-paths",
+}
 
 # The worker protocol: numbers are 8 bytes each, strings are padded to that.
 CLIENT_HELLO = 0x6E697863
@@ -24,7 +31,7 @@ WORD = 8
 LONGEST_STRING = 1 << 10
 TRUSTED = 1
 NOT_TRUSTED = 2
-PATIENCE = 3.0  # seconds: the socket may have to start the daemon first
+PATIENCE = 2.0  # seconds: the socket may have to start the daemon first
 
 
 class Daemon(Record):
@@ -88,10 +95,9 @@ def read_config(tree: Tree) -> dict[str, str] | None:
     for name, value in _lines(tree, CONFIG, is_optional=tree.lstat(CONFIG) is None):
         if name is None:
             return None
-        if name.startswith("extra-"):
-            name = name.removeprefix("extra-")
-            value = f"{settings.get(name, '')} {value}".strip()
-        settings[name] = value
+        plain = name.removeprefix("extra-")
+        plain = ALIASES.get(plain, plain)
+        settings[plain] = value if name == plain or name in ALIASES else f"{settings.get(plain, '')} {value}".strip()
     return settings
 
 

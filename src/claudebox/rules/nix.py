@@ -6,6 +6,8 @@ it builds in a sandbox of its own, and if the box has the host's network anyhow:
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox.host import Host
 from claudebox.host.nix import SOCKET, SOCKET_DIRECTORY, groups_of, read_config
 from claudebox.host.tree import Tree
@@ -36,7 +38,18 @@ SHARED_SETTINGS = (
 ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:nixpkgs\n"
 # Without user namespaces there is no sandbox for builds. The box is their sandbox.
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
-HARMLESS_IN_BUILDS = ("/nix/store/", "/bin/", "/usr/", "/lib", "/dev/", "/run/binfmt", "/run/current-system/")
+# What the box shows anyhow, or what is no file of anybody's.
+HARMLESS_IN_BUILDS = (
+    NIX_STORE,
+    "/bin",
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/dev",
+    "/run/binfmt",
+    "/run/current-system",
+)
 
 
 def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool) -> Nix:
@@ -79,7 +92,7 @@ def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
         holes.append("it cannot be found out whether it trusts you")
     elif trusts:
         holes.append("it trusts you, and whom it trusts can make it run programs as root (trusted-users)")
-    return (*holes, *_open_builds(config))
+    return (*holes, *_open_builds(host.tree, config))
 
 
 def _is_listed(host: Host, config: dict[str, str] | None) -> bool | None:
@@ -96,14 +109,19 @@ def _is_listed(host: Host, config: dict[str, str] | None) -> bool | None:
     return None if any(name.startswith("@") and name[1:] not in known for name in names) else False
 
 
-def _open_builds(config: dict[str, str] | None) -> list[str]:
+def _open_builds(tree: Tree, config: dict[str, str] | None) -> list[str]:
     if config is None:
         return ["its configuration cannot be read, so nobody knows whether builds are in a sandbox"]
-    sandbox = config.get("sandbox", config.get("build-use-sandbox", "true"))
+    sandbox = config.get("sandbox", "true")
     if sandbox != "true":
         return [f"its builds are not in a sandbox, and can read this host's files (sandbox = {sandbox})"]
-    shown = (entry.partition("=")[2] or entry for entry in config.get("sandbox-paths", "").split())
-    return [f"its builds can read {path}" for path in shown if not path.startswith(HARMLESS_IN_BUILDS)]
+    entries = (entry.removesuffix("?") for entry in config.get("sandbox-paths", "").split())
+    shown = (posixpath.normpath(entry.partition("=")[2] or entry) for entry in entries)
+    return [f"its builds can read {path}" for path in shown if not _is_harmless(tree.resolve(path) or path)]
+
+
+def _is_harmless(path: str) -> bool:
+    return any(is_inside(path, place) for place in HARMLESS_IN_BUILDS)
 
 
 # What enters.
