@@ -8,7 +8,7 @@ import sys
 from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.layers import Layers, gather
-from claudebox.model import FROM_HOST, Finding, Plan
+from claudebox.model import FROM_HOST, Finding, Nix, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.agreement import find_news, keeping, recall
@@ -95,6 +95,8 @@ def run(words: list[str]) -> int:
     if request.mode == LAUNCH and layers.project is not None and layers.project.is_undecided:
         layers = decide(host, request, layers)
     plan = make_plan(host, request, layers.settings)
+    if request.mode == LAUNCH and plan.nix is not None and (plan.nix.needs_trial or plan.nix.roots):
+        plan = ask_nix(host, request, layers.settings, plan.nix)
     if request.mode == LAUNCH:
         start(host, plan, request)
     if request.mode == "explain":
@@ -113,6 +115,22 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
     from claudebox.launch.box import launch
 
     launch(agreed)
+
+
+def ask_nix(host: Host, request: Request, settings: Settings, nix: Nix) -> Plan:
+    """Find out what is not known yet, then plan with it."""
+    if nix.needs_trial:
+        from claudebox.launch.nix_trial import try_builds
+
+        try_builds(host)
+    if nix.roots:
+        from claudebox.launch.nix_closure import look_up_closure
+
+        look_up_closure(host, nix.roots)
+    plan = make_plan(read_host(), request, settings)
+    if plan.nix is not None and plan.nix.roots:
+        raise Problem("what the box needs of the host's store has changed meanwhile", "try again")
+    return plan
 
 
 def decide(host: Host, request: Request, layers: Layers) -> Layers:

@@ -93,6 +93,8 @@ class Nix(Record):
     origin: Origin
     shows_store: bool = False  # the host's own
     directory: str = ""  # of a store of the project's own, on the host
+    roots: tuple[str, ...] = ()  # of which it is not known yet what they need, for a store of the project's own
+    needs_trial: bool = False  # whether its daemon builds in a sandbox was never tried
     holes: tuple[str, ...] = ()  # why its daemon is a way out of the box
 
 

@@ -31,6 +31,16 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     if request.run is None and not request.shell:
         request = request.replace(claude=(*(word.path for word in settings.claude_args), *request.claude))
     ground = survey(host, request, settings)
+    plan = _plan_box(ground)
+    if ground.nix is not None and ground.nix.directory:
+        from claudebox.rules.nix_closure import with_closure
+
+        return with_closure(plan, host)
+    return plan
+
+
+def _plan_box(ground: Ground) -> Plan:
+    host, settings = ground.host, ground.settings
     program = _program(ground)
     network = _network(ground)
     layout = plan_layout(ground, network)

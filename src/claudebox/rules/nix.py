@@ -14,6 +14,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, EnvVar, Finding, Mount, Nix, Origin, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.rules.nix_trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.rules.secrets import secret_value
 from claudebox.rules.system import NIX_STORE, STORE_ORIGIN
 from claudebox.settings import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE, Named, Settings
@@ -38,6 +39,10 @@ SHARED_SETTINGS = (
 ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:nixpkgs\n"
 # Without user namespaces there is no sandbox for builds. The box is their sandbox.
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
+TRIED = {
+    OPEN: "a build that was tried saw this host's files, whatever the configuration says",
+    UNKNOWN: "it cannot be tried whether its builds are in a sandbox (they need /bin/sh there)",
+}
 # What the box shows anyhow, or what is no file of anybody's.
 HARMLESS_IN_BUILDS = (
     NIX_STORE,
@@ -64,8 +69,11 @@ def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool
     holes = find_holes(host, settings)
     if wish.path == DAEMON:
         return _daemon_by_name(host.tree, wish, holes)
+    outcome = recall_outcome(host) if not holes else CLOSED
+    if outcome in TRIED:
+        holes = (TRIED[outcome],)
     mode = STORE if holes else DAEMON
-    return Nix(mode, MEANING[mode], wish.origin, shows_store=True, holes=holes)
+    return Nix(mode, MEANING[mode], wish.origin, shows_store=True, needs_trial=not outcome, holes=holes)
 
 
 def _daemon_by_name(tree: Tree, wish: Named, holes: tuple[str, ...]) -> Nix:
@@ -157,7 +165,11 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
-    return (Preparation(Preparation.DIRECTORY, nix.directory),) if nix.directory else ()
+    """Without these two, newer versions would look for another place."""
+    if not nix.directory:
+        return ()
+    places = (nix.directory, f"{nix.directory}/store", f"{nix.directory}/var", f"{nix.directory}/var/nix")
+    return tuple(Preparation(Preparation.DIRECTORY, place) for place in places)
 
 
 def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
@@ -171,7 +183,8 @@ def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def nix_variables(nix: Nix) -> list[EnvVar]:
-    return [EnvVar("NIX_REMOTE", "daemon", NIX)] if nix.mode == DAEMON else []
+    remotes = {DAEMON: "daemon", PRIVATE: "local"}
+    return [EnvVar("NIX_REMOTE", remotes[nix.mode], NIX)] if nix.mode in remotes else []
 
 
 def nix_findings(nix: Nix) -> list[Finding]:
