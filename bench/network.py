@@ -6,8 +6,8 @@ usage: bench/network.py [--rounds N] [--transfers N] [--seconds N] [--link RATE]
 
 As root, because it makes a small internet: a router and a server behind it, in namespaces of their own, which are gone
 when it ends, however it ends. The boxes run as an ordinary user. The order changes from round to round, because the
-kernel clears one namespace away while the next command is already running. Prints Markdown tables. slirp4netns is left
-out where it is not installed, and said to be.
+kernel clears one namespace away while the next command is already running. Prints Markdown tables. A transfer that
+stalls counts as 0, and is counted. slirp4netns is left out where it is not installed, and said to be.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -34,6 +35,8 @@ TRAFFIC = Path(__file__).resolve().with_name("traffic.py")
 PORT = 8080
 SERVER = "198.51.100.10"
 WARM_UP = 2
+LOW_NUMBERS = 60
+TRANSFERS = ("download", "upload")
 INSIDE = "CLAUDEBOX_BENCH_INSIDE"
 UNITS = {"download": ("Gbit/s", 1e-9), "upload": ("Gbit/s", 1e-9), "connect": ("µs", 1e6), "round trip": ("µs", 1e6)}
 
@@ -54,6 +57,7 @@ def main() -> None:
         sys.exit("error: the test network needs root")
     if os.environ.pop(INSIDE, None) is None:
         start_again_in_namespaces()
+    occupy_low_numbers()
     router = make_network()
     with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir="/var/tmp") as home:
         ways = find_ways(Account(chosen.user, Path(home)), chosen.pasta)
@@ -97,6 +101,15 @@ def start_again_in_namespaces() -> None:
     os.environ[INSIDE] = "1"
     unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     os.execvp(unshare[0], [*unshare, sys.executable, *sys.argv])  # noqa: S606
+
+
+def occupy_low_numbers() -> None:
+    """In its own pid namespace bwrap looks for its child in our /proc, where that number has to exist.
+
+    Elsewhere threads of the kernel have these numbers.
+    """
+    for _ in range(LOW_NUMBERS):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
 
 
 def make_network() -> int:
@@ -236,10 +249,13 @@ def measure_traffic(ways: dict[str, Way], probe: list[str], rounds: int) -> dict
                     output, _nothing = process.communicate()
                     check(process.returncode, name)
                     found[name].append(json.loads(output))
-    return {
-        name: {what: statistics.median(values[what] for values in rounds_of_it) for what in UNITS}
-        for name, rounds_of_it in found.items()
-    }
+    return {name: summary(probes) for name, probes in found.items()}
+
+
+def summary(probes: list[dict[str, float]]) -> dict[str, float]:
+    """Medians, and how many transfers stalled."""
+    medians = {what: statistics.median(probe[what] for probe in probes) for what in UNITS}
+    return medians | {f"stalled {what}s": sum(probe[what] == 0 for probe in probes) for what in TRANSFERS}
 
 
 def measure_memory(ways: dict[str, Way], probe: list[str]) -> dict[str, list[int | None]]:
@@ -250,7 +266,7 @@ def measure_memory(ways: dict[str, Way], probe: list[str]) -> dict[str, list[int
 
 
 def memory_at_rest(way: Way) -> int:
-    program = ["sleep", "infinity"]
+    program = ["sleep", "1d"]  # unlike the router
     before = processes()
     with way(program):
         wait_until(lambda: program in processes().values())
@@ -302,6 +318,8 @@ def traffic_table(link: str, found: dict[str, dict[str, float]]) -> str:
         cells = [f"{found['full'][what] * factor:.1f}"]
         cells += [f"{found[name][what] / found['full'][what]:.2f} ×" for name in found if name != "full"]
         rows.append(f"| {what}, {unit} | {' | '.join(cells)} |")
+    for what in (f"stalled {each}s" for each in TRANSFERS):
+        rows.append(f"| {what} | {' | '.join(str(values[what]) for values in found.values())} |")
     return "\n".join(rows)
 
 

@@ -4,7 +4,8 @@
 usage: traffic.py serve
        traffic.py probe ADDRESS SECONDS [stay]
 
-The probe prints what it measured as JSON, and stays until its standard input ends if told so.
+The probe prints what it measured as JSON, 0 for a transfer that stalled, and stays until its standard input ends if
+told so.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ import statistics
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PORT = 8080
 CHUNK = 1 << 18
 CONNECTIONS = 200
 ROUND_TRIPS = 2000
 WARM_UP = 0.2  # seconds in which TCP finds its window
-PATIENCE = 120  # seconds: a transfer that stalls is measured too
+PATIENCE = 5  # seconds without a byte, or for the rest of an upload: then it counts as stalled
 # The first byte of a connection: what it is for.
 ECHO, DOWNLOAD, UPLOAD = b"e", b"d", b"u"
 
@@ -62,11 +67,18 @@ def count(connection: socket.socket) -> None:
 
 def probe(address: str, seconds: float) -> dict[str, float]:
     return {
-        "download": download(address, seconds),
-        "upload": upload(address, seconds),
+        "download": unless_stalled(download, address, seconds),
+        "upload": unless_stalled(upload, address, seconds),
         "connect": connect_time(address),
         "round trip": round_trip(address),
     }
+
+
+def unless_stalled(transfer: Callable[[str, float], float], address: str, seconds: float) -> float:
+    try:
+        return transfer(address, seconds)
+    except TimeoutError:
+        return 0.0
 
 
 def connect(address: str, purpose: bytes) -> socket.socket:

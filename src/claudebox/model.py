@@ -67,6 +67,7 @@ class Uplink(Record):
     ruleset: str
     near: tuple[str, ...]  # this host and what it is linked to, if the rest is open
     resolv_conf: str
+    sysctls: tuple[tuple[str, str], ...] = ()  # of the box's namespace: file below /proc/sys/net, value
 
 
 class Network(Record):

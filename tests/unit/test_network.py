@@ -220,6 +220,7 @@ def test_option_of_newer_pastas_is_given_to_those_that_have_it(content: bytes, e
     tree = Tree(str(tmp_path))
     assert ("--host-lo-to-ns-lo" in uplink("--network", "inet", "--publish", "80", tree=tree).options) is expected
     assert "--host-lo-to-ns-lo" not in uplink("--network", "inet", tree=tree).options
+    assert bool(uplink("--network", "inet", tree=tree).sysctls) is expected
 
 
 # Name servers

@@ -35,8 +35,8 @@ APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
 
 # Of the new namespace: IPv6 addresses that can be used at once, and ping for everybody.
 KERNEL_SETTINGS = (
-    ("/proc/sys/net/ipv6/conf/default/accept_dad", "0"),
-    ("/proc/sys/net/ipv4/ping_group_range", "0 0"),
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv4/ping_group_range", "0 0"),
 )
 
 
@@ -55,7 +55,7 @@ def connect(network: Network, uplink: Uplink) -> None:
         _become_pasta(uplink, number, go, pastas_end, log)
     os.close(pastas_end)
     os.close(go)
-    _enter_network_namespace()
+    _enter_network_namespace(uplink.sysctls)
     os.write(permission, b".")
     os.close(permission)
     refusal = _load_filter(uplink)
@@ -77,11 +77,11 @@ def _enter_user_namespace() -> None:
         raise Problem(f"the user namespace cannot be set up: {error.strerror}", *_advice()) from None
 
 
-def _enter_network_namespace() -> None:
+def _enter_network_namespace(sysctls: tuple[tuple[str, str], ...] = ()) -> None:
     _unshare(NEW_NETWORK_NAMESPACE, "network")
-    for path, value in KERNEL_SETTINGS:
+    for name, value in (*KERNEL_SETTINGS, *sysctls):
         try:
-            _write(path, value)
+            _write(f"/proc/sys/net/{name}", value)
         except OSError:
             pass  # a kernel without IPv6, for one
 

@@ -17,6 +17,15 @@ PREFIX6 = "fd00:c1a:de::"
 GATEWAY, BOX, FIRST_RESOLVER = 1, 2, 3
 # Servers in the box may listen on its localhost alone. Old versions of pasta do this anyway and lack the option.
 LOOPBACK_STAYS = "--host-lo-to-ns-lo"
+# pasta offers the box a window larger than the buffer of its own socket, drops what does not fit and says nothing of
+# it: only the box's timer notices. With cubic or bbr, which send too much again, the timer doubles each time, up to two
+# minutes without a byte. So the box sends less after a loss, repeats what was lost before anything new, and soon. The
+# last one needs Linux 6.11. A smaller mtu does not help.
+STEADY_UPLOAD = (
+    ("ipv4/tcp_congestion_control", "reno"),
+    ("ipv4/tcp_frto", "0"),
+    ("ipv4/tcp_rto_min_us", "50000"),
+)
 LARGEST_PROGRAM = 8 << 20
 CARRIED_FROM = ("localhost", "127.0.0.1")  # of the host: not from ::1, nor from other addresses of its loopback
 MOST_RESOLVERS = 3  # that the C library asks
@@ -30,7 +39,8 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
     resolvers = find_resolvers(near) if is_open else ()
     ports = tuple(port.host for port in settings.host_ports)
     options = _pasta_options(settings, near, resolvers)
-    if settings.publish and LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b""):
+    is_recent = LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b"")
+    if settings.publish and is_recent:
         options = (*options, LOOPBACK_STAYS)
     return Uplink(
         pasta=pasta,
@@ -39,6 +49,8 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
         ruleset=internet_only(near, resolvers, ports) if is_open else nothing(ports),
         near=near.everything if is_open else (),
         resolv_conf=_resolv_conf(resolvers, near.search),
+        # An old pasta acknowledges late what goes far; there the box has to have much under way.
+        sysctls=STEADY_UPLOAD if is_recent else (),
     )
 
 

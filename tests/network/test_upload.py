@@ -1,0 +1,65 @@
+"""Uploads from a box with a network of its own: steady, and not in leaps with long pauses between them."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from network.internet import Internet
+
+if TYPE_CHECKING:
+    from conftest import Box
+
+UPLOAD = Path(__file__).with_name("upload.py")
+SERVER, PORT = "198.51.100.10", 8085
+TIMES = 3
+SIZE = 60_000_000
+# Seconds without progress. Without the settings, pauses double from 0.2 on; one of 3.2 s comes within these uploads.
+LONGEST_PAUSE = 1.5
+
+
+@pytest.fixture
+def drain(internet: Internet) -> Iterator[None]:
+    """A server on the internet that takes all that comes, and says when it has come."""
+    with internet.internet.entered():
+        listener = socket.create_server((SERVER, PORT))
+    thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+    thread.start()
+    yield
+    listener.shutdown(socket.SHUT_RDWR)  # which wakes the thread
+    listener.close()
+    thread.join(10)
+
+
+def serve(listener: socket.socket) -> None:
+    buffer = bytearray(1 << 18)
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            try:
+                while connection.recv_into(buffer):
+                    pass
+                connection.sendall(b".")
+            except OSError:
+                pass  # the client has given up
+
+
+@pytest.mark.req("NET-02")
+@pytest.mark.usefixtures("drain")
+def test_upload_never_pauses_for_long(box: Box, pasta: str) -> None:
+    """A pasta that is too old for the settings stalls as it does without a box."""
+    if b"host-lo-to-ns-lo" not in Path(pasta).read_bytes():
+        pytest.skip("this pasta is too old")
+    shutil.copy(UPLOAD, box.project)
+    done = box.inside("python3", "upload.py", SERVER, str(PORT), str(SIZE), str(TIMES), options=("--network", "inet"))
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < LONGEST_PAUSE
