@@ -18,7 +18,7 @@ from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, descriptors, landlock, login, network, state
+from claudebox.launch import beside, box, descriptors, landlock, login, namespaces, network, state
 from claudebox.layers import gather
 from claudebox.model import Login, Network, Origin, Port, Preparation
 from claudebox.plan import make_plan
@@ -127,9 +127,7 @@ def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     # The test's own descriptors and signals have to survive.
     scene.monkeypatch.setattr(box, "close_all_but", lambda _: None)
     scene.monkeypatch.setattr(box, "_set_signals", lambda: None)
-    # Its state would be written on this machine.
-    plan = scene.machine.plan().replace(preparations=(), login=None)
-    box.launch(plan.replace(bwrap="/nonexistent/bwrap", mounts=()))
+    box._become_bwrap(scene.machine.plan().replace(bwrap="/nonexistent/bwrap"), ["bwrap"], [])
 
 
 def working_directory_gone(scene: Scene) -> None:
@@ -216,28 +214,28 @@ def without_a_default_route(scene: Scene, *words: str) -> None:
 
 
 def namespace_refused(scene: Scene, *, by_apparmor: bool = False) -> None:
-    scene.monkeypatch.setattr(network, "c_function", lambda _: lambda *_: -1)
-    scene.monkeypatch.setattr(network, "_is_restricted", lambda: by_apparmor)
-    network._enter_network_namespace()
+    scene.monkeypatch.setattr(namespaces, "c_function", lambda _: lambda *_: -1)
+    scene.monkeypatch.setattr(namespaces, "is_restricted", lambda: by_apparmor)
+    namespaces.enter_network_namespace()
 
 
 def namespace_without_a_user(scene: Scene) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    scene.monkeypatch.setattr(network, "c_function", lambda _: lambda *_: 0)
-    scene.monkeypatch.setattr(network, "_write", refuse)
-    scene.monkeypatch.setattr(network, "_is_restricted", lambda: True)
-    network._enter_user_namespace()
+    scene.monkeypatch.setattr(namespaces, "c_function", lambda _: lambda *_: 0)
+    scene.monkeypatch.setattr(namespaces, "write", refuse)
+    scene.monkeypatch.setattr(namespaces, "is_restricted", lambda: True)
+    namespaces.fork_into_namespaces()
 
 
 def filter_refused(scene: Scene) -> None:
-    scene.monkeypatch.setattr(network, "_is_restricted", lambda: False)
+    scene.monkeypatch.setattr(namespaces, "is_restricted", lambda: False)
     raise network._filter_problem("netlink: Error: cache initialization failed: Protocol not supported")
 
 
 def pasta_ends(scene: Scene, *published: int, log: str) -> None:
-    scene.monkeypatch.setattr(network, "_is_restricted", lambda: False)
+    scene.monkeypatch.setattr(namespaces, "is_restricted", lambda: False)
     ports = tuple(Port(port, port, Origin("--publish")) for port in published)
     raise network._pasta_problem(Network("inet", "", Origin("--network"), ports), log)
 

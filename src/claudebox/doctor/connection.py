@@ -7,9 +7,11 @@ input and prints what happened, both as JSON. When it ends, pasta does.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 
+from claudebox.launch.attended import fork_below
 from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.network import connect
 from claudebox.model import Network, Origin, Uplink
@@ -25,7 +27,9 @@ def main() -> None:
     uplink = Uplink(**json.load(sys.stdin))
     try:
         scope_to_box()
-        connect(Network(INET, "", Origin("--check")), uplink)
+        life = os.pipe()
+        fork_below((), life)
+        connect(Network(INET, "", Origin("--check")), uplink, *life)
     except Problem as problem:
         json.dump({"problem": problem.message}, sys.stdout)
     else:

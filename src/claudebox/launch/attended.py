@@ -1,7 +1,9 @@
-"""One small parent of a box that something has to run beside.
+"""One small parent of every box: it waits, passes signals on, and does what is to be done when the box has ended.
 
 The box and what runs beside it live in a pid namespace, of which the child is the first process: when it dies, the
 kernel ends everything in there, at whatever moment. And the child dies with the parent.
+
+Imports: the parent is there at every start. What it needs only when a signal comes is in relay.py.
 """
 
 from __future__ import annotations
@@ -10,26 +12,42 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.launch.descriptors import close_all_but
-from claudebox.launch.system_calls import SET_PARENT_DEATH_SIGNAL, c_function
+from claudebox.launch.namespaces import fork_into_namespaces
+from claudebox.launch.system_calls import ADOPT_ORPHANS, SET_PARENT_DEATH_SIGNAL, c_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
+    Deed = Callable[[], None]
 
-def fork_below(life: int, others_end: int) -> None:
-    """Return in the child alone. The parent waits, and ends as the child does.
+FROM_THE_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
+NAME = b"claudebox"
+ARGUMENTS = slice(
+    45, 47
+)  # where they begin and end in memory: fields 48 and 49 of /proc/self/stat, of which 3 is first
+FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
 
-    The parent ends the child, once that has become another program, when nobody is left at the other end of `life`.
+
+def fork_below(afterwards: tuple[Deed, ...], life: tuple[int, int] | None = None, *, alone: bool = True) -> None:
+    """Return in the child alone. The parent waits, does what is to be done afterwards, and ends as the child did.
+
+    `life` is a pipe whose other end belongs to something that the box must not outlive. `alone` says whether this
+    machine lets us make a pid namespace.
     """
     starting, started = os.pipe()  # ends when the child becomes another program
     below, above = os.pipe()  # ends when the parent does
-    child = os.fork()
+    child = fork_into_namespaces() if alone else _fork_and_adopt()
     if child != 0:
-        os.close(others_end)
-        os.close(started)
-        os.close(below)
-        _attend(child, starting, life, above)
+        for descriptor in (started, below, *(life or ())[1:]):
+            os.close(descriptor)
+        attendant = Attendant(child, alone=alone)
+        attendant.wait(starting, life[0] if life else -1, above)
+        attendant.be_ordinary_again()
+        for deed in afterwards:
+            deed()
+        attendant.end_likewise()
     os.close(starting)
     os.close(above)
     die_with_parent()
@@ -45,39 +63,125 @@ def die_with_parent() -> None:
 
 
 def has_ended(descriptor: int) -> bool:
-    """Whether nobody is left at the other end of this pipe."""
-    import select
-
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return bool(poll.poll(0))
-
-
-def _attend(child: int, starting: int, life: int, above: int) -> NoReturn:
-    """What the terminal sends is meant for the program. Nothing that the program has open stays open here."""
-    _signal.signal(_signal.SIGINT, lambda *_: os.kill(child, _signal.SIGINT))
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
-    end = os.pidfd_open(child)
-    close_all_but([starting, life, above, end])
-    has_started = _ends_first(starting, end)
-    for number in (_signal.SIGINT, _signal.SIGQUIT):
-        _signal.signal(number, _signal.SIG_IGN)
-    if has_started and _ends_first(life, end):
-        os.kill(child, _signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        # bwrap itself is ended by nothing but this.
-        os.kill(os.getpid(), _signal.SIGKILL)
-    os._exit(code)
+    """Whether nobody is left at the other end of this pipe, into which nobody writes."""
+    os.set_blocking(descriptor, False)
+    try:
+        return os.read(descriptor, 1) == b""
+    except BlockingIOError:
+        return False
 
 
-def _ends_first(pipe: int, process: int) -> bool:
-    import select
+class Attendant:
+    """The parent, once there is a child."""
 
-    poll = select.poll()
-    poll.register(pipe, 0)
-    poll.register(process, select.POLLIN)
-    return process not in dict(poll.poll())
+    def __init__(self, child: int, *, alone: bool) -> None:
+        self.child = child
+        self.alone = alone
+        self.status = 0
+        self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
+        try:
+            self.terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:
+            self.terminal = -1
+        self.was_foreground = self._foreground() == os.getpgrp()
+
+    def wait(self, starting: int, life: int, above: int) -> None:
+        """Until nothing of the box is left. Who reads what it prints does not have to wait for us as well."""
+        _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
+        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
+        close_all_but([starting, life, above, self.terminal])
+        _forget_arguments()
+        os.read(starting, 1)
+        self._relay_signals()
+        if life >= 0:
+            self._end_with(life)
+        _, status = os.waitpid(self.child, 0)
+        self.status = os.waitstatus_to_exitcode(status)
+        if not self.alone:
+            from claudebox.launch.relay import end_orphans
+
+            end_orphans()
+
+    def _relay_signals(self) -> None:
+        """What the terminal sends reaches the program by itself. What was ignored before we came stays so (nohup)."""
+        for number in FROM_THE_TERMINAL:
+            _signal.signal(number, _signal.SIG_IGN)
+        for number in FOR_THE_PROGRAM:
+            if _signal.getsignal(number) != _signal.SIG_IGN:
+                _signal.signal(number, self._pass_on)
+
+    def _pass_on(self, number: int, _: object) -> None:
+        from claudebox.launch.relay import pass_on
+
+        pass_on(number, self)
+
+    def _end_with(self, life: int) -> None:
+        import select
+
+        end = os.pidfd_open(self.child)
+        poll = select.poll()
+        poll.register(life, 0)
+        poll.register(end, select.POLLIN)
+        if end not in dict(poll.poll()):
+            os.kill(self.child, _signal.SIGKILL)
+
+    def end_box(self, number: int) -> None:
+        """On account of this signal."""
+        self.ended_by = self.ended_by or number
+        os.kill(self.child, _signal.SIGKILL)
+
+    def be_ordinary_again(self) -> None:
+        """For what is done afterwards, which may ask something and start programs."""
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        for number in (_signal.SIGQUIT, *FOR_THE_PROGRAM):
+            if _signal.getsignal(number) == self._pass_on or number == _signal.SIGQUIT:
+                _signal.signal(number, _signal.SIG_DFL)
+        group = self._foreground()
+        if self.was_foreground and group != os.getpgrp() and _is_gone(group):
+            # A shell in the box made itself the foreground, and could not name whose turn it was before.
+            _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
+            os.tcsetpgrp(self.terminal, os.getpgrp())
+            _signal.signal(_signal.SIGTTOU, _signal.SIG_DFL)
+
+    def has_lost_terminal(self) -> bool:
+        return self.terminal >= 0 and self._foreground() == 0
+
+    def _foreground(self) -> int:
+        """The group that the terminal belongs to now; 0 if there is no terminal, or no more."""
+        try:
+            return os.tcgetpgrp(self.terminal)
+        except OSError:
+            return 0
+
+    def end_likewise(self) -> NoReturn:
+        if self.status < 0:
+            # Nothing but SIGKILL ends bwrap here: from us, or from somebody else.
+            os.kill(os.getpid(), self.ended_by or _signal.SIGKILL)
+        os._exit(self.status)
+
+
+def _forget_arguments() -> None:
+    """Everybody can read them (`ps`), for as long as the box lives: `--env TOKEN=…` may be among them."""
+    with open("/proc/self/stat", "rb") as file:
+        start, end = map(int, file.read().rpartition(b")")[2].split()[ARGUMENTS])
+    memory = os.open("/proc/self/mem", os.O_WRONLY | os.O_CLOEXEC)
+    os.pwrite(memory, NAME.ljust(end - start, b"\0")[: end - start], start)
+    os.close(memory)
+
+
+def _is_gone(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
+
+
+def _fork_and_adopt() -> int:
+    """The next best: what bwrap leaves behind becomes a child of this process, which ends it."""
+    control = c_function("prctl")
+    if control is not None:
+        control(ADOPT_ORPHANS, 1, 0, 0, 0)
+    return os.fork()

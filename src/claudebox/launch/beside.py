@@ -1,6 +1,6 @@
 """Starts the process that keeps Claude's login up to date beside the box.
 
-It is not a parent of the box: claudebox still becomes bwrap, and nothing stands between the terminal and the program.
+It is not the parent of the box: it may die without any harm to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def start_beside(login: Login) -> None:
             exchange(login)
         except OSError as error:
             raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
-    watch = os.pidfd_open(os.getpid())  # about to become bwrap
+    watch = os.pidfd_open(os.getpid())  # the parent of the box, and its end
     if os.fork() != 0:
         os.close(watch)
         return

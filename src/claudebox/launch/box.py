@@ -1,4 +1,4 @@
-"""Opens descriptors and becomes bwrap.
+"""Opens descriptors and starts bwrap.
 
 Imports: `signal` would bring `enum` with it, which costs more than this whole module; `_signal` is the part in C.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
+from claudebox.launch.attended import fork_below
 from claudebox.launch.descriptors import (
     check_standard_streams,
     close_all_but,
@@ -26,36 +27,52 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from claudebox.launch.attended import Deed
 
-def launch(plan: Plan) -> NoReturn:
-    """Replace this process by the box."""
+
+def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
+    """Start the box, wait for its end, do what is to be done afterwards, and end as the program in it did.
+
+    What is done afterwards has standard error and the terminal, not standard output; its children gain no privileges
+    (sudo). A Problem is shown, and is 125.
+    """
     check_standard_streams()
     if not plan.network.is_hosts:
         refuse_internet_sockets()
     seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
-    if plan.login is not None:
-        from claudebox.launch.beside import forget_if_gone, start_beside
-
-        if plan.login.file:
-            start_beside(plan.login)
-        else:
-            forget_if_gone(plan.login)
-    if plan.drop_groups:
-        _drop_groups()
-    scope_to_box()
-    if plan.network.uplink is not None:
-        from claudebox.launch.network import connect
-
-        # After the scopes: the kernel ends the one with the other only if they may signal each other.
-        connect(plan.network, plan.network.uplink)
+    _start_beside(plan)
     descriptors: list[int] = []
     options = [
         open_data(word, descriptors) if isinstance(word, Data) else word
         for operation in bwrap_operations(plan)
         for word in operation
     ]
-    argv = [plan.bwrap, *options, *program_words(plan)]
+    if plan.drop_groups:
+        _drop_groups()
+    # The parent too: a program that suspends its process group, as claude does, has to reach it.
+    scope_to_box()
+    life = os.pipe() if plan.network.uplink is not None else None
+    fork_below(afterwards, life)
+    if plan.network.uplink is not None and life is not None:
+        from claudebox.launch.network import connect
+
+        connect(plan.network, plan.network.uplink, *life)
+    _become_bwrap(plan, [plan.bwrap, *options, *program_words(plan)], descriptors)
+
+
+def _start_beside(plan: Plan) -> None:
+    if plan.login is None:
+        return
+    from claudebox.launch.beside import forget_if_gone, start_beside
+
+    if plan.login.file:
+        start_beside(plan.login)
+    else:
+        forget_if_gone(plan.login)
+
+
+def _become_bwrap(plan: Plan, argv: list[str], descriptors: list[int]) -> NoReturn:
     close_all_but(descriptors)
     _set_signals()
     environment = {variable.name: variable.value for variable in plan.environment if not variable.late}

@@ -12,9 +12,8 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.launch.attended import fork_below
 from claudebox.launch.descriptors import close_all_but
-from claudebox.launch.system_calls import c_function
+from claudebox.launch.namespaces import advice, enter_network_namespace, write
 from claudebox.model import Network, Uplink
 from claudebox.problem import Problem
 
@@ -22,16 +21,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-NEW_USER_NAMESPACE = 0x10000000
-NEW_PID_NAMESPACE = 0x20000000
-NEW_NETWORK_NAMESPACE = 0x40000000
 PATIENCE_MS = 10_000
 LOG_SIZE = 4096
 FIRST_FREE_PORT = 1024
 PID_SIZE = 32
 # When all is set up, and not before, it writes its number into the pipe that is its standard output.
 ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
-APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
 
 # Of the new namespace: IPv6 addresses that can be used at once, and ping for everybody.
 KERNEL_SETTINGS = (
@@ -40,12 +35,8 @@ KERNEL_SETTINGS = (
 )
 
 
-def connect(network: Network, uplink: Uplink) -> None:
-    """Move into a network namespace with this uplink, as a child of what this process was."""
-    _enter_user_namespace()
-    _unshare(NEW_PID_NAMESPACE, "pid")
-    life, pastas_end = os.pipe()
-    fork_below(life, pastas_end)
+def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> None:
+    """Move into a network namespace with this uplink, whose life is that of pasta."""
     log = _log("pasta")
     go, permission = os.pipe()
     # As /proc knows it, which is older than the pid namespace.
@@ -65,39 +56,13 @@ def connect(network: Network, uplink: Uplink) -> None:
         raise _pasta_problem(network, _content(log))
 
 
-def _enter_user_namespace() -> None:
-    """In it this process is root, which is what it takes to configure a network namespace, and nowhere else."""
-    user, group = os.geteuid(), os.getegid()
-    _unshare(NEW_USER_NAMESPACE, "user")
-    try:
-        _write("/proc/self/uid_map", f"0 {user} 1")
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/gid_map", f"0 {group} 1")
-    except OSError as error:
-        raise Problem(f"the user namespace cannot be set up: {error.strerror}", *_advice()) from None
-
-
 def _enter_network_namespace(sysctls: tuple[tuple[str, str], ...] = ()) -> None:
-    _unshare(NEW_NETWORK_NAMESPACE, "network")
+    enter_network_namespace()
     for name, value in (*KERNEL_SETTINGS, *sysctls):
         try:
-            _write(f"/proc/sys/net/{name}", value)
+            write(f"/proc/sys/net/{name}", value)
         except OSError:
             pass  # a kernel without IPv6, for one
-
-
-def _unshare(flag: int, kind: str) -> None:
-    call = c_function("unshare")
-    if call is None or call(flag) != 0:
-        raise Problem(f"the kernel does not let claudebox make a {kind} namespace for the box", *_advice())
-
-
-def _write(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)
 
 
 def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
@@ -169,7 +134,7 @@ def _is_ready(life: int) -> bool:
 
 def _filter_problem(refusal: str) -> Problem:
     # nft points at the place with a second and a third line.
-    return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *_advice("nf_tables"))
+    return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *advice("nf_tables"))
 
 
 def _pasta_problem(network: Network, log: str) -> Problem:
@@ -177,7 +142,7 @@ def _pasta_problem(network: Network, log: str) -> Problem:
     refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
     if refusal and network.published:
         return _port_problem(network, refusal)
-    return Problem(f"pasta cannot connect the box: {lines[-1]}", *_advice("tun"))
+    return Problem(f"pasta cannot connect the box: {lines[-1]}", *advice("tun"))
 
 
 def _port_problem(network: Network, refusal: str) -> Problem:
@@ -189,19 +154,3 @@ def _port_problem(network: Network, refusal: str) -> Problem:
     is_low = any(port.host < FIRST_FREE_PORT for port in ports)
     hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
     return Problem(f"{ports[0].origin.rule}: port {numbers} of this host cannot be opened: {refusal}", hint)
-
-
-def _advice(module: str = "") -> tuple[str]:
-    """A hint, as the arguments of a Problem."""
-    if _is_restricted():
-        return (f"AppArmor forbids it here; to allow it:\n      sudo sysctl -w {APPARMOR_SWITCH}=0",)
-    return (f"if the kernel has it as a module: sudo modprobe {module}" if module else "claudebox --check",)
-
-
-def _is_restricted() -> bool:
-    """Ubuntu lets only programs with a profile have capabilities in a user namespace."""
-    try:
-        with open("/proc/sys/" + APPARMOR_SWITCH.replace(".", "/")) as switch:
-            return switch.read().strip() == "1"
-    except OSError:
-        return False

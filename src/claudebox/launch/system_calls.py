@@ -9,7 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SET_PARENT_DEATH_SIGNAL = 1  # of prctl
+# Of prctl.
+SET_PARENT_DEATH_SIGNAL = 1
+ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
+CLONE = {"x86_64": 56, "aarch64": 220}
 
 
 def c_function(name: str) -> Callable[..., int] | None:

@@ -1,0 +1,120 @@
+"""What claudebox does when the box has ended: nothing of it is left, and the terminal is at hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conftest import CHECKOUT
+from terminal.pseudoterminal import PLAIN, Terminal, terminal
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from conftest import Box
+
+pytestmark = pytest.mark.req("SAND-15")
+
+# claudebox with something to do after the box.
+WITH_A_DEED = """
+import os, sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli
+from claudebox.launch import box
+from claudebox.problem import Problem
+
+def deed():
+    {deed}
+
+launch = box.launch
+box.launch = lambda plan: launch(plan, (deed,))
+cli.main()
+"""
+ASKS = """
+    answer = cli._ask("Keep it? ")
+    os.write(2, f"answer: {answer}\\n".encode())
+"""
+LOOKS = """
+    def box_of(pid):
+        try:
+            return os.readlink(f"/proc/{pid}/ns/pid")
+        except OSError:
+            return ""
+    left = [pid for pid in os.listdir("/proc") if pid.isdigit() and box_of(pid) == open("box").read().strip()]
+    os.write(2, f"left: {left}\\n".encode())
+"""
+STARTS_A_PROGRAM = """
+    import subprocess
+    done = subprocess.run(["sh", "-c", "id -u; ps -o ignored= -p $$"], stdout=subprocess.PIPE, text=True)
+    os.write(2, f"started: {done.stdout.split()}\\n".encode())
+"""
+FAILS = """
+    raise Problem("cannot report", "look yourself")
+"""
+# Many processes that do not want to end, one in a session of its own.
+CROWD = """
+readlink /proc/self/ns/pid >box
+trap '' HUP INT QUIT TERM
+for each in 1 2 3 4 5 6 7 8; do sleep 1000 & setsid sleep 1000 & done
+exit 7
+"""
+
+
+def command(deed: str, *arguments: str) -> tuple[str, ...]:
+    python = os.path.realpath(sys.executable)
+    return (python, "-I", "-c", WITH_A_DEED.replace("{deed}", deed), str(CHECKOUT / "src"), "--yes", *arguments)
+
+
+def run(box: Box, deed: str, *program: str) -> subprocess.CompletedProcess[str]:
+    return box.account.run(*command(deed, "--run", *program), cwd=box.project)
+
+
+def at_a_terminal(box: Box, deed: str, *arguments: str) -> AbstractContextManager[Terminal]:
+    return terminal(box.account, *command(deed, *arguments), cwd=box.project, env=PLAIN)
+
+
+@pytest.mark.parametrize("round_number", range(3))
+def test_nothing_of_the_box_is_left_by_then(box: Box, round_number: int) -> None:
+    result = run(box, LOOKS, "sh", "-c", CROWD)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (7, "left: []")
+
+
+def test_program_started_afterwards_is_an_ordinary_one(box: Box) -> None:
+    result = run(box, STARTS_A_PROGRAM, "true")
+    # Python's own children ignore SIGPIPE and SIGXFSZ no more; nothing else is ignored for our sake.
+    assert result.stderr.splitlines()[-1] == f"started: ['{box.account.uid}', '0000000000000000']"
+
+
+def test_question_can_be_asked_after_a_shell_in_the_box(box: Box) -> None:
+    with at_a_terminal(box, ASKS, "--shell") as opened:
+        opened.type("PS1='in''side> '\n")
+        opened.read_until("inside> ")
+        opened.type("exit 3\n")
+        opened.read_until("Keep it")
+        opened.type("y\n")
+        opened.read_until("answer: y")
+        assert opened.wait() == 3
+
+
+def test_reader_of_the_output_does_not_wait_for_the_question(box: Box) -> None:
+    reading, writing = os.pipe()
+    arguments = command(ASKS, "--run", "echo", "data")
+    with terminal(box.account, *arguments, cwd=box.project, env=PLAIN, stdout=writing) as opened:
+        os.close(writing)
+        with os.fdopen(reading) as output:
+            assert output.read() == "data\n"
+        opened.read_until("Keep it")
+        opened.type("n\n")
+        assert opened.wait() == 0
+
+
+def test_failure_is_a_failure_of_claudebox(box: Box) -> None:
+    result = run(box, FAILS, "true")
+    assert (result.returncode, result.stderr.splitlines()[-3:]) == (
+        125,
+        ["error: cannot report", "", "hint: look yourself"],
+    )
