@@ -211,6 +211,7 @@ class Plan(Record):
     nix: Nix | None = None  # None: this host has none
     policy: str = ""  # what the organisation tells every Claude
     disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
+    alone: bool = True  # in a pid namespace of ours, with whose first process everything in it ends
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

@@ -53,7 +53,8 @@ def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
     # The parent too: a program that suspends its process group, as claude does, has to reach it.
     scope_to_box()
     life = os.pipe() if plan.network.uplink is not None else None
-    fork_below(afterwards, life)
+    # A network of its own cannot be had without.
+    fork_below(afterwards, life, alone=plan.alone or life is not None)
     if plan.network.uplink is not None and life is not None:
         from claudebox.launch.network import connect
 

@@ -46,6 +46,7 @@ def _plan_box(ground: Ground) -> Plan:
     layout = plan_layout(ground, network)
     variables = _variables(ground)
     seed = plan_seed(ground, layout)
+    alone = not kernel.keeps_namespaces_from_us(host.tree, host.person.uid)
     userns = kernel.allows_userns(settings.userns, as_root=ground.as_root)
     return Plan(
         project=ground.project,
@@ -66,6 +67,7 @@ def _plan_box(ground: Ground) -> Plan:
             *_network_findings(network, variables, program),
             *seed.findings,
             *ground.trusted.findings(),
+            *([] if alone else [kernel.LIFE_FINDING]),
         ),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
@@ -76,6 +78,7 @@ def _plan_box(ground: Ground) -> Plan:
         login=ground.login,
         nix=ground.nix,
         state=find_state(ground),
+        alone=alone,
     )
 
 

@@ -17,6 +17,13 @@ NAMESPACE_LIMIT = "/proc/sys/user/max_user_namespaces"
 CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 ELF = b"\x7fELF"
 
+LIFE_FINDING = Finding(
+    Finding.NOTE,
+    "AppArmor",
+    "claudebox may make no namespace of its own here: if it is killed, a hostile program can live on "
+    "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
+)
+
 
 def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
     return is_container(tree) or is_restricted(tree, bwrap) or is_switched_off(tree) or is_limited(tree)
@@ -26,6 +33,11 @@ def is_restricted(tree: Tree, bwrap: str) -> bool:
     """Ubuntu's AppArmor lets only programs with a profile use user namespaces."""
     has_profile = bwrap == "/usr/bin/bwrap" and tree.exists(APPARMOR_PROFILE)
     return _value(tree, APPARMOR_SWITCH) == "1" and not has_profile
+
+
+def keeps_namespaces_from_us(tree: Tree, uid: int) -> bool:
+    """bwrap may have a profile there; a program in Python has none."""
+    return uid != 0 and _value(tree, APPARMOR_SWITCH) == "1"
 
 
 def is_switched_off(tree: Tree) -> bool:
