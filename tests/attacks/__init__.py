@@ -1,0 +1,1 @@
+"""What a hostile agent would try, one file per attack."""
