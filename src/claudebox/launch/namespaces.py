@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NEW_USER_NAMESPACE = 0x10000000
 NEW_PID_NAMESPACE = 0x20000000
+NEW_MOUNT_NAMESPACE = 0x00020000
 NEW_NETWORK_NAMESPACE = 0x40000000
 CHILD_ENDED = 17  # SIGCHLD
 APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
@@ -21,18 +22,21 @@ APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
 def fork_into_namespaces() -> int:
     """Like `os.fork`; but the child is root of a user namespace, and the first process of a pid namespace in it.
 
+    It has mounts of its own, too: its /proc shows that namespace.
+
     Not `unshare` and then fork: the parent itself stays where it is, with its own account, and can start programs when
     the namespace has ended.
     """
     user, group = os.geteuid(), os.getegid()
     call = c_function("syscall")
     number = CLONE.get(os.uname().machine)
-    flags = NEW_USER_NAMESPACE | NEW_PID_NAMESPACE | CHILD_ENDED
+    flags = NEW_USER_NAMESPACE | NEW_PID_NAMESPACE | NEW_MOUNT_NAMESPACE | CHILD_ENDED
     child = call(number, flags, 0, 0, 0, 0) if call is not None and number is not None else -1
     if child < 0:
         refuse("pid")
     if child == 0:
         _become_root_of_it(user, group)
+        _renew_proc()
     return child
 
 
@@ -44,6 +48,13 @@ def _become_root_of_it(user: int, group: int) -> None:
         write("/proc/self/gid_map", f"0 {group} 1")
     except OSError as error:
         raise Problem(f"the user namespace cannot be set up: {error.strerror}", *advice()) from None
+
+
+def _renew_proc() -> None:
+    """bwrap looks up its child in /proc, by the number that it has here: in the host's, that is another process."""
+    mount = c_function("mount")
+    if mount is None or mount(b"proc", b"/proc", b"proc", 0, 0) != 0:
+        raise Problem("the kernel does not let claudebox mount /proc for the box", *advice())
 
 
 def enter_network_namespace() -> None:

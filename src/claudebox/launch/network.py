@@ -39,7 +39,6 @@ def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> Non
     """Move into a network namespace with this uplink, whose life is that of pasta."""
     log = _log("pasta")
     go, permission = os.pipe()
-    # As /proc knows it, which is older than the pid namespace.
     number = os.readlink("/proc/self")
     if os.fork() == 0:
         os.close(permission)
