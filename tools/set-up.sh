@@ -35,6 +35,7 @@ package_of() {
     dnf:ip) echo iproute ;;
     *:ip) echo iproute2 ;;
     *:nft) echo nftables ;;
+    apt-get:nix) echo nix-bin ;; # without the daemon, which is another package
     *:pasta) echo passt ;;
     dnf:ps | pacman:ps) echo procps-ng ;;
     *:ps) echo procps ;;
