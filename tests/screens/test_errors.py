@@ -18,7 +18,7 @@ from claudebox.arguments import parse
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, descriptors, landlock, login, namespaces, network, state
+from claudebox.launch import beside, box, descriptors, keyring, landlock, login, namespaces, network, state
 from claudebox.layers import gather
 from claudebox.model import Login, Network, Origin, Port, Preparation
 from claudebox.plan import make_plan
@@ -196,6 +196,14 @@ def scopes_refused(scene: Scene) -> None:
 
     scene.monkeypatch.setattr(landlock, "_system_call", lambda: refuse)
     landlock.scope_to_box()
+
+
+def keyring_refused(scene: Scene) -> None:
+    def refuse(_: int, what: int, *__: int) -> int:
+        return -1 if what == keyring.JOIN_SESSION else 1
+
+    scene.monkeypatch.setattr(keyring, "c_function", lambda _: refuse)
+    keyring.leave_session_keyring()
 
 
 def demo_without_git(scene: Scene) -> None:
@@ -420,6 +428,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "instance-stays": (failed_to_remove, FAILED),
     "login-not-handed-over": (login_not_handed_over, FAILED),
     "own-failure": (own_failure, FAILED),
+    "keyring-refused": (keyring_refused, FAILED),
     "scopes-refused": (scopes_refused, FAILED),
     "instances-not-removed": (refused_to_remove, FAILED),
     "machine-unknown": (unknown_architecture, FAILED),

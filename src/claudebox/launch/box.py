@@ -16,6 +16,7 @@ from claudebox.launch.descriptors import (
     refuse_internet_sockets,
     seal_standard_input,
 )
+from claudebox.launch.keyring import leave_session_keyring
 from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.state import prepare
 from claudebox.model import Plan
@@ -55,6 +56,7 @@ def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
     life = os.pipe() if plan.network.uplink is not None else None
     # A network of its own cannot be had without.
     fork_below(afterwards, life, alone=plan.alone or life is not None)
+    leave_session_keyring()
     if plan.network.uplink is not None and life is not None:
         from claudebox.launch.network import connect
 

@@ -8,7 +8,7 @@ from claudebox.plan.ground import Ground
 from claudebox.record import Record
 from claudebox.rules import claude_home, git, programs, system, wishes
 from claudebox.rules.mounts import arrange
-from claudebox.settings import PROJECT_FILE
+from claudebox.settings import ON, PROJECT_FILE
 
 PROJECT = Origin("project", "what the agent works on")
 SETTINGS_FILE = Origin("project", "read-only: its settings")
@@ -61,6 +61,8 @@ def plan_layout(ground: Ground, network: Network) -> Layout:
     mounts += wished
     hides = wishes.hides_inside(tree, mounts, places)
     hides += wishes.hides_asked_for(tree, ground.settings.hides, project, home, mounts)
+    if ground.settings.userns.path != ON:
+        mounts += system.kernel_covers(tree)  # with one in the way, the kernel would let no namespace have a /proc
     if ground.as_root:
         mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)

@@ -52,12 +52,14 @@ ETC_ENTRIES = (
 )
 PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "terminfo")
 # Of /proc, for root alone: other accounts may not touch these anyway.
-KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys")
+KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
 KERNEL_HIDDEN = (
-    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/mtrr"),
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
     *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
     *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
 )
+KERNEL_SETTINGS = "/proc/sys"  # of which some belong to the namespaces of the box, and so to who made them
+KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 
 CERTIFICATE_BUNDLES = (
@@ -194,6 +196,15 @@ def kernel_masks(tree: Tree) -> list[Mount]:
         *(Mount(RO, path, origin, source=path, is_dir=tree.is_dir(path)) for path in shown),
         *(Mount(HIDE, path, origin, is_dir=tree.is_dir(path)) for path in hidden),
     ]
+
+
+def kernel_covers(tree: Tree) -> list[Mount]:
+    """For everybody: settings cannot be changed, and the names of keys, which the kernel shows in every namespace, not
+    be seen."""
+    origin = Origin("kernel", "settings and names of keys")
+    settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
+    keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]
+    return [*([settings] if tree.exists(KERNEL_SETTINGS) else []), *keys]
 
 
 def resolver_mounts(tree: Tree) -> list[Mount]:

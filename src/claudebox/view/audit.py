@@ -52,6 +52,7 @@ USUAL_RULES = (
     "resolver",
     "certificates",
     "root",
+    "kernel",
     "claude",
     "git",
     "project",
