@@ -1,0 +1,130 @@
+"""The project's files whose names are of interest, found in one walk.
+
+It runs at every launch, over trees of any size that a hostile agent may have shaped. So it opens nothing, follows no
+symlink, leaves out where tools keep what they can make again, and has an end.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.host.tree import Tree
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FILE = "file"
+DIRECTORY = "directory"
+LINK = "link"
+OTHER = "other"  # a FIFO, a socket, a device
+UNREAD = "unread"  # a directory that could not be listed
+BEYOND = "beyond"  # the first directory that was left out because there are too many, or it is too deep
+
+DEEPEST = 40
+MOST_DIRECTORIES = 100_000
+
+# Directories that are not entered, and why. They are seen themselves, if their name is of interest.
+SKIPPED = {
+    ".git": "git's own: who wants something in there knows where it is",
+    ".hg": "Mercurial's own",
+    ".svn": "Subversion's own",
+    ".jj": "Jujutsu's own",
+    "node_modules": "packages of npm",
+    "bower_components": "packages of Bower",
+    ".pnpm-store": "packages of pnpm",
+    ".venv": "a virtual environment",
+    "venv": "a virtual environment",
+    "site-packages": "packages of pip",
+    "__pycache__": "compiled Python",
+    ".tox": "environments of tox",
+    ".nox": "environments of nox",
+    ".mypy_cache": "a cache",
+    ".pytest_cache": "a cache",
+    ".ruff_cache": "a cache",
+    ".cache": "a cache",
+    ".parcel-cache": "a cache",
+    ".turbo": "a cache",
+    ".gradle": "a cache of Gradle",
+    ".direnv": "a cache of direnv",
+    ".next": "built by Next.js",
+    ".nuxt": "built by Nuxt",
+    ".svelte-kit": "built by SvelteKit",
+    "target": "built by Cargo or Maven",
+    ".terraform": "providers of Terraform",
+    ".bundle": "packages of Bundler",
+    "Pods": "packages of CocoaPods",
+    ".dart_tool": "packages of Dart",
+    "_build": "built by Mix, Dune or Sphinx",
+    ".stack-work": "built by Stack",
+    "dist-newstyle": "built by Cabal",
+    ".zig-cache": "a cache of Zig",
+}
+
+
+class Entry(Record):
+    """Something in the project, by its own name: a symlink is a LINK, wherever it leads."""
+
+    path: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class Wanted(Record):
+    """Which names are of interest: as a whole, by how they begin, by how they end."""
+
+    names: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+
+    def __or__(self, other: Wanted) -> Wanted:
+        """For several who look for different things in one walk. Each asks `wants` of what it gets."""
+        return Wanted(self.names | other.names, self.prefixes + other.prefixes, self.suffixes + other.suffixes)
+
+    def wants(self, name: str) -> bool:
+        return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
+
+
+def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
+    """Everything of interest, what is nearest to the project's root first; and what could not be looked at."""
+    names, prefixes, suffixes = wanted.names, wanted.prefixes, wanted.suffixes
+    found: list[Entry] = []
+    level, seen = [project], 0
+    for _ in range(DEEPEST):
+        below: list[str] = []
+        for directory in level:
+            seen += 1
+            if seen > MOST_DIRECTORIES:
+                return (*found, Entry(directory, BEYOND))
+            try:
+                listing = os.scandir(tree.root + directory)
+            except OSError:
+                found.append(Entry(directory, UNREAD))
+                continue
+            with listing:
+                # Most of the time of a walk goes into these lines.
+                for entry in listing:
+                    name = entry.name
+                    if name in names or name.startswith(prefixes) or name.endswith(suffixes):
+                        found.append(Entry(f"{directory}/{name}", _kind(entry)))
+                    if entry.is_dir(follow_symlinks=False) and name not in SKIPPED:
+                        below.append(f"{directory}/{name}")
+        level = below
+    return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return LINK
+    if entry.is_dir(follow_symlinks=False):
+        return DIRECTORY
+    return FILE if entry.is_file(follow_symlinks=False) else OTHER
+
+
+def unseen(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """What a walk could not look at: whatever is in there is neither found nor guarded."""
+    return tuple(entry for entry in entries if entry.kind in (UNREAD, BEYOND))
