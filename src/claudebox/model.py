@@ -12,6 +12,7 @@ RW = "rw"
 TMPFS = "tmpfs"
 FILE = "file"
 COVER = "cover"  # a file of the host with its content as it was read, read-only
+MASK = "mask"  # a file of the host with made-up values, read-only
 SYMLINK = "symlink"
 PROC = "proc"
 DEV = "dev"

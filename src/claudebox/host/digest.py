@@ -15,3 +15,12 @@ def sha256(data: bytes) -> str:
     except ImportError:
         from hashlib import sha256 as digest
     return str(digest(data).hexdigest())
+
+
+def git_blob(content: bytes) -> bytes:
+    """The name under which git keeps a file of this content."""
+    try:
+        from _sha1 import sha1 as digest  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha1 as digest
+    return bytes(digest(b"blob %d\0" % len(content) + content).digest())  # noqa: S324  (git's choice)

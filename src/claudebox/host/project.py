@@ -24,6 +24,7 @@ BEYOND = "beyond"  # the first directory that was left out because there are too
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
+MOST_SEARCHED = 2_000_000
 
 # Directories that are not entered, and why. They are seen themselves, if their name is of interest.
 SKIPPED = {
@@ -128,3 +129,25 @@ def _kind(entry: os.DirEntry[str]) -> str:
 def unseen(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """What a walk could not look at: whatever is in there is neither found nor guarded."""
     return tuple(entry for entry in entries if entry.kind in (UNREAD, BEYOND))
+
+
+def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, int] | None:
+    """Every path of these files, wherever they are in the project. None if it is too large to be sure."""
+    found: dict[str, int] = {}
+    waiting, seen = [project], 0
+    while waiting:
+        directory = waiting.pop()
+        try:
+            listing = os.scandir(tree.root + directory)
+        except OSError:
+            continue
+        with listing:
+            for entry in listing:
+                seen += 1
+                if entry.inode() in inodes and entry.is_file(follow_symlinks=False):
+                    found[f"{directory}/{entry.name}"] = entry.inode()
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{directory}/{entry.name}")
+        if seen > MOST_SEARCHED:
+            return None
+    return found

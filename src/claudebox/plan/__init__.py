@@ -9,6 +9,7 @@ from claudebox.paths import expand_home, is_inside
 from claudebox.plan.ground import Ground, agents_places, survey
 from claudebox.plan.kept import find_state, plan_seed
 from claudebox.plan.layout import plan_layout
+from claudebox.plan.project import find_secrets, look_through, walk_findings
 from claudebox.problem import Problem
 from claudebox.rules import claude_home, environment, git, helpers, kernel, programs, seccomp, system, wishes
 from claudebox.rules.network import needs_uplink, plan_network
@@ -43,7 +44,9 @@ def _plan_box(ground: Ground) -> Plan:
     host, settings = ground.host, ground.settings
     program = _program(ground)
     network = _network(ground)
-    layout = plan_layout(ground, network)
+    entries, state = look_through(ground), find_state(ground)
+    found = find_secrets(ground, entries, state)
+    layout = plan_layout(ground, network, found)
     variables = _variables(ground)
     seed = plan_seed(ground, layout)
     alone = not kernel.keeps_namespaces_from_us(host.tree, host.person.uid)
@@ -68,17 +71,19 @@ def _plan_box(ground: Ground) -> Plan:
             *seed.findings,
             *ground.trusted.findings(),
             *([] if alone else [kernel.LIFE_FINDING]),
+            *walk_findings(ground, entries),
+            *(found.findings if found else ()),
         ),
         outside=Outside(
             variables=len(host.environ.keys() - {variable.name for variable in variables}),
             places=tuple(place for place in ground.places if place.exists),
         ),
-        preparations=(*settings.preparations, *seed.preparations),
+        preparations=(*settings.preparations, *seed.preparations, *(found.preparations if found else ())),
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
         nix=ground.nix,
-        state=find_state(ground),
         alone=alone,
+        state=state,
     )
 
 

@@ -10,6 +10,10 @@ from claudebox.rules import claude_home, git, programs, system, wishes
 from claudebox.rules.mounts import arrange
 from claudebox.settings import ON, PROJECT_FILE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.rules.project_secrets.masks import Secrets
+
 PROJECT = Origin("project", "what the agent works on")
 SETTINGS_FILE = Origin("project", "read-only: its settings")
 
@@ -30,7 +34,7 @@ def _resolver_mounts(tree: Tree, network: Network) -> list[Mount]:
     return resolver_mounts(network.uplink)
 
 
-def plan_layout(ground: Ground, network: Network) -> Layout:
+def plan_layout(ground: Ground, network: Network, secrets: Secrets | None = None) -> Layout:
     tree, home, project, places = ground.host.tree, ground.home, ground.project, ground.places
     mounts = [
         Mount(TMPFS, "/", system.BOX),
@@ -44,7 +48,7 @@ def plan_layout(ground: Ground, network: Network) -> Layout:
         *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
         *_home_mounts(ground),
         *git.repository_mounts(ground.repository, ground.person.homes, places),
-        git.config_file(ground.identity, home, project, ground.repository),
+        *git.config_files(ground.identity, home, project, ground.repository, secrets.ignored if secrets else b""),
         Mount(RW, project, PROJECT, source=project),
         *_project_file(tree, project),
     ]
@@ -59,6 +63,7 @@ def plan_layout(ground: Ground, network: Network) -> Layout:
     wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
+    mounts += _masks(secrets, mounts, wished) if secrets else []
     hides = wishes.hides_inside(tree, mounts, places)
     hides += wishes.hides_asked_for(tree, ground.settings.hides, project, home, mounts)
     if ground.settings.userns.path != ON:
@@ -83,6 +88,12 @@ def _nix_preparations(ground: Ground) -> tuple[Preparation, ...]:
     from claudebox.rules.nix import nix_preparations
 
     return nix_preparations(ground.nix)
+
+
+def _masks(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
+    from claudebox.rules.project_secrets.masks import mask_mounts
+
+    return mask_mounts(secrets, mounts, wished)
 
 
 def _project_file(tree: Tree, project: str) -> list[Mount]:

@@ -12,6 +12,7 @@ from claudebox.rules.places import contained_secret, refuse_writable
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
 RULE = "git"
+IGNORED = "/etc/claudebox/masked"
 
 
 class Identity(Record):
@@ -44,6 +45,19 @@ def _config_files(environ: dict[str, str], home: str) -> tuple[str, ...]:
         return system, environ["GIT_CONFIG_GLOBAL"]
     xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     return system, f"{xdg}/git/config", f"{home}/.gitconfig"
+
+
+def config_files(
+    identity: Identity, home: str, project: str, repository: Repository, ignored: bytes = b""
+) -> list[Mount]:
+    """The configuration, and what git shall not add although nobody tells it so in the project."""
+    config = config_file(identity, home, project, repository)
+    if not ignored:
+        return [config]
+    # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
+    content = config.content + f"[core]\n\texcludesFile = {IGNORED}\n".encode()
+    reason = "masked files, which git shall not add"
+    return [config.replace(content=content), Mount(FILE, IGNORED, Origin(RULE, reason), content=ignored, mode=0o644)]
 
 
 def config_file(identity: Identity, home: str, project: str, repository: Repository) -> Mount:

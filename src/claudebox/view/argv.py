@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
+from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
 from claudebox.record import Record
 
 
@@ -67,7 +67,7 @@ def _mount(mount: Mount) -> list[Operation]:
         return [("--perms", f"{mount.mode:04o}", "--tmpfs", path)]
     if mount.kind == FILE:
         return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
-    if mount.kind == COVER:
+    if mount.kind in (COVER, MASK):
         # Not a bind of the file itself: meanwhile it may have become a symlink to another.
         return [("--perms", f"{mount.mode:04o}", "--ro-bind-data", Data(mount.content, path), path)]
     if mount.kind == PROC:

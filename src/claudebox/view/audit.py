@@ -9,6 +9,7 @@ from claudebox.model import (
     DEV,
     FILE,
     HIDE,
+    MASK,
     PROC,
     RO,
     RW,
@@ -38,6 +39,7 @@ MARKS = {
     FILE: "made",
     SYMLINK: "ro",
     COVER: "ro",
+    MASK: "made",
     HIDE: "none",
     ABSENT: "none",
 }

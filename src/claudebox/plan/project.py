@@ -1,0 +1,50 @@
+"""What lies in the project: looked for once, before anything is decided about it."""
+
+from __future__ import annotations
+
+from claudebox.host.project import BEYOND, DIRECTORY, UNREAD, Entry, walk_project
+from claudebox.model import Finding
+from claudebox.plan.ground import Ground
+from claudebox.rules import project_secrets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import State
+    from claudebox.rules.project_secrets.masks import Secrets
+
+
+def look_through(ground: Ground) -> tuple[Entry, ...]:
+    return walk_project(ground.host.tree, ground.project, project_secrets.WANTED)
+
+
+def walk_findings(ground: Ground, entries: tuple[Entry, ...]) -> list[Finding]:
+    """What could not be looked at. What belongs to somebody else the agent cannot look at either."""
+    findings = []
+    for entry in entries:
+        name = entry.path.removeprefix(ground.project + "/")
+        if entry.kind == BEYOND:
+            text = "the project is too large or too deep: secrets there and further on are not looked for"
+            findings.append(Finding(Finding.RISK, name, text))
+        elif entry.kind == UNREAD:
+            status = ground.host.tree.lstat(entry.path)
+            if status is None or status.st_uid == ground.host.person.uid:
+                text = "cannot be listed, so secrets in there are not looked for: the agent can change that"
+                findings.append(Finding(Finding.RISK, name, text))
+    return findings
+
+
+def find_secrets(ground: Ground, entries: tuple[Entry, ...], state: State | None) -> Secrets | None:
+    """Most projects have no file that could hold one: then this is all that is read."""
+    tree, project = ground.host.tree, ground.project
+    git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
+    git_dirs += [ground.repository.outside] if ground.repository.outside else []
+    found = [*project_secrets.candidates(entries), *project_secrets.git_files(tree, git_dirs)]
+    has_known = state is not None and tree.lstat(f"{state.directory}/{project_secrets.MEMORY}") is not None
+    if not (found or has_known or ground.settings.reveals):
+        return None
+    from claudebox.rules.project_secrets import masks, memory
+
+    known = memory.recall(tree, state, ground.host.person.uid)
+    found += memory.still_there(tree, project, known, ground.settings.reveals)
+    secrets = masks.find_secrets(masks.Search(tree, project, ground.repository.git_dir, ground.settings.reveals), found)
+    return secrets.replace(preparations=memory.remembering(state, project, known, secrets.masked))
