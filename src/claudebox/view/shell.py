@@ -17,14 +17,15 @@ IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gi
 def shell_command(plan: Plan) -> str:
     """The whole launch. Descriptors are fed from here-documents, and from a pipe where the content is binary."""
     data: list[Data] = []
+    covers: list[Data] = []
     # With an uplink, the groups are gone already.
     clear_groups = plan.drop_groups and plan.network.uplink is None
     lines = [f"{CLEAR_GROUPS} env -i \\" if clear_groups else "env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
-    lines += [f"  {_line(operation, data)} \\" for operation in bwrap_operations(plan)]
+    lines += [f"  {_line(operation, data, covers)} \\" for operation in bwrap_operations(plan)]
     lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
-    box = _with_descriptors("\n".join(lines), data)
+    box = _with_covers(_with_descriptors("\n".join(lines), data), covers)
     return _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
 
 
@@ -78,7 +79,9 @@ def _argument(word: str) -> str:
     return "'(secret, not shown)'" if secret_value(word) else quote(word)
 
 
-def _line(operation: Operation, data: list[Data]) -> str:
+def _line(operation: Operation, data: list[Data], covers: list[Data]) -> str:
+    if operation[2:3] == ("--ro-bind-data",):
+        return _cover(operation, covers)
     words = []
     for word in operation:
         if isinstance(word, Data):
@@ -87,6 +90,32 @@ def _line(operation: Operation, data: list[Data]) -> str:
         else:
             words.append(quote(word))
     return " ".join(words)
+
+
+def _cover(operation: Operation, covers: list[Data]) -> str:
+    """A shell has ten descriptors, and there may be many such files: they are bound from where it has put them."""
+    _, mode, _, content, path = operation
+    assert isinstance(content, Data)
+    covers.append(content.replace(label=str(mode)))
+    return f'--ro-bind "$covers/{len(covers)}" {quote(str(path))}'
+
+
+def _with_covers(command: str, covers: list[Data]) -> str:
+    if not covers:
+        return command
+    lines = ["covers=$(mktemp -d) || exit 125"]
+    for number, item in enumerate(covers, 1):
+        lines.append(_written(f'"$covers/{number}"', item.content) + f'chmod {item.label} "$covers/{number}"')
+    written = "\n".join(lines)
+    return f'({written}\n{command}status=$?; rm -rf "$covers"; exit $status)\n'
+
+
+def _written(file: str, content: bytes) -> str:
+    if content.endswith(b"\n") and b"\0" not in content:
+        mark = _end_mark(content)
+        return f"cat >{file} <<'{mark}'\n{content.decode(errors='surrogateescape')}{mark}\n"
+    octal = "".join(f"\\{byte:03o}" for byte in content)
+    return f"printf '{octal}' >{file}\n"
 
 
 def _with_descriptors(command: str, data: list[Data]) -> str:
