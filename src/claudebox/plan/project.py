@@ -46,5 +46,6 @@ def find_secrets(ground: Ground, entries: tuple[Entry, ...], state: State | None
 
     known = memory.recall(tree, state, ground.host.person.uid)
     found += memory.still_there(tree, project, known, ground.settings.reveals)
-    secrets = masks.find_secrets(masks.Search(tree, project, ground.repository.git_dir, ground.settings.reveals), found)
+    search = masks.Search(tree, project, ground.repository.git_dir, ground.host.person.home, ground.settings)
+    secrets = masks.find_secrets(search, found)
     return secrets.replace(preparations=memory.remembering(state, project, known, secrets.masked))

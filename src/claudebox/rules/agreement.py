@@ -14,6 +14,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Plan, Port, Preparation, State
 from claudebox.paths import move, parents
 from claudebox.record import Record
+from claudebox.rules.project_secrets import RULE as SECRETS
 from claudebox.settings import TIERS
 
 TYPE_CHECKING = False
@@ -170,13 +171,14 @@ def _finding_line(finding: Finding) -> str:
 def _protections(plan: Plan) -> list[str]:
     """What lies over a part of a host mount, so that less of that is seen or written.
 
-    Not the project's own settings: what the agent writes there is judged at the next start anyhow.
+    Not the project's own settings: what the agent writes there is judged at the next start anyhow. Nor what is masked:
+    such files come and go, and one that is shown as it is has a finding.
     """
     by_path = {mount.path: mount for mount in plan.mounts}
     lines = []
     for mount in plan.mounts:
         base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
-        if base is None or not _shows_host(base, plan) or mount.kind == COVER:
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.rule == SECRETS:
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.host import gitconfig
 from claudebox.host.repository import Repository
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, RW, Finding, Mount, Origin, SecretPlace
+from claudebox.model import COVER, FILE, RW, Finding, Mount, Origin, SecretPlace
 from claudebox.record import Record
 from claudebox.rules.places import contained_secret, refuse_writable
 
@@ -57,7 +57,7 @@ def config_files(
     # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
     content = config.content + f"[core]\n\texcludesFile = {IGNORED}\n".encode()
     reason = "masked files, which git shall not add"
-    return [config.replace(content=content), Mount(FILE, IGNORED, Origin(RULE, reason), content=ignored, mode=0o644)]
+    return [config.replace(content=content), Mount(COVER, IGNORED, Origin(RULE, reason), content=ignored, mode=0o444)]
 
 
 def config_file(identity: Identity, home: str, project: str, repository: Repository) -> Mount:

@@ -25,6 +25,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.rules.agreement import READ_ONLY, WITHOUT, News
+from claudebox.rules.project_secrets import RULE as SECRETS
 from claudebox.rules.secrets import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
@@ -60,6 +61,7 @@ USUAL_RULES = (
     "project",
 )
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
+MOST_MASKED = 8
 NOT_SHOWN = "(secret, not shown)"
 
 
@@ -94,8 +96,20 @@ def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) 
         label = f"{rule:<{RULE}} {mark}"
         reasons = dict.fromkeys(mount.origin.reason for mount in mounts if everything or rule in TELLING_REASONS)
         words = [*_paths(mounts, home), *(f"({escape(reason)})" for reason in reasons if reason)]
+        words = words if rule != SECRETS else _masked(mounts, home, everything)
         lines += table_row(label, words, LABEL, style)
     return lines
+
+
+def _masked(mounts: list[Mount], home: str, everything: bool) -> list[str]:
+    named = mounts if everything else mounts[:MOST_MASKED]
+    words = [word for mount in named for word in (_mount_text(mount, home), *_reason(mount, everything))]
+    words += [f"and {len(mounts) - len(named)} more"] if len(named) < len(mounts) else []
+    return [*words, "(made-up values; the real ones with --reveal PATH)"]
+
+
+def _reason(mount: Mount, everything: bool) -> list[str]:
+    return [f"({mount.origin.reason})"] if everything else []
 
 
 def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.model import RO, RW, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
+from claudebox.rules.project_secrets import RULE as SECRETS
 
 HEAD = """\
 # You are in a sandbox (claudebox)
@@ -12,6 +13,15 @@ Everything you run happens in a bubblewrap box on the user's machine. You may wo
 permissions. What is not listed here does not exist in the box. Retrying, `sudo`, or looking for a way round will not
 change that; if you need something, say so and name the option below.
 """
+MASKED = """\
+## Files with made-up values
+
+These hold secrets on the user's machine. In the box their keys are right, but the values are made up
+(`masked-by-claudebox`), or the file is empty; it cannot be changed, moved or deleted. A login that fails with such a
+value is no bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a secret itself.
+
+"""
+MOST_MASKED = 30
 ABSENT = """\
 ## Not available
 
@@ -48,7 +58,7 @@ They take effect when the user starts claudebox again.
 
 
 def sandbox_md(plan: Plan) -> str:
-    sections = [HEAD, _files(plan), _environment(plan), _network(plan), _tools(plan), ABSENT, ASK]
+    sections = [HEAD, _files(plan), *_masked(plan), _environment(plan), _network(plan), _tools(plan), ABSENT, ASK]
     return "\n".join([*sections, plan.policy.rstrip("\n") + "\n"] if plan.policy else sections)
 
 
@@ -62,6 +72,14 @@ def _files(plan: Plan) -> str:
     lines.append("- `/tmp` and the rest of your home are writable, empty at the start, and gone when the box ends")
     lines.append("- `/usr`, `/etc` and your Claude configuration are read-only")
     return "## Files\n\n" + "\n".join(lines) + "\n"
+
+
+def _masked(plan: Plan) -> list[str]:
+    paths = [f"- `{_path(mount, plan)}`" for mount in plan.mounts if mount.origin.rule == SECRETS]
+    if not paths:
+        return []
+    more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
+    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
 
 
 def _is_asked_for(mount: Mount) -> bool:

@@ -16,6 +16,7 @@ OUT = "out"
 HIDDEN = "hidden"  # something shows it, something else covers it
 OTHER = "other"  # what is there in the box is not what this host has there
 MADE = "made"  # by the box, which has one of its own
+MASKED = "masked"  # it is in the box, with made-up values
 DEPENDS = "depends"  # on something that is not known before
 
 

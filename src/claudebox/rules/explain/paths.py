@@ -11,6 +11,7 @@ from claudebox.model import (
     FILE,
     FROM_HOST,
     HIDE,
+    MASK,
     PROC,
     RO,
     RW,
@@ -27,6 +28,7 @@ from claudebox.rules.explain.answer import (
     HIDDEN,
     IN,
     MADE,
+    MASKED,
     OTHER,
     OUT,
     PATH,
@@ -40,6 +42,7 @@ from claudebox.rules.explain.answer import (
 )
 from claudebox.rules.explain.inside import Inside, Spot
 from claudebox.rules.places import refuse_readable
+from claudebox.rules.project_secrets import RULE as SECRETS
 from claudebox.rules.secrets import secret_places
 from claudebox.rules.wishes import settle, wished_mounts
 from claudebox.settings import MountWish, Settings
@@ -74,13 +77,13 @@ class PathQuestion:
         return self.named
 
     def answer(self) -> Answer:
-        for attempt in (self._shown, self._hidden, self._another, self._made):
+        for attempt in (self._shown, self._masked, self._hidden, self._another, self._made):
             if (found := attempt()) is not None:
                 return found
         return self._outside()
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        is_there = state in (IN, OTHER, MADE)
+        is_there = state in (IN, OTHER, MADE, MASKED)
         return Answer(
             kind=PATH,
             subject=self._short(self.named),
@@ -105,7 +108,7 @@ class PathQuestion:
         verdict = f"in, {ACCESS[first.access]}" + ("" if at_home else f", as {self._short(first.path)}")
         if first.access == RO and (writable := [spot for spot in places if spot.access == RW]):
             verdict += f", and writable as {self._short(writable[0].path)}"
-        because += self._hides_below(places) + self._hides_of(self._hidden_spots())
+        because += self._found() + self._hides_below(places) + self._hides_of(self._hidden_spots())
         return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
 
     def _places(self) -> list[Spot]:
@@ -157,7 +160,23 @@ class PathQuestion:
         value = f"{shown}:{destination}" if destination else shown
         return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
+    def _found(self) -> list[Because]:
+        """What was found out about a file of the project that is shown as it is."""
+        name = self.target.removeprefix(f"{self.plan.project}/")
+        return [Because(finding.text) for finding in self.plan.findings if finding.subject == name]
+
     # What is covered
+
+    def _masked(self) -> Answer | None:
+        mount = self.spot.mount
+        if mount.origin.rule != SECRETS:
+            return None
+        instead = "with made-up values" if mount.kind == MASK else "as an empty file"
+        because = [with_reason(f"{named(mount.origin)} masks {self._short(mount.path)}", mount.origin)]
+        because += [self._following(self.spot)] if self.spot.links else []
+        name = self.target.removeprefix(f"{self.plan.project}/")
+        changes = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
+        return self._answer(MASKED, f"in, read-only, {instead}", because, changes, self.spot)
 
     def _hidden(self) -> Answer | None:
         hidden = self._hidden_spots()

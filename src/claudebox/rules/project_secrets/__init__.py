@@ -224,6 +224,8 @@ def _modules(tree: Tree, directory: str, depth: int) -> list[str]:
     found = []
     for name in tree.entries(directory)[:MOST_MODULES]:
         module = f"{directory}/{name}"
+        if not tree.is_plain_directory(module):
+            continue
         is_module = tree.lstat(f"{module}/config") is not None
         found += [module] if is_module else []
         found += _modules(tree, f"{module}/modules" if is_module else module, depth - 1)

@@ -9,13 +9,13 @@ from claudebox.host.git_index import Indexes
 from claudebox.host.project import find_inodes
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, MASK, Finding, Mount, Origin, Preparation
-from claudebox.paths import is_inside
+from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.mounts import appearances
 from claudebox.rules.project_secrets import RULE, Candidate
 from claudebox.rules.project_secrets.decoys import looks_revealing, make_decoy
-from claudebox.settings import Named
+from claudebox.settings import Named, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,21 +54,26 @@ class Secrets(Record):
 class Search:
     """One look through the project."""
 
-    def __init__(self, tree: Tree, project: str, git_dir: str, reveals: tuple[Named, ...]) -> None:
+    def __init__(self, tree: Tree, project: str, git_dir: str, home: str, settings: Settings) -> None:
         self.tree = tree
+        self.home = home
         self.project = project
         self.indexes = Indexes(tree, project, git_dir)
-        self.reveals = {reveal: self._places(reveal) for reveal in reveals}
+        self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals}
+        self.hidden = [place for hide in settings.hides for place in self._places(hide)]
         self.used: set[Named] = set()
         self.masked: dict[str, Masked] = {}
         self.revealed: list[tuple[str, str, Named]] = []
         self.tracked: list[tuple[str, str, str]] = []
 
     def _places(self, reveal: Named) -> tuple[str, ...]:
-        named = posixpath.normpath(posixpath.join(self.project, reveal.path))
+        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.path, self.home)))
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
     def _reveal(self, path: str) -> Named | None:
+        """Who shows it, unless somebody hides it: that is stronger."""
+        if any(is_inside(path, place) for place in self.hidden):
+            return None
         return next(
             (one for one, places in self.reveals.items() if any(is_inside(path, place) for place in places)), None
         )
@@ -103,8 +108,8 @@ class Search:
     def _mask(self, candidate: Candidate) -> Masked | None:
         """None if there is nothing secret in it."""
         path, status = candidate.path, self.tree.lstat(candidate.path)
-        if status is None or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            return None
+        if status is None or stat.S_ISDIR(status.st_mode) or self.tree.resolve(path) != path:
+            return None  # never through a symlink: it may lead to a secret of somebody else's
         unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, None, 0)
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
@@ -133,7 +138,8 @@ class Search:
         }
         if several:
             for path, inode in (find_inodes(self.tree, self.project, frozenset(several)) or {}).items():
-                self.masked.setdefault(path, several[inode].replace(path=path))
+                if self._reveal(path) is None:
+                    self.masked.setdefault(path, several[inode].replace(path=path))
 
 
 def find_secrets(search: Search, found: Iterable[Candidate]) -> Secrets:
@@ -173,7 +179,7 @@ def _findings(search: Search) -> list[Finding]:
         for path, reason, reveal in search.revealed[:MOST_NAMED]
     ]
     if (more := len(search.revealed) - MOST_NAMED) > 0:
-        found.append(Finding(Finding.SECRET, "--reveal", f"{more} more files that hold secrets enter as they are"))
+        found.append(Finding(Finding.SECRET, "--reveal", f"lets {more} more such files in"))
     for path, reason, why in search.tracked[:MOST_NAMED]:
         if why == "changed":
             text = f"masked ({reason}), although git has it: a commit in the box would have the made-up values"

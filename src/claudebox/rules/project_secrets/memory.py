@@ -49,7 +49,7 @@ def still_there(tree: Tree, project: str, known: dict[str, Known], reveals: tupl
     moved = {
         one.inode: (path, one)
         for path, one in ours.items()
-        if (status := tree.lstat(path)) is None or status.st_ino != one.inode
+        if tree.resolve(path) != path or (status := tree.lstat(path)) is None or status.st_ino != one.inode
     }
     found = find_inodes(tree, project, frozenset(moved)) if moved else {}
     if found is None:
