@@ -36,7 +36,7 @@ QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthC
 HOME = "/home/alice"
 PLACES = [
     f"{HOME}/{name}"
-    for name in ("work", "work/a", "work/a/b", "work/a/b/file", "work/c", "link", "shop/sub", "shop/sub/x", "shop/.env")
+    for name in ("work", "work/a", "work/a/b", "work/a/b/file", "work/c", "link", "shop/sub", "shop/sub/x", "shop/.rc")
 ]
 BOX_PLACES = ["", "/opt/one", "/opt/one/two", "/opt/two", f"{HOME}/elsewhere"]
 NAMES = ["A", "B", "EDITOR", "TERM", "LANG"]
@@ -75,7 +75,7 @@ def machine() -> Iterator[Machine]:
         made = Machine(Path(root), environ=dict.fromkeys(NAMES, "x"))
         made.uid = os.getuid()
         made.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-        made.plant("~/work/a/b/file: x\n~/work/c: x\n~/link -> work/a\n~/shop/sub/x: x\n~/shop/.env: x")
+        made.plant("~/work/a/b/file: x\n~/work/c: x\n~/link -> work/a\n~/shop/sub/x: x\n~/shop/.rc: x")
         yield made
 
 
@@ -129,7 +129,7 @@ def test_hidden_path_would_be_readable_otherwise(machine: Machine) -> None:
     assert plan is not None
     assert readable(plan, f"{HOME}/work/a/b") == ["/opt/one/b"]
     assert readable(plan, f"{HOME}/work") == ["/opt/one"]
-    assert readable(plan, f"{HOME}/shop/.env") == [f"{HOME}/shop/.env"]
+    assert readable(plan, f"{HOME}/shop/.rc") == [f"{HOME}/shop/.rc"]
 
 
 @pytest.mark.req("EXT-01", "ENV-01")

@@ -100,7 +100,20 @@ PURE_IMPORTS = {
 }
 SIDE_EFFECTS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint", "compile"}
 READING = {
-    *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),
+    *(
+        "lstat",
+        "stat",
+        "readlink",
+        "listdir",
+        "scandir",
+        "getxattr",
+        "fstat",
+        "open",
+        "read",
+        "close",
+        "stat_result",
+        "DirEntry",
+    ),
     *("environ", "getcwd", "geteuid", "getegid", "uname", "fsdecode", "fsencode"),
     *("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW", "O_DIRECTORY", "O_PATH"),
 }

@@ -15,7 +15,7 @@ import pytest
 import claudebox
 from claudebox import cli, demo, instances
 from claudebox.arguments import parse
-from claudebox.host import read_host
+from claudebox.host import project, read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.launch import beside, box, descriptors, keyring, landlock, login, namespaces, network, state
@@ -26,6 +26,7 @@ from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.rules import imported
 from claudebox.rules.explain import explain
 from claudebox.rules.instance import instance_name
+from claudebox.rules.project_secrets import masks, memory
 from claudebox.settings import PROJECT_FILE
 from claudebox.view.completion import completion
 from claudebox.view.text import WIDTH, width
@@ -321,6 +322,21 @@ def userns_as_root(scene: Scene) -> None:
     scene.plan("--userns", "on")
 
 
+def many_secrets(scene: Scene, limit: str) -> None:
+    scene.monkeypatch.setattr(masks, limit, 1)
+    scene.planted("~/shop/.env: KEY=one\n~/shop/app/.env: KEY=two").plan()
+
+
+def secret_gone_from_a_large_project(scene: Scene) -> None:
+    scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
+    record = f"{memory.HEADER}\0" + "4711\nvalues\nvariables of the program\n/home/alice/shop/app/.env"
+    scene.planted(f"{STATE_OF_SHOP}/masked\n~/shop/a\n~/shop/b")
+    path = scene.machine.root / f"home/alice/{STATE_OF_SHOP[2:]}/masked"
+    path.write_text(record)
+    scene.machine.uid = path.stat().st_uid
+    scene.plan()
+
+
 def explained(scene: Scene, thing: str) -> None:
     host, request = scene.machine.host(), parse(["--explain", thing])
     settings = gather(host, request).settings
@@ -531,6 +547,9 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     ),
     "project-file-asks-for-too-much": (project_asks_for_too_much, FAILED),
     "project-file-names-a-program": (lambda scene: with_project_file(scene, "bwrap = './bwrap'").plan(), FAILED),
+    "project-secrets-candidates": (lambda scene: many_secrets(scene, "MOST_CANDIDATES"), FAILED),
+    "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),
+    "project-secrets-moved": (secret_gone_from_a_large_project, FAILED),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
     "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.host.project import BEYOND, DIRECTORY, UNREAD, Entry, walk_project
 from claudebox.model import Finding
+from claudebox.paths import is_inside
 from claudebox.plan.ground import Ground
 from claudebox.rules import project_secrets
 
@@ -48,4 +49,5 @@ def find_secrets(ground: Ground, entries: tuple[Entry, ...], state: State | None
     found += memory.still_there(tree, project, known, ground.settings.reveals)
     search = masks.Search(tree, project, ground.repository.git_dir, ground.host.person.home, ground.settings)
     secrets = masks.find_secrets(search, found)
-    return secrets.replace(preparations=memory.remembering(state, project, known, secrets.masked))
+    kept = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
+    return secrets.replace(preparations=memory.remembering(state, known, kept, secrets.masked))

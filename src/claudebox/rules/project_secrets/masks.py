@@ -70,16 +70,17 @@ class Search:
         named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.path, self.home)))
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
+    def is_hidden(self, path: str) -> bool:
+        """By the user, which is stronger than anything here."""
+        return any(is_inside(path, place) for place in self.hidden)
+
     def _reveal(self, path: str) -> Named | None:
-        """Who shows it, unless somebody hides it: that is stronger."""
-        if any(is_inside(path, place) for place in self.hidden):
-            return None
         return next(
             (one for one, places in self.reveals.items() if any(is_inside(path, place) for place in places)), None
         )
 
     def look(self, found: Iterable[Candidate]) -> None:
-        found = {candidate.path: candidate for candidate in found}.values()
+        found = {one.path: one for one in found if not self.is_hidden(one.path)}.values()
         if len(found) > MOST_CANDIDATES:
             raise Problem(
                 f"{len(found)} files of the project may hold secrets, by their names: too many to look into",

@@ -68,11 +68,10 @@ def _check_revealed(project: str, lost: list[str], reveals: tuple[Named, ...]) -
 
 
 def remembering(
-    state: State | None, project: str, known: dict[str, Known], masked: tuple[Masked, ...]
+    state: State | None, known: dict[str, Known], kept: dict[str, Known], masked: tuple[Masked, ...]
 ) -> tuple[Preparation, ...]:
-    """What notes the files of this plan, beside those of other worktrees that share the state."""
-    others = {path: one for path, one in known.items() if not is_inside(path, project)}
-    now = {**others, **{one.path: Known(one.inode, one.style, one.reason) for one in masked}}
+    """What notes the files of this plan, beside those that are not its business: hidden, or of another worktree."""
+    now = {**kept, **{one.path: Known(one.inode, one.style, one.reason) for one in masked}}
     if state is None or now == known:
         return ()
     records = [f"{one.inode}\n{one.style}\n{one.reason}\n{path}" for path, one in sorted(now.items())]
