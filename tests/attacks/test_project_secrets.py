@@ -1,0 +1,306 @@
+"""Secrets that lie in the project: the agent reads them by no way, in this box and in the next one.
+
+Every secret holds the canary. Where all is revealed, the same searches find it: they could find it here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+pytestmark = pytest.mark.req("SEC-01")
+
+CANARY = "cAnArY7x9"
+KEY = f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n"
+SECRETS = {
+    ".env": f"PORT=3000\nAPI_KEY={CANARY}\n",
+    ".env.local": f"export TOKEN='{CANARY}\nmore {CANARY}'\n",
+    "app/.env": f"DATABASE_URL=postgres://shop:{CANARY}@localhost:5432/shop\n",
+    "deploy/prod.env": f"DB_PASSWORD={CANARY}\n",
+    "deploy/key.pem": KEY,
+    "deploy/id_ed25519": KEY.replace("PRIVATE", "OPENSSH PRIVATE"),
+    "deploy/shop-0123456789ab.json": json.dumps({"type": "service_account", "private_key": KEY}),
+    "deploy/terraform.tfstate": json.dumps({"version": 4, "outputs": {"x": {"value": CANARY}}}),
+    "deploy/kubeconfig": f"apiVersion: v1\nusers:\n- name: x\n  user:\n    token: {CANARY}\n",
+    ".npmrc": f"//registry.example/:_authToken={CANARY}\n",
+    ".netrc": f"machine a.example login joe password {CANARY}\n",
+    ".mcp.json": json.dumps({"mcpServers": {"x": {"command": "x", "env": {"X_TOKEN": CANARY}}}}),
+    "config/secrets.yml": f"production:\n  secret_key_base: |\n    {CANARY}\n",
+    ".docker/config.json": json.dumps({"auths": {"a.example": {"auth": CANARY}}}),
+    ".aws/credentials": f"[default]\naws_secret_access_key = {CANARY}\n",
+    ".htpasswd": f"joe:{CANARY}\n",
+}
+PATTERN = f"[{CANARY[0]}]{CANARY[1:]}"  # the canary is not in the command itself
+SEARCH = f"grep -ra '{PATTERN}' . .git /proc/self/root$PWD 2>/dev/null; true"
+
+
+@pytest.fixture
+def planted(account: Account, project: Path) -> Path:
+    git(account, project, "init", "-q")
+    git(account, project, "remote", "add", "origin", f"https://joe:{CANARY}@git.example/shop.git")
+    for name, content in SECRETS.items():
+        account.write(project / name, content)
+    return project
+
+
+def git(account: Account, project: Path, *words: str) -> str:
+    done = account.run("git", "-c", "user.name=x", "-c", "user.email=x@x", *words, cwd=project)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def files_of(project: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(project)): path.read_bytes()
+        for path in project.rglob("*")
+        if path.is_file() and ".git/" not in str(path)
+    }
+
+
+def test_no_secret_is_in_the_box(box: Box, planted: Path) -> None:
+    before = files_of(planted)
+    result = box.inside("sh", "-c", SEARCH)
+    assert (result.stdout, result.returncode) == ("", 0)
+    assert CANARY not in result.stderr
+    assert files_of(planted) == before, "something stayed on the host"
+
+
+def test_the_search_would_find_every_one(box: Box, planted: Path) -> None:
+    found = box.sh(SEARCH, options=("--reveal", "."))
+    assert {name for name in SECRETS if f"./{name}:" in found} == set(SECRETS)
+    assert ".git/config:" in found
+
+
+READ = f"""
+import mmap, os, subprocess, sys
+found = []
+def look(how, content):
+    if {CANARY.encode()!r} in content: found.append(how)
+def attempt(how, act):
+    try: look(how, act())
+    except (OSError, ValueError, subprocess.SubprocessError): pass
+def mapped():
+    with open(".env", "rb") as file: return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)[:]
+def by_descriptor():
+    handle = os.open(".env", os.O_PATH)
+    return open(f"/proc/self/fd/{{handle}}", "rb").read()
+def by_directory():
+    handle = os.open("app", os.O_RDONLY)
+    os.rename("app", "moved")
+    return os.read(os.open(".env", os.O_RDONLY, dir_fd=handle), 999) + open("moved/.env", "rb").read()
+def linked():
+    os.link(".env", "linked")
+    return open("linked", "rb").read()
+def exchanged():
+    os.rename(".env", "renamed")
+    return open("renamed", "rb").read()
+def removed():
+    os.unlink(".env")
+    return open(".env", "rb").read()
+def program(*words):
+    return lambda: subprocess.run(words, capture_output=True, timeout=20).stdout
+attempt("read", open(".env", "rb").read)
+attempt("root", open(f"/proc/self/root{{os.getcwd()}}/.env", "rb").read)
+attempt("other process", open(f"/proc/{{os.getppid()}}/root{{os.getcwd()}}/.env", "rb").read)
+attempt("work directory", open("/proc/self/cwd/.env", "rb").read)
+for act in (mapped, by_descriptor, by_directory, linked, exchanged, removed): attempt(act.__name__, act)
+attempt("tar", program("tar", "-cf", "-", "."))
+attempt("copy", program("sh", "-c", "cp -r . /tmp/copy; cat /tmp/copy/.env"))
+attempt("reflink", program("sh", "-c", "cp --reflink=always .env /tmp/r; cat /tmp/r"))
+attempt("unmount", program("sh", "-c", "umount .env; umount -l .env; cat .env"))
+attempt("namespace", program("unshare", "-Urm", "sh", "-c", "umount .env; umount -l .env; cat .env"))
+attempt("bind", program("unshare", "-Urm", "sh", "-c", "mount --bind . /tmp; cat /tmp/.env"))
+attempt("git", program("sh", "-c", "git add -f .env; git stash -u; git show :.env; git show stash@{{0}}^3:.env"))
+print(found)
+"""
+
+
+def test_read_by_every_way(box: Box, planted: Path) -> None:
+    assert box.inside("python3", "-c", READ).stdout == "[]\n"
+    assert (planted / ".env").read_text() == SECRETS[".env"]
+
+
+def test_read_by_every_way_with_user_namespaces(box: Box, planted: Path, account: Account) -> None:
+    options = () if account.is_root else ("--userns", "on")  # which root is refused
+    assert box.inside("python3", "-c", READ, options=options).stdout == "[]\n"
+
+
+def test_the_ways_would_find_it(box: Box, planted: Path) -> None:
+    found = box.inside("python3", "-c", READ, options=("--reveal", ".")).stdout
+    for way in ("read", "root", "work directory", "mapped", "by_descriptor", "linked", "exchanged", "tar"):
+        assert f"'{way}'" in found
+
+
+def test_program_still_starts_with_the_decoy(box: Box, planted: Path) -> None:
+    shown = box.sh(". ./.env; echo $PORT $API_KEY; git remote -v; python3 -m json.tool .mcp.json")
+    assert "3000 masked-by-claudebox" in shown
+    assert "https://git.example/shop.git (fetch)" in shown
+    assert '"X_TOKEN": "masked-by-claudebox"' in shown
+
+
+def test_decoy_is_not_committed(box: Box, planted: Path, account: Account) -> None:
+    box.sh("git add -A && git commit -qm all")
+    committed = git(account, planted, "ls-files").split()
+    assert set(committed).isdisjoint(SECRETS)
+    assert "README.md" in committed
+
+
+def test_moved_to_where_nobody_looks(box: Box, planted: Path) -> None:
+    """The file itself cannot be moved, but a directory above it."""
+    box.sh("mkdir -p node_modules .git/x && mv app node_modules/ && mv deploy .git/x/ && mv .git .repository")
+    assert (planted / "node_modules/app/.env").exists()
+    assert box.sh(SEARCH) == ""
+    assert box.sh(SEARCH) == ""
+
+
+def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, account: Account) -> None:
+    box.sh("mkdir node_modules && mv app node_modules/")
+    for path in (account.home / ".claudebox" / "instances").glob("*/masked"):
+        path.unlink()
+    assert "node_modules/app/.env" in box.sh(SEARCH)
+
+
+def test_parent_replaced_by_a_symlink(box: Box, planted: Path, account: Account) -> None:
+    """Into a skipped directory, and to where the user's own secrets are."""
+    account.write(account.home / ".aws" / ".env", f"KEY={CANARY}\n")
+    box.sh(f"mkdir target && mv app target/ && ln -s target/app app && mv deploy d && ln -s {account.home}/.aws deploy")
+    assert box.sh(SEARCH) == ""
+    assert "masked-by-claudebox" not in box.sh("cat deploy/.env 2>/dev/null; true")
+
+
+def test_symlink_as_env_is_never_followed(box: Box, project: Path, account: Account) -> None:
+    account.write(account.home / ".ssh" / "id_rsa", KEY)
+    account.write(account.home / "elsewhere", f"KEY={CANARY}\n")
+    for name, target in ((".env", "/etc/shadow"), (".env.a", "../../.ssh/id_rsa"), (".env.b", "../../elsewhere")):
+        (project / name).symlink_to(target)
+    result = box.inside("sh", "-c", f"cat .env .env.a .env.b; {SEARCH}")
+    assert result.stdout == ""
+    assert "secrets" not in result.stderr
+
+
+def test_hard_link_of_another_name_is_masked(box: Box, planted: Path, account: Account) -> None:
+    os.link(planted / ".env", planted / "innocent.txt")
+    account.write(planted / "node_modules" / "x", "")
+    os.link(planted / "app/.env", planted / "node_modules" / "innocent.txt")
+    assert box.sh(SEARCH) == ""
+    os.unlink(planted / ".env")
+    os.link(planted / "innocent.txt", planted / ".env")
+    assert box.sh(SEARCH) == ""
+
+
+def test_index_cannot_claim_that_git_has_it(box: Box, planted: Path) -> None:
+    """`git add -f` in the box adds the decoy: the next launch must not take the file for known."""
+    box.sh("git add -f .env && git commit -qm env && git ls-files --error-unmatch .env")
+    assert box.sh(SEARCH) == ""
+
+
+def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Account) -> None:
+    git(account, planted, "add", "-f", "app/.env")
+    result = box.inside("cat", "app/.env", ".env")
+    assert CANARY in result.stdout.splitlines()[0]
+    assert result.stdout.count(CANARY) == 1
+    assert "app/.env: not masked (variables of the program): git has it as it is" in " ".join(result.stderr.split())
+    account.write(planted / "app/.env", f"OTHER={CANARY}\n")
+    assert CANARY not in box.inside("cat", "app/.env").stdout
+
+
+def test_fifo_does_not_block_and_hands_out_nothing(box: Box, project: Path, account: Account) -> None:
+    """A password manager may sit at its other end."""
+    os.mkfifo(project / ".env", 0o600)
+    account.own(project)
+    writer = subprocess.Popen(["sh", "-c", f"echo KEY={CANARY} > {project}/.env"], start_new_session=True)
+    try:
+        assert box.inside("sh", "-c", "timeout 2 cat .env; true").stdout == ""
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+def test_unreadable_file_is_masked(box: Box, project: Path, account: Account) -> None:
+    """The agent is its owner, and can change that."""
+    account.write(project / ".env", f"KEY={CANARY}\n", mode=0)
+    assert CANARY not in box.sh(f"chmod 600 .env 2>/dev/null; cat .env 2>/dev/null; {SEARCH}")
+
+
+def test_huge_file(box: Box, project: Path, account: Account) -> None:
+    account.write(project / ".env", f"KEY={CANARY}\n")
+    with (project / ".env").open("r+b") as file:
+        file.truncate(1 << 30)
+        file.seek(1 << 29)
+        file.write(f"\nLATER={CANARY}\n".encode())
+    assert box.sh("wc -c < .env; head -c 100 .env").split()[1:] == ["masked-by-claudebox"]
+
+
+HOSTILE = ".env.\x1b[2J\n! forged: line"
+
+
+def test_hostile_names_do_not_reach_the_screen(box: Box, project: Path, account: Account) -> None:
+    account.write(project / HOSTILE, f"KEY={CANARY}\n")
+    git(account, project, "init", "-q")
+    for words in (("--audit",), ("--audit", "--json"), ("--explain", HOSTILE), ("--reveal", ".", "--audit")):
+        result = box.claudebox("--shell", *words)
+        shown = result.stdout + result.stderr
+        assert result.returncode == 0, shown
+        assert "\x1b" not in shown
+        assert not any(line.startswith("! forged") for line in shown.splitlines())
+        assert CANARY not in shown
+    box.sh("git add -A")
+    assert git(account, project, "ls-files").split() == ["README.md"]
+
+
+def test_values_are_printed_nowhere(box: Box, planted: Path) -> None:
+    for words in (("--audit",), ("--audit", "--json"), ("--dry-run",), ("--dry-run", "--json"), ("--explain", ".env")):
+        for more in ((), ("--reveal", ".")):
+            result = box.claudebox("--shell", *more, *words)
+            assert result.returncode == 0, result.stderr
+            assert CANARY not in result.stdout + result.stderr
+
+
+def test_nothing_of_it_is_in_the_state(box: Box, planted: Path, account: Account) -> None:
+    box.sh("true")
+    kept = [path.read_bytes() for path in (account.home / ".claudebox").rglob("*") if path.is_file()]
+    assert kept
+    assert not any(CANARY.encode() in content for content in kept)
+
+
+def test_mount_of_a_part_shows_the_decoy_too(box: Box, planted: Path) -> None:
+    options = ("--mount-ro", "app:/opt/app", "--mount-rw", "deploy:/opt/deploy")
+    assert box.sh(f"grep -ra '{PATTERN}' /opt 2>/dev/null; cat /opt/app/.env", options=options).count(CANARY) == 0
+
+
+def test_file_that_is_asked_for_by_name_enters(box: Box, planted: Path) -> None:
+    options = ("--mount-ro", ".env:/opt/env")
+    assert CANARY in box.sh("cat /opt/env", options=options)
+    assert box.sh("cat .env", options=options).count(CANARY) == 0
+
+
+def test_reveal_lets_in_one_and_no_other(box: Box, planted: Path) -> None:
+    found = box.sh(SEARCH, options=("--reveal", "app"))
+    assert {line.partition(":")[0] for line in found.splitlines()} == {
+        "./app/.env",
+        f"/proc/self/root{planted}/app/.env",
+    }
+    assert box.sh(SEARCH, options=("--reveal", "app/.env", "--hide", "app/.env")) == ""
+
+
+def test_many_are_masked_all_the_same(box: Box, project: Path, account: Account) -> None:
+    for number in range(120):
+        account.write(project / "keys" / f"{number}.pem", KEY)
+    assert box.sh(f"{SEARCH}; ls keys | wc -l") == "120\n"
+
+
+def test_large_project_says_what_it_did_not_look_at(box: Box, project: Path, account: Account) -> None:
+    deep = project
+    for _ in range(45):
+        deep /= "d"
+    account.write(deep / ".env", f"KEY={CANARY}\n")
+    shown = " ".join(box.inside("true").stderr.split())
+    assert "the project is too large or too deep: secrets there and further on are not looked for" in shown
