@@ -12,6 +12,7 @@ from claudebox.model import FROM_HOST, Finding, Nix, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.agreement import find_news, keeping, recall
+from claudebox.rules.guard import is_guard
 from claudebox.rules.instance import STATE
 from claudebox.rules.kernel import doubts_namespaces
 from claudebox.settings import PROJECT_FILE, Settings
@@ -246,7 +247,7 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
 
 
 def _as_agreed(plan: Plan) -> str:
-    paths = sum(mount.kind in FROM_HOST for mount in plan.mounts)
+    paths = sum(mount.kind in FROM_HOST and not is_guard(mount) for mount in plan.mounts)
     parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
     if plan.flagged:
         parts.append(f"{len(plan.flagged)} flagged")

@@ -182,6 +182,23 @@ class Profile(Record):
     description: str
 
 
+class Guarded(Record):
+    """A place on the host that something there runs or believes later."""
+
+    path: str
+    group: str
+    reason: str
+
+
+class Guard(Record):
+    """What the agent may not change because the host runs it later, and what no mount can keep it from."""
+
+    held: tuple[Guarded, ...] = ()  # read-only in the box
+    opened: tuple[Guarded, ...] = ()  # writable, because somebody said so
+    loose: tuple[Guarded, ...] = ()  # there, but reached through a symlink
+    absent: tuple[Guarded, ...] = ()  # would count if they appeared
+
+
 class Program(Record):
     """What runs in the box."""
 
@@ -213,6 +230,7 @@ class Plan(Record):
     policy: str = ""  # what the organisation tells every Claude
     disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
     alone: bool = True  # in a pid namespace of ours, with whose first process everything in it ends
+    guard: Guard = Guard()
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

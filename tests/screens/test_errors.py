@@ -354,6 +354,10 @@ def socket_as_standard_input(scene: Scene) -> None:
             os.close(kept)
 
 
+def too_much_to_guard(scene: Scene) -> None:
+    scene.planted("\n".join(f"~/shop/{number}/.envrc" for number in range(1001))).plan()
+
+
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "argument-run-needs-command": (lambda scene: scene.plan("--run"), FAILED),
     "argument-run-with-value": (lambda scene: scene.plan("--run=make"), FAILED),
@@ -365,6 +369,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
     "answer-no": (refused_answer, FAILED),
     "answer-impossible": (nobody_to_ask, FAILED),
+    "guard-too-much": (too_much_to_guard, FAILED),
     "auth-unknown": (lambda scene: scene.plan("--auth", "magic"), FAILED),
     "bwrap-missing": (lambda scene: scene.without("/usr/bin/bwrap").plan(), FAILED),
     "bwrap-named-missing": (lambda scene: scene.plan("--bwrap", "/opt/bwrap"), FAILED),

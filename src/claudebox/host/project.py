@@ -118,6 +118,15 @@ def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
 
 
+def list_directory(tree: Tree, directory: str, wanted: Wanted) -> tuple[Entry, ...]:
+    """What is of interest in one directory, without what is below it."""
+    try:
+        with os.scandir(tree.root + directory) as listing:
+            return tuple(Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if wanted.wants(one.name))
+    except OSError:
+        return ()
+
+
 def _kind(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return LINK

@@ -46,7 +46,7 @@ def _plan_box(ground: Ground) -> Plan:
     network = _network(ground)
     entries, state = look_through(ground), find_state(ground)
     found = find_secrets(ground, entries, state)
-    layout = plan_layout(ground, network, found)
+    layout = plan_layout(ground, network, entries, found)
     variables = _variables(ground)
     seed = plan_seed(ground, layout)
     alone = not kernel.keeps_namespaces_from_us(host.tree, host.person.uid)
@@ -67,6 +67,7 @@ def _plan_box(ground: Ground) -> Plan:
         findings=(
             *settings.findings,
             *_findings(ground, program, variables, layout.wished),
+            *layout.findings,
             *_network_findings(network, variables, program),
             *seed.findings,
             *ground.trusted.findings(),
@@ -74,16 +75,21 @@ def _plan_box(ground: Ground) -> Plan:
             *walk_findings(ground, entries),
             *(found.findings if found else ()),
         ),
-        outside=Outside(
-            variables=len(host.environ.keys() - {variable.name for variable in variables}),
-            places=tuple(place for place in ground.places if place.exists),
-        ),
+        outside=_outside(ground, variables),
         preparations=(*settings.preparations, *seed.preparations, *(found.preparations if found else ())),
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
         nix=ground.nix,
         alone=alone,
         state=state,
+        guard=layout.guard,
+    )
+
+
+def _outside(ground: Ground, variables: tuple[EnvVar, ...]) -> Outside:
+    return Outside(
+        variables=len(ground.host.environ.keys() - {variable.name for variable in variables}),
+        places=tuple(place for place in ground.places if place.exists),
     )
 
 

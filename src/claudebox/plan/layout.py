@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from claudebox.host.project import Entry, list_directory
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, RW, TMPFS, Mount, Network, Origin, Preparation
+from claudebox.model import COVER, RW, TMPFS, Finding, Guard, Mount, Network, Origin, Preparation
 from claudebox.plan.ground import Ground
 from claudebox.record import Record
 from claudebox.rules import claude_home, git, programs, system, wishes
+from claudebox.rules.guard import find_guarded, guard_findings, guard_mounts, openings, pinned, plan_guard
+from claudebox.rules.guard_git import Account
+from claudebox.rules.guard_table import WANTED
 from claudebox.rules.mounts import arrange
 from claudebox.settings import ON, PROJECT_FILE
 
@@ -24,6 +28,8 @@ class Layout(Record):
     mounts: tuple[Mount, ...]
     wished: list[Mount]  # those of them that somebody asked for
     preparations: tuple[Preparation, ...]  # without which they cannot be made
+    guard: Guard
+    findings: tuple[Finding, ...]
 
 
 def _resolver_mounts(tree: Tree, network: Network) -> list[Mount]:
@@ -34,7 +40,7 @@ def _resolver_mounts(tree: Tree, network: Network) -> list[Mount]:
     return resolver_mounts(network.uplink)
 
 
-def plan_layout(ground: Ground, network: Network, secrets: Secrets | None = None) -> Layout:
+def plan_layout(ground: Ground, network: Network, entries: tuple[Entry, ...], secrets: Secrets | None = None) -> Layout:
     tree, home, project, places = ground.host.tree, ground.home, ground.project, ground.places
     mounts = [
         Mount(TMPFS, "/", system.BOX),
@@ -48,7 +54,10 @@ def plan_layout(ground: Ground, network: Network, secrets: Secrets | None = None
         *(programs.claude_mounts(ground.install, home, project) if ground.install else ()),
         *_home_mounts(ground),
         *git.repository_mounts(ground.repository, ground.person.homes, places),
-        *git.config_files(ground.identity, home, project, ground.repository, secrets.ignored if secrets else b""),
+        *git.config_files(
+            *(ground.identity, home, project, ground.repository, secrets.ignored if secrets else b""),
+            is_guarded=_guards_git(ground),
+        ),
         Mount(RW, project, PROJECT, source=project),
         *_project_file(tree, project),
     ]
@@ -63,6 +72,8 @@ def plan_layout(ground: Ground, network: Network, secrets: Secrets | None = None
     wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
+    guard, guards, findings = _guard(ground, entries, mounts, wished)
+    mounts += guards
     mounts += _masks(secrets, mounts, wished) if secrets else []
     hides = wishes.hides_inside(tree, mounts, places)
     hides += wishes.hides_asked_for(tree, ground.settings.hides, project, home, mounts)
@@ -71,7 +82,27 @@ def plan_layout(ground: Ground, network: Network, secrets: Secrets | None = None
     if ground.as_root:
         mounts += system.kernel_masks(tree)
         hides += system.root_only_hides(tree, mounts)
-    return Layout(arrange(mounts, hides), wished, preparations)
+    return Layout(pinned(arrange(mounts, hides), guards), wished, preparations, guard, tuple(findings))
+
+
+def _guards_git(ground: Ground) -> bool:
+    git_dir = ground.repository.git_dir
+    opened = openings(ground.settings.writable, ground.project, ground.home)
+    return bool(git_dir) and not any(opening.opens(f"{git_dir}/config") for opening in opened)
+
+
+def _guard(
+    ground: Ground, entries: tuple[Entry, ...], mounts: list[Mount], wished: list[Mount]
+) -> tuple[Guard, list[Mount], list[Finding]]:
+    """What keeps the agent from changing what the host runs later."""
+    tree, home, project = ground.host.tree, ground.host.person.home, ground.project
+    account = Account(home, git.host_configs(ground.host.environ, home))
+    others = [wish.source for wish in wished if wish.kind == RW and wish.is_dir]
+    entries = (*entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
+    opened = openings(ground.settings.writable, project, home)
+    guard = plan_guard(tree, find_guarded(tree, (project, *others), entries, account), mounts, opened)
+    guards = guard_mounts(tree, guard, list(arrange(mounts)), opened)
+    return guard, guards, guard_findings(tree, guard, opened, project)
 
 
 def _nix_mounts(ground: Ground) -> list[Mount]:

@@ -6,7 +6,7 @@ from claudebox.host.project import BEYOND, DIRECTORY, UNREAD, Entry, walk_projec
 from claudebox.model import Finding
 from claudebox.paths import is_inside
 from claudebox.plan.ground import Ground
-from claudebox.rules import project_secrets
+from claudebox.rules import guard_table, project_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def look_through(ground: Ground) -> tuple[Entry, ...]:
-    return walk_project(ground.host.tree, ground.project, project_secrets.WANTED)
+    return walk_project(ground.host.tree, ground.project, project_secrets.WANTED | guard_table.WANTED)
 
 
 def walk_findings(ground: Ground, entries: tuple[Entry, ...]) -> list[Finding]:

@@ -5,7 +5,9 @@ the question if one of the sets covers it. Why sets, and not all lines that were
 `--network none`, and the host's network agreed to without the token, are no agreement to both at once. Who alternates
 between two ways to start is asked once for each.
 
-What takes away belongs to its set, too: a box that no longer hides a path, or makes it writable, is another box.
+What takes away belongs to its set, too: a box that no longer hides a path, or makes it writable, is another box. Not so
+what is guarded, which follows from the files that there are: it adds nothing to the project, which was agreed to, and
+where somebody opens it, a finding says so.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from claudebox.host.tree import Tree
 from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Plan, Port, Preparation, State
 from claudebox.paths import move, parents
 from claudebox.record import Record
+from claudebox.rules.guard import RULE as GUARD
+from claudebox.rules.guard import is_guard
 from claudebox.rules.project_secrets import RULE as SECRETS
 from claudebox.settings import TIERS
 
@@ -82,7 +86,7 @@ def _since(plan: Plan, agreed: Agreement) -> News:
         return is_new(_finding_line(finding)) or (tier and finding.kind == Finding.SECRET)
 
     return News(
-        mounts=tuple(mount for mount in plan.mounts if mount.kind in FROM_HOST and is_new(*_mount_lines(mount))),
+        mounts=tuple(mount for mount in _granted(plan) if is_new(*_mount_lines(mount))),
         variables=tuple(variable for variable in plan.environment if is_new(*_variable_lines(variable))),
         tier=tier,
         published=tuple(port for port in network.published if is_new(_published_line(port))),
@@ -103,11 +107,15 @@ def agreement(plan: Plan) -> tuple[str, ...]:
         *map(_published_line, network.published),
         *map(_host_port_line, network.host_ports),
         *_login_lines(plan),
-        *(_mount_lines(mount)[0] for mount in plan.mounts if mount.kind in FROM_HOST),
+        *(_mount_lines(mount)[0] for mount in _granted(plan)),
         *_protections(plan),
         *(_variable_lines(variable)[0] for variable in plan.environment),
         *map(_finding_line, plan.findings),
     )
+
+
+def _granted(plan: Plan) -> list[Mount]:
+    return [mount for mount in plan.mounts if mount.kind in FROM_HOST and not is_guard(mount)]
 
 
 # Lines. Where there are several, the first is what is kept; the others mean more than it.
@@ -178,7 +186,7 @@ def _protections(plan: Plan) -> list[str]:
     lines = []
     for mount in plan.mounts:
         base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
-        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.rule == SECRETS:
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.rule in (SECRETS, GUARD):
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")
@@ -195,9 +203,9 @@ def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
     by_path = {_word(mount.path): mount for mount in plan.mounts}
 
     def is_open(kind: str, path: str) -> bool:
-        if path in by_path:
+        if path in by_path and not is_guard(by_path[path]):
             return False  # what is mounted there speaks for itself
-        base = next((by_path[above] for above in parents(path) if above in by_path), None)
+        base = next((by_path[above] for above in (path, *parents(path)) if above in by_path), None)
         return base is not None and _shows_host(base, plan) and (kind == WITHOUT or base.kind == RW)
 
     return tuple((kind, path) for kind, _, path in (line.partition(" ") for line in gone) if is_open(kind, path))

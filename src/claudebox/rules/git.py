@@ -26,7 +26,7 @@ class Identity(Record):
 def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> Identity:
     """user.name and user.email of the host, as git would find them outside of the repository's own file."""
     values: dict[str, str] = {}
-    for path in _config_files(environ, home):
+    for path in host_configs(environ, home):
         values.update(gitconfig.load(tree, path, home, git_dir))
     name, email = _shown(values.get("user.name", "")), _shown(values.get("user.email", ""))
     if not name and not email:
@@ -39,7 +39,7 @@ def _shown(text: str) -> str:
     return "".join(character for character in text if character.isprintable())
 
 
-def _config_files(environ: dict[str, str], home: str) -> tuple[str, ...]:
+def host_configs(environ: dict[str, str], home: str) -> tuple[str, ...]:
     system = environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
     if environ.get("GIT_CONFIG_GLOBAL"):
         return system, environ["GIT_CONFIG_GLOBAL"]
@@ -48,10 +48,16 @@ def _config_files(environ: dict[str, str], home: str) -> tuple[str, ...]:
 
 
 def config_files(
-    identity: Identity, home: str, project: str, repository: Repository, ignored: bytes = b""
+    identity: Identity,
+    home: str,
+    project: str,
+    repository: Repository,
+    ignored: bytes = b"",
+    *,
+    is_guarded: bool = False,
 ) -> list[Mount]:
     """The configuration, and what git shall not add although nobody tells it so in the project."""
-    config = config_file(identity, home, project, repository)
+    config = config_file(identity, home, project, repository, is_guarded=is_guarded)
     if not ignored:
         return [config]
     # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
@@ -60,7 +66,9 @@ def config_files(
     return [config.replace(content=content), Mount(COVER, IGNORED, Origin(RULE, reason), content=ignored, mode=0o444)]
 
 
-def config_file(identity: Identity, home: str, project: str, repository: Repository) -> Mount:
+def config_file(
+    identity: Identity, home: str, project: str, repository: Repository, *, is_guarded: bool = False
+) -> Mount:
     trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
     lines = ["[user]", f"\tname = {quote(identity.name)}", f"\temail = {quote(identity.email)}", "[safe]"]
     lines += [f"\tdirectory = {quote(path)}" for path in trusted]
@@ -68,6 +76,8 @@ def config_file(identity: Identity, home: str, project: str, repository: Reposit
     lines += ["[credential]", "\thelper ="]
     # Other worktrees are not visible in the box: git must not conclude that they are gone.
     lines += ["[gc]", "\tworktreePruneExpire = never"]
+    # Where the repository's own file is guarded, a new branch cannot be told its upstream, and git would complain.
+    lines += ["[branch]", "\tautoSetupMerge = false"] if is_guarded else []
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin(RULE, f"neutral {shown}" if identity.is_neutral else shown)
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from claudebox.model import FILE, Plan, Uplink
+from claudebox.model import FILE, Guard, Plan, Uplink
 from claudebox.rules.secrets import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
@@ -53,12 +53,20 @@ def audit_json(plan: Plan) -> str:
                 "variables": plan.outside.variables,
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
             },
+            "guard": _guard(plan.guard),
             "program": [_argument(word) for word in plan.program.argv],
             "findings": [
                 {"kind": finding.kind, "subject": finding.subject, "text": finding.text} for finding in plan.findings
             ],
         }
     )
+
+
+def _guard(guard: Guard) -> Any:
+    parts = {"read_only": guard.held, "opened": guard.opened, "cannot_be_held": guard.loose}
+    return {
+        name: [{"path": guarded.path, "reason": guarded.reason} for guarded in part] for name, part in parts.items()
+    }
 
 
 def dry_run_json(plan: Plan) -> str:

@@ -17,6 +17,7 @@ from claudebox.model import (
     TMPFS,
     EnvVar,
     Finding,
+    Guarded,
     Mount,
     Network,
     Nix,
@@ -25,6 +26,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.rules.agreement import READ_ONLY, WITHOUT, News
+from claudebox.rules.guard import is_guard, within
 from claudebox.rules.project_secrets import RULE as SECRETS
 from claudebox.rules.secrets import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
@@ -63,6 +65,8 @@ USUAL_RULES = (
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
 MOST_MASKED = 8
 NOT_SHOWN = "(secret, not shown)"
+GUARD_LEGEND = "what this host may run later"
+MOST_GUARDED = 8
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
@@ -73,7 +77,9 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
-    lines += [_heading("Files", LEGEND, style), *_files(plan.mounts, plan.person.home, style, everything)]
+    mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
+    lines += [_heading("Files", LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
+    lines += _guarded(plan, style, everything)
     lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
     lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
@@ -129,6 +135,28 @@ def _mount_text(mount: Mount, home: str) -> str:
     if mount.kind in (RO, RW) and mount.source != mount.path:
         return f"{escape(shorten_home(mount.source, home))} as {path}"
     return path
+
+
+def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
+    """What the agent cannot change in the project, and what it can although the host runs it later."""
+    guard = plan.guard
+    if not guard.held and not guard.opened:
+        return []
+    lines = [_heading("Guarded", GUARD_LEGEND, style)]
+    for label, members in (("read-only", guard.held), ("writable", guard.opened)):
+        if everything:
+            for number, guarded in enumerate(members):
+                words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]
+                lines += table_row(label if number == 0 else "", words, LABEL, style)
+        elif members:
+            lines += table_row(label, _some_guarded(members, plan.project), LABEL, style)
+    return lines
+
+
+def _some_guarded(members: tuple[Guarded, ...], project: str) -> list[str]:
+    named = [escape(within(guarded.path, project)) for guarded in members[:MOST_GUARDED]]
+    more = [f"and {len(members) - MOST_GUARDED} more"] if len(members) > MOST_GUARDED else []
+    return named + more
 
 
 def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.model import RO, RW, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
+from claudebox.rules.guard import is_guard, within
 from claudebox.rules.project_secrets import RULE as SECRETS
 
 HEAD = """\
@@ -30,6 +31,24 @@ ABSENT = """\
 - other projects, and the rest of the user's home
 - root, `sudo`, Docker, systemd, the desktop
 """
+GUARDED = """\
+## Read-only in the project
+
+The user's own programs run these later, outside of the box, so you cannot change, rename or remove them ("Read-only
+file system", "Device or resource busy"): {names}.
+If the task needs it, write down the change that you would make and ask the user to make it, or to start claudebox again
+with `--writable PATH`. What you create of this kind is shown to the user when the box ends.
+Directories above them cannot be renamed either, and a rename from one into another fails ("Invalid cross-device link"):
+use `mv`, or copy and delete, instead of `git mv`.
+"""
+GUARDED_GIT = """\
+Git works: commit, branch, checkout, stash, merge, rebase, fetch, worktree add. What would change `.git/config` says
+"could not write config file … Device or resource busy": `git config`, `git remote add`, setting an upstream (the
+branch itself is made), `git branch -m` (the branch is renamed all the same), `git submodule init` and `update`,
+`git sparse-checkout`. Use `git -c NAME=VALUE …` for one command, name remote and branch (`git pull origin main`), and
+`git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
+"""
+MOST_NAMED = 20
 _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
@@ -58,12 +77,24 @@ They take effect when the user starts claudebox again.
 
 
 def sandbox_md(plan: Plan) -> str:
-    sections = [HEAD, _files(plan), *_masked(plan), _environment(plan), _network(plan), _tools(plan), ABSENT, ASK]
+    sections = [
+        HEAD,
+        _files(plan),
+        *_masked(plan),
+        *_guarded(plan),
+        _environment(plan),
+        _network(plan),
+        _tools(plan),
+        ABSENT,
+        ASK,
+    ]
     return "\n".join([*sections, plan.policy.rstrip("\n") + "\n"] if plan.policy else sections)
 
 
 def _files(plan: Plan) -> str:
-    writable = [mount for mount in plan.mounts if mount.kind == RW and mount.origin.rule != "--auth"]
+    writable = [
+        mount for mount in plan.mounts if mount.kind == RW and mount.origin.rule != "--auth" and not is_guard(mount)
+    ]
     readable = [mount for mount in plan.mounts if mount.kind == RO and _is_asked_for(mount)]
     lines = [
         f"- `{_path(mount, plan)}` is writable: {mount.origin.reason or 'the user mounted it'}" for mount in writable
@@ -80,6 +111,17 @@ def _masked(plan: Plan) -> list[str]:
         return []
     more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
     return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
+
+
+def _guarded(plan: Plan) -> list[str]:
+    """What in the project cannot be changed, and what git says when it tries."""
+    held = plan.guard.held
+    if not held:
+        return []
+    names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]
+    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    text = GUARDED.format(names=", ".join([*names[:MOST_NAMED], *more]))
+    return [text + GUARDED_GIT if any(guarded.group == "git" for guarded in held) else text]
 
 
 def _is_asked_for(mount: Mount) -> bool:

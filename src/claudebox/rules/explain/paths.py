@@ -41,6 +41,7 @@ from claudebox.rules.explain.answer import (
     with_reason,
 )
 from claudebox.rules.explain.inside import Inside, Spot
+from claudebox.rules.guard import is_guard
 from claudebox.rules.places import refuse_readable
 from claudebox.rules.project_secrets import RULE as SECRETS
 from claudebox.rules.secrets import secret_places
@@ -108,7 +109,7 @@ class PathQuestion:
         verdict = f"in, {ACCESS[first.access]}" + ("" if at_home else f", as {self._short(first.path)}")
         if first.access == RO and (writable := [spot for spot in places if spot.access == RW]):
             verdict += f", and writable as {self._short(writable[0].path)}"
-        because += self._found() + self._hides_below(places) + self._hides_of(self._hidden_spots())
+        because += self._found() + self._opened() + self._hides_below(places) + self._hides_of(self._hidden_spots())
         return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
 
     def _places(self) -> list[Spot]:
@@ -127,8 +128,16 @@ class PathQuestion:
     def _showing(self, spot: Spot) -> Because:
         mount = spot.mount
         as_path = f" as {self._short(mount.path)}" if mount.source != mount.path else ""
+        if is_guard(mount):
+            place = f"{self._short(mount.source)}{as_path}"
+            does = f"keeps {place} read-only" if mount.kind == RO else f"pins {place}"
+            return with_reason(f"{named(mount.origin)} {does}", mount.origin)
         text = f"{named(mount.origin)} shows {self._short(mount.source)}{as_path}, {ACCESS[spot.access]}"
         return with_reason(text, mount.origin)
+
+    def _opened(self) -> list[Because]:
+        opened = [guarded for guarded in self.plan.guard.opened if is_inside(self.target, guarded.path)]
+        return [Because(f"--writable opens it, which would be read-only ({guarded.reason})") for guarded in opened[:1]]
 
     def _following(self, spot: Spot) -> Because:
         return Because(f"{self._short(spot.links[0])} is a symlink in the box, which leads to {self._short(spot.path)}")
@@ -153,6 +162,8 @@ class PathQuestion:
 
     def _way_to_other_access(self, spot: Spot, shown: str) -> Change:
         wanted = RW if spot.access == RO else RO
+        if is_guard(spot.mount) and spot.access == RO:
+            return Change("lets the agent change it, although this host may run it later", ("--writable", shown))
         destination = "" if spot.path == shown else spot.path
         refusal = self.refusal(wanted, shown, destination)
         if refusal:
@@ -255,7 +266,9 @@ class PathQuestion:
         mount, access = self.spot.mount, ACCESS[self.spot.access]
         because = [with_reason(f"{named(mount.origin)} {self._making(mount)}", mount.origin)]
         inner = [
-            other for other in self.plan.mounts if other.kind in FROM_HOST and is_below(other.path, self.spot.path)
+            other
+            for other in self.plan.mounts
+            if other.kind in FROM_HOST and is_below(other.path, self.spot.path) and not is_guard(other)
         ]
         if inner:
             because.append(Because(f"of this host, in it: {self._list(inner)}"))
