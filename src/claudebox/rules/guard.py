@@ -102,9 +102,10 @@ def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
 
 
 def _outermost(held: tuple[Guarded, ...]) -> tuple[Guarded, ...]:
-    """Without what is in a directory that is held itself."""
+    """Without what is in a directory that is held itself; what is nearest to the root first."""
     paths = {guarded.path for guarded in held}
-    return tuple(guarded for guarded in held if paths.isdisjoint(parents(guarded.path)))
+    outermost = (guarded for guarded in held if paths.isdisjoint(parents(guarded.path)))
+    return tuple(sorted(outermost, key=lambda guarded: guarded.path.count("/")))
 
 
 def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Opening]) -> list[Mount]:
