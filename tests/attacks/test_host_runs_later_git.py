@@ -133,7 +133,7 @@ git checkout -q main; echo dirty >> file; git stash -q; git stash pop -q; git ch
 git fetch -q; git pull -q origin main; git push -q origin main; git tag v1; git gc -q
 git worktree add -q ../shop-inner -b inner 2>/dev/null || git worktree add -q inner -b inner
 git cherry-pick feature >/dev/null 2>&1 || git cherry-pick --skip
-git branch -D other; git notes add -m note; git bisect start; git bisect reset; git status --short
+git branch -D other 2>/dev/null; git notes add -m note; git bisect start; git bisect reset; git status --short
 git -C deps/library checkout -q -b work; cd deps/library; echo x >> file; git commit -qam sub
 """
 
@@ -146,7 +146,7 @@ def test_everyday_git_works(box: Box, account: Account, repository: Path) -> Non
     git(account, repository, "fetch", "-q", "origin")
     done = box.inside("sh", "-c", EVERYDAY, options=("--mount-rw", str(origin)))
     assert done.returncode == 0, done.stderr
-    assert "could not write config" not in done.stderr.replace("git branch -D", "").split("Deleted branch")[0]
+    assert "could not write config" not in done.stderr
     assert "three" in git(account, repository, "log", "--all", "--format=%s")
 
 
