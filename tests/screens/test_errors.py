@@ -13,21 +13,22 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import cli, demo, instances
+from claudebox import cli, demo, instances, prove
 from claudebox.arguments import parse
 from claudebox.host import project, read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, descriptors, keyring, landlock, login, namespaces, network, state
+from claudebox.launch import beside, box, descriptors, keyring, landlock, login, namespaces, network, nix_closure, state
 from claudebox.layers import gather
-from claudebox.model import Login, Network, Origin, Port, Preparation
+from claudebox.model import Login, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
+from claudebox.prove.run import Attempt
 from claudebox.rules import imported
 from claudebox.rules.explain import explain
 from claudebox.rules.instance import instance_name
 from claudebox.rules.project_secrets import masks, memory
-from claudebox.settings import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE, merge
 from claudebox.view.completion import completion
 from claudebox.view.text import WIDTH, width
 from golden import Golden
@@ -82,6 +83,35 @@ def program_from_the_project(name: str) -> Callable[[Scene], None]:
         scene.planted(path).with_environ(PATH="/home/alice/shop/node_modules/.bin:/usr/bin").plan()
 
     return provoke
+
+
+def no_proc_of_its_own(scene: Scene) -> None:
+    scene.monkeypatch.setattr(namespaces, "is_restricted", lambda: False)
+    scene.monkeypatch.setattr(namespaces, "c_function", lambda _: lambda *_: -1)
+    namespaces._renew_proc()
+
+
+def store_that_changes(scene: Scene) -> None:
+    """While Nix was asked about it."""
+    nix = Nix("private", "", Origin("--nix"), roots=("/nix/store/x",))
+    plan = scene.machine.plan().replace(nix=nix)
+    scene.monkeypatch.setattr(nix_closure, "look_up_closure", lambda *_: None)
+    scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
+    cli.ask_nix(scene.machine.host(), parse([]), merge([]), nix)
+
+
+def store_without_nix(scene: Scene) -> None:
+    scene.without("/usr/bin/git").with_environ(PATH="/opt/nothing")
+    nix_closure.look_up_closure(scene.machine.host(), ("/nix/store/x",))
+
+
+def probe_that_fails(scene: Scene, *said: str) -> None:
+    """Outside of the box, or in it: one of the two says nothing of use."""
+    attempts = iter(Attempt({}, error) for error in said)
+    scene.monkeypatch.setattr(prove, "read_host", scene.machine.host)
+    scene.monkeypatch.setattr(prove, "set_stage", lambda *_, **__: None)
+    scene.monkeypatch.setattr(prove, "run_probe", lambda *_: next(attempts))
+    prove.prove(parse(["--prove"]))
 
 
 def nix_without_programs(scene: Scene) -> None:
@@ -505,6 +535,12 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
         lambda scene: pasta_ends(scene, 3000, log="x\nFailed to open tun socket in namespace"),
         FAILED,
     ),
+    "argument-against-alone": (lambda scene: scene.plan("--against", "env"), FAILED),
+    "prove-not-outside": (lambda scene: probe_that_fails(scene, "no such file"), FAILED),
+    "prove-not-inside": (lambda scene: probe_that_fails(scene, "", "bwrap: no such file (status 1)"), FAILED),
+    "namespace-proc": (no_proc_of_its_own, FAILED),
+    "nix-closure-without-nix": (store_without_nix, FAILED),
+    "nix-closure-changed": (store_that_changes, FAILED),
     "nix-no-daemon": (lambda scene: scene.planted("/nix/store/x/").plan("--nix", "daemon"), FAILED),
     "nix-no-store": (lambda scene: scene.plan("--nix", "store"), FAILED),
     "nix-without-programs": (nix_without_programs, FAILED),
