@@ -20,6 +20,7 @@ HIDE = "hide"
 ABSENT = "absent"  # an empty directory, for what the host does not have
 
 FROM_HOST = (RO, RW)
+UNSEEN = (0, 0)
 
 
 class Origin(Record):
@@ -39,6 +40,8 @@ class Mount(Record):
     content: bytes = b""  # of a file that the box makes
     mode: int = 0o755  # of what the box makes
     is_dir: bool = True  # what a hide has to cover
+    # Device and inode of a source that an agent may be able to replace; UNSEEN if the launch makes it, or made it anew.
+    identity: tuple[int, int] | None = None
 
 
 class EnvVar(Record):

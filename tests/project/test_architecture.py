@@ -31,7 +31,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "plan": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
     "layers": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record", "version"),
     "view": ("rules", "settings", "model", "paths", "problem", "quoting", "record", "version"),
-    "launch": ("view", "rules", "host", "model", "problem", "quoting"),
+    "launch": ("view", "rules", "host", "model", "paths", "problem", "quoting", "record"),
     "doctor": (
         "layers",
         "launch",

@@ -18,9 +18,21 @@ from claudebox.arguments import parse
 from claudebox.host import project, read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import beside, box, descriptors, keyring, landlock, login, namespaces, network, nix_closure, state
+from claudebox.launch import (
+    beside,
+    box,
+    descriptors,
+    inspection,
+    keyring,
+    landlock,
+    login,
+    namespaces,
+    network,
+    nix_closure,
+    state,
+)
 from claudebox.layers import gather
-from claudebox.model import Login, Network, Nix, Origin, Port, Preparation
+from claudebox.model import RW, Login, Mount, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.prove.run import Attempt
@@ -159,6 +171,19 @@ def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     scene.monkeypatch.setattr(box, "close_all_but", lambda _: None)
     scene.monkeypatch.setattr(box, "_set_signals", lambda: None)
     box._become_bwrap(scene.machine.plan().replace(bwrap="/nonexistent/bwrap"), ["bwrap"], [])
+
+
+def source_replaced(scene: Scene) -> None:
+    directory = scene.machine.root / "real"
+    directory.mkdir()
+    (scene.machine.root / "link").symlink_to(directory)
+    path = "/home/alice/shop"
+    scene.monkeypatch.setattr(
+        inspection, "open_without_symlinks", lambda _: os.open(scene.machine.root / "link", os.O_PATH | os.O_NOFOLLOW)
+    )
+    status = os.stat(directory)
+    mount = Mount(RW, path, Origin("project"), source=path, identity=(status.st_dev, status.st_ino))
+    inspection.expect(scene.machine.plan().replace(mounts=(mount,)))
 
 
 def working_directory_gone(scene: Scene) -> None:
@@ -407,6 +432,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "bwrap-setuid": (setuid_bwrap, FAILED),
     "bwrap-setuid-before-another": (setuid_bwrap_before_another, FAILED),
     "bwrap-gone": (bwrap_gone_at_the_last_moment, CANNOT_EXECUTE),
+    "source-replaced": (source_replaced, FAILED),
     "claude-missing": (lambda scene: scene.with_environ(PATH="/usr/bin").plan(), NOT_FOUND),
     "claude-named-missing": (lambda scene: scene.plan("--claude", "/opt/claude"), NOT_FOUND),
     "claude-named-by-variable-missing": (

@@ -14,11 +14,14 @@ import os
 from claudebox.launch.descriptors import close_all_but
 from claudebox.launch.namespaces import fork_into_namespaces
 from claudebox.launch.system_calls import ADOPT_ORPHANS, SET_PARENT_DEATH_SIGNAL, c_function
+from claudebox.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
+
+    from claudebox.launch.inspection import Gate
 
     Deed = Callable[[], None]
 
@@ -30,11 +33,17 @@ ARGUMENTS = slice(
 FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
 
 
-def fork_below(afterwards: tuple[Deed, ...], life: tuple[int, int] | None = None, *, alone: bool = True) -> None:
+def fork_below(
+    afterwards: tuple[Deed, ...],
+    life: tuple[int, int] | None = None,
+    gate: Gate | None = None,
+    *,
+    alone: bool = True,
+) -> None:
     """Return in the child alone. The parent waits, does what is to be done afterwards, and ends as the child did.
 
-    `life` is a pipe whose other end belongs to something that the box must not outlive. `alone` says whether this
-    machine lets us make a pid namespace.
+    The gate is opened when the child has become bwrap. `life` is a pipe whose other end belongs to something that the
+    box must not outlive. `alone` says whether this machine lets us make a pid namespace.
     """
     starting, started = os.pipe()  # ends when the child becomes another program
     below, above = os.pipe()  # ends when the parent does
@@ -43,7 +52,7 @@ def fork_below(afterwards: tuple[Deed, ...], life: tuple[int, int] | None = None
         for descriptor in (started, below, *(life or ())[1:]):
             os.close(descriptor)
         attendant = Attendant(child, alone=alone)
-        attendant.wait(starting, life[0] if life else -1, above)
+        attendant.wait(starting, life[0] if life else -1, above, gate)
         attendant.be_ordinary_again()
         for deed in afterwards:
             deed()
@@ -85,16 +94,20 @@ class Attendant:
             self.terminal = -1
         self.was_foreground = self._foreground() == os.getpgrp()
 
-    def wait(self, starting: int, life: int, above: int) -> None:
+    def wait(self, starting: int, life: int, above: int, gate: Gate | None) -> None:
         """Until nothing of the box is left. Who reads what it prints does not have to wait for us as well."""
         _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
-        close_all_but([starting, life, above, self.terminal])
+        close_all_but([starting, life, above, self.terminal, *(gate.descriptors if gate else ())])
         _forget_arguments()
         os.read(starting, 1)
         self._relay_signals()
+        if gate is not None:
+            gate.fill()
+            if life < 0 or self._lasts(life, until_writable=gate.ours):
+                self._let_in(gate)
         if life >= 0:
-            self._end_with(life)
+            self._lasts(life)
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.alone:
@@ -115,15 +128,27 @@ class Attendant:
 
         pass_on(number, self)
 
-    def _end_with(self, life: int) -> None:
+    def _let_in(self, gate: Gate) -> None:
+        try:
+            gate.open(self.child)
+        except Problem:
+            os.kill(self.child, _signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            raise
+
+    def _lasts(self, life: int, until_writable: int = -1) -> bool:
+        """Wait for the end of the box, or until this pipe can be written to. If the other life ends first, end it."""
         import select
 
-        end = os.pidfd_open(self.child)
         poll = select.poll()
         poll.register(life, 0)
-        poll.register(end, select.POLLIN)
-        if end not in dict(poll.poll()):
-            os.kill(self.child, _signal.SIGKILL)
+        poll.register(os.pidfd_open(self.child), select.POLLIN)
+        if until_writable >= 0:
+            poll.register(until_writable, select.POLLOUT)
+        if life not in dict(poll.poll()):
+            return True
+        os.kill(self.child, _signal.SIGKILL)
+        return False
 
     def end_box(self, number: int) -> None:
         """On account of this signal."""

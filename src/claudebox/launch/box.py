@@ -16,12 +16,13 @@ from claudebox.launch.descriptors import (
     refuse_internet_sockets,
     seal_standard_input,
 )
+from claudebox.launch.inspection import Gate, expect
 from claudebox.launch.keyring import leave_session_keyring
 from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.state import prepare
 from claudebox.model import Plan
 from claudebox.problem import CANNOT_EXECUTE, Problem
-from claudebox.view.argv import Data, bwrap_operations, program_words
+from claudebox.view.argv import SECCOMP, Word, bwrap_operations, program_words
 from claudebox.view.sandbox import sandbox_md
 
 TYPE_CHECKING = False
@@ -43,19 +44,16 @@ def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
     seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
     _start_beside(plan)
-    descriptors: list[int] = []
-    options = [
-        open_data(word, descriptors) if isinstance(word, Data) else word
-        for operation in bwrap_operations(plan)
-        for word in operation
-    ]
+    gate = Gate(plan.seccomp, expect(plan))
+    descriptors = [gate.for_bwrap]
+    options = [_option(word, gate, descriptors) for operation in bwrap_operations(plan) for word in operation]
     if plan.drop_groups:
         _drop_groups()
     # The parent too: a program that suspends its process group, as claude does, has to reach it.
     scope_to_box()
     life = os.pipe() if plan.network.uplink is not None else None
     # A network of its own cannot be had without.
-    fork_below(afterwards, life, alone=plan.alone or life is not None)
+    fork_below(afterwards, life, gate, alone=plan.alone or life is not None)
     leave_session_keyring()
     if plan.network.uplink is not None and life is not None:
         from claudebox.launch.network import connect
@@ -73,6 +71,12 @@ def _start_beside(plan: Plan) -> None:
         start_beside(plan.login)
     else:
         forget_if_gone(plan.login)
+
+
+def _option(word: Word, gate: Gate, descriptors: list[int]) -> str:
+    if isinstance(word, str):
+        return word
+    return str(gate.for_bwrap) if word.label == SECCOMP else open_data(word, descriptors)
 
 
 def _become_bwrap(plan: Plan, argv: list[str], descriptors: list[int]) -> NoReturn:

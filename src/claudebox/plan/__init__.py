@@ -12,6 +12,8 @@ from claudebox.plan.layout import plan_layout
 from claudebox.plan.project import find_secrets, look_through, walk_findings
 from claudebox.problem import Problem
 from claudebox.rules import claude_home, environment, git, helpers, kernel, programs, seccomp, system, wishes
+from claudebox.rules.instance import STATE
+from claudebox.rules.mounts import identified
 from claudebox.rules.network import needs_uplink, plan_network
 from claudebox.rules.secrets import secret_value
 from claudebox.settings import Settings
@@ -56,7 +58,7 @@ def _plan_box(ground: Ground) -> Plan:
         bwrap=ground.bwrap,
         person=ground.person,
         hostname=system.HOSTNAME,
-        mounts=layout.mounts,
+        mounts=identified(host.tree, layout.mounts, f"{host.person.home}/{STATE}"),
         environment=variables,
         network=network,
         program=program,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from claudebox.model import FROM_HOST, Mount
+from claudebox.host.tree import Tree
+from claudebox.model import FROM_HOST, UNSEEN, Mount
 from claudebox.paths import is_inside, move
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+# Where no agent can write, whatever is mounted: of the system, or of the kernel.
+SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/nix/store", "/nix/var", "/run", "/dev", "/proc", "/sys")
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -44,3 +48,21 @@ def holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
     """The mount that decides what is at `path` of the box: the most specific one above it."""
     above = [mount for mount in mounts if is_inside(path, mount.path)]
     return max(above, key=depth, default=None)
+
+
+def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
+    """With what each source is: while the box starts, an agent in another one may put something else in its place."""
+    return tuple(
+        mount.replace(identity=_identity(tree, mount.source, state)) if _is_within_reach(mount) else mount
+        for mount in mounts
+    )
+
+
+def _is_within_reach(mount: Mount) -> bool:
+    return mount.kind in FROM_HOST and not any(is_inside(mount.source, place) for place in SYSTEM)
+
+
+def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
+    status = tree.lstat(source)
+    # The state is prepared just before the launch: what is of the wrong kind is replaced, and files are written anew.
+    return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)

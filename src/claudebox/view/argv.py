@@ -13,6 +13,7 @@ class Data(Record):
     label: str
 
 
+SECCOMP = "seccomp"  # the label of the filter of system calls
 Word = str | Data
 Operation = tuple[Word, ...]
 
@@ -21,7 +22,7 @@ def bwrap_operations(plan: Plan) -> list[Operation]:
     """Each option with its values, in order, without the program."""
     return [
         *_isolation(plan),
-        ("--seccomp", Data(plan.seccomp, "seccomp")),
+        ("--seccomp", Data(plan.seccomp, SECCOMP)),
         *(operation for mount in plan.mounts for operation in _mount(mount)),
         ("--remount-ro", "/"),
         *(("--setenv", variable.name, variable.value) for variable in plan.environment if variable.late),

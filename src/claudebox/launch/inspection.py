@@ -1,0 +1,167 @@
+"""Looks at what bwrap has mounted, before the program starts.
+
+An agent in another box, of the same project or of a directory above it, can rename and put symlinks where this box is
+being made: bwrap would mount what they lead to, or mount on it. So each source is opened here without following a
+symlink, and is what the plan saw; and when bwrap is done, each mount is where it belongs and what was opened.
+
+bwrap reads the filter of system calls last, when all mounts are made, and does not start a program without it. It
+comes through a pipe: that bwrap reads it says that it is time to look, and the rest is kept back until all is well.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, RW, TMPFS, UNSEEN, Mount, Plan
+from claudebox.paths import is_below
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
+MOUNTED = (*READ_ONLY, RW, TMPFS)
+SLOTS = 16  # of a pipe, one for each packet that was written
+
+
+class Expected(Record):
+    """A mount of the box that an agent could have interfered with."""
+
+    path: str
+    is_read_only: bool
+    source: int  # a descriptor of it; -1 if there is none to compare with
+
+
+def expect(plan: Plan) -> tuple[Expected, ...]:
+    """What to look at later. Raises a Problem if a source is no longer what the plan saw."""
+    writable = [mount.path for mount in plan.mounts if mount.kind == RW]
+    return tuple(
+        Expected(mount.path, mount.kind in READ_ONLY, _open_source(mount) if mount.identity is not None else -1)
+        for mount in plan.mounts
+        if mount.identity is not None
+        or (mount.kind in MOUNTED and any(is_below(mount.path, place) for place in writable))
+    )
+
+
+def _open_source(mount: Mount) -> int:
+    try:
+        descriptor = open_without_symlinks(mount.source)
+    except OSError:
+        raise _changed(mount.source) from None
+    if mount.identity not in (UNSEEN, identity(descriptor)):
+        raise _changed(mount.source)
+    return descriptor
+
+
+def identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def open_without_symlinks(path: str, below: str = "/") -> int:
+    """A descriptor that names the file and cannot read it. A symlink on the way is an error, as if it were a file."""
+    here = os.open(below, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in path[1:].split("/"):
+        try:
+            there = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+        finally:
+            os.close(here)
+        here = there
+    return here
+
+
+class Gate:
+    """The filter of system calls, of which bwrap gets the rest when the mounts have been looked at."""
+
+    def __init__(self, content: bytes, expected: tuple[Expected, ...]) -> None:
+        self.content = content
+        self.expected = expected
+        # In packets: every write takes a slot, however small it is.
+        self.for_bwrap, self.ours = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
+        os.set_inheritable(self.for_bwrap, True)
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Those that the parent of the box needs."""
+        return (self.ours, *(each.source for each in self.expected if each.source >= 0))
+
+    def fill(self) -> None:
+        """So that nothing more can be written before bwrap reads."""
+        try:
+            for number in range(SLOTS):
+                os.write(self.ours, self.content[number : number + 1])
+        except BrokenPipeError:
+            pass  # it has ended already
+
+    def open(self, builder: int) -> None:
+        """Wait until bwrap has made the mounts, look at them, and let it go on."""
+        try:
+            # What bwrap has with this is no filter yet: should we end here, it fails.
+            os.write(self.ours, self.content[SLOTS : SLOTS + 1])
+            wrong = self._find_wrong(builder)
+            if wrong:
+                raise _changed(wrong)
+            rest = os.open(f"/proc/self/fd/{self.ours}", os.O_WRONLY | os.O_CLOEXEC)
+            os.write(rest, self.content[SLOTS + 1 :])
+            os.close(rest)
+        except OSError:
+            pass  # bwrap has ended, and said why; if it has not, it will, without the rest
+        finally:
+            for descriptor in self.descriptors:
+                os.close(descriptor)
+
+    def _find_wrong(self, builder: int) -> str:
+        """ "" if all is as it should be, else a path of the box."""
+        first = _first_process(builder)
+        with open(f"/proc/{first}/mountinfo", "rb") as file:
+            # The latest wins: it is on top.
+            options = {line.split()[4]: line.split()[5].split(b",") for line in file}
+        root = f"/proc/{first}/root"
+        return next((each.path for each in self.expected if not _is_right(each, options, root)), "")
+
+
+def _is_right(each: Expected, options: dict[bytes, list[bytes]], root: str) -> bool:
+    found = options.get(_as_in_mountinfo(each.path))
+    if found is None or (each.is_read_only and b"ro" not in found):
+        return False
+    if each.source < 0:
+        return True
+    try:
+        descriptor = open_without_symlinks(each.path, root)
+    except OSError:
+        return False
+    try:
+        return identity(descriptor) == identity(each.source)
+    finally:
+        os.close(descriptor)
+
+
+def _as_in_mountinfo(path: str) -> bytes:
+    name = os.fsencode(path)
+    for character in b"\\ \t\n":
+        name = name.replace(bytes([character]), b"\\%03o" % character)
+    return name
+
+
+def _first_process(builder: int) -> int:
+    """Of the namespace that bwrap has made, as a number of the host."""
+    try:
+        with open(f"/proc/{builder}/task/{builder}/children") as file:
+            children = file.read().split()
+    except FileNotFoundError:
+        children = os.listdir("/proc")  # a kernel that does not keep the list
+    parent = b"PPid:\t%d\n" % builder
+    for child in filter(str.isdigit, children):
+        try:
+            with open(f"/proc/{child}/status", "rb") as file:
+                lines = file.readlines()
+        except OSError:
+            continue  # it ended meanwhile
+        if parent in lines and any(line.startswith(b"NSpid:") and line.split()[-1] == b"1" for line in lines):
+            return int(child)
+    raise ProcessLookupError
+
+
+def _changed(path: str) -> Problem:
+    return Problem(
+        f"{path} is not what it was when claudebox looked at it",
+        "start it again; if that does not help, end the other box that works there",
+    )

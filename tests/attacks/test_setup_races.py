@@ -1,0 +1,153 @@
+"""While a box starts, an agent in another one replaces what is about to be mounted, or where it is mounted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import CHECKOUT, CLAUDEBOX, Account, Box
+from network.processes import wait_until
+
+pytestmark = pytest.mark.req("SAND-09")
+
+CANARY = "canary-3ad01c"
+REFUSED = 125
+LAUNCHES = int(os.environ.get("CLAUDEBOX_TEST_LAUNCHES", "40"))
+MOST_LAUNCHES = 400  # until an attack on a box that is not protected has success
+BWRAPS = [path for path in os.environ.get("CLAUDEBOX_TEST_BWRAPS", "").split(":") if path] or [
+    shutil.which("bwrap") or "/usr/bin/bwrap"
+]
+
+# What the agent runs in its box, which is the directory above: exchange two names, over and over, with one and the
+# other in place for a while.
+SWAPS = """
+import ctypes, random, time
+exchange = ctypes.CDLL(None, use_errno=True).renameat2
+open("begun", "w").close()
+while True:
+    if exchange(-100, b"{one}", -100, b"{other}", 2) != 0:
+        raise OSError(ctypes.get_errno(), "renameat2")
+    time.sleep(random.uniform(0.001, 0.02))
+"""
+# claudebox that does not look at what bwrap has mounted.
+BLIND = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli
+from claudebox.launch import box, inspection
+box.expect = lambda plan: ()
+cli.main()
+"""
+LOOKING = (CLAUDEBOX,)
+Attack = Callable[[Box, tuple[str, ...], int], Counter[str]]
+NOT_LOOKING = (os.path.realpath(sys.executable), "-I", "-c", BLIND, str(CHECKOUT / "src"))
+
+
+@pytest.fixture(params=BWRAPS)
+def any_box(box: Box, request: pytest.FixtureRequest) -> Box:
+    environ = {**box.account.environ, "CLAUDEBOX_BWRAP": request.param}
+    return replace(box, account=replace(box.account, environ=environ))
+
+
+@contextmanager
+def agent(account: Account, where: Path, one: str, other: str) -> Iterator[None]:
+    """An agent at work, in its own box."""
+    program = SWAPS.format(one=one, other=other)
+    process = subprocess.Popen(
+        (CLAUDEBOX, "--yes", "--run", "python3", "-c", program),
+        cwd=where,
+        env=account.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        **account.process_arguments(),  # type: ignore[call-overload]
+    )
+    try:
+        assert wait_until((where / "begun").exists)
+        yield
+        assert process.poll() is None, "the agent gave up"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def launch(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start a box in an open directory, whatever that is called just now."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        (*claudebox, "--yes", *arguments),
+        env=box.account.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        start_new_session=True,
+        preexec_fn=lambda: os.fchdir(here),
+        **box.account.process_arguments(),  # type: ignore[call-overload]
+    )
+    return done
+
+
+def outcomes(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str, launches: int) -> Counter[str]:
+    """What boxes show that are started there. Without protection, the first success is enough."""
+    seen: Counter[str] = Counter()
+    while seen.total() < launches and not (claudebox == NOT_LOOKING and seen[CANARY]):
+        done = launch(box, claudebox, here, *arguments)
+        if done.returncode == REFUSED:
+            seen["refused"] += 1
+        elif "--hide" in arguments and "none ~/mono/sub/dir/secret" not in done.stderr:
+            seen["something else is hidden"] += 1  # the plan met the symlink, and said so
+        else:
+            seen[CANARY if CANARY in done.stdout else done.stdout or "failed"] += 1
+    os.close(here)
+    print(seen)
+    return seen
+
+
+def of_an_exchanged_project(box: Box, claudebox: tuple[str, ...], launches: int) -> Counter[str]:
+    """The agent exchanges the project for a symlink."""
+    mono = box.account.home / "mono"
+    box.account.write(mono.parent / "private" / "file", CANARY)
+    box.account.write(mono / "sub" / "file", "own")
+    (mono / "decoy").symlink_to(mono.parent / "private")
+    here = os.open(mono / "sub", os.O_RDONLY)
+    with agent(box.account, mono, "sub", "decoy"):
+        return outcomes(box, claudebox, here, "--run", "cat", "file", launches=launches)
+
+
+def of_an_exchanged_place(box: Box, claudebox: tuple[str, ...], launches: int) -> Counter[str]:
+    """The agent exchanges a directory, in which something is hidden, for a symlink to another."""
+    mono = box.account.home / "mono"
+    box.account.write(mono / "sub" / "dir" / "secret", CANARY)
+    box.account.write(mono / "sub" / "other" / "secret", "decoy\n")
+    (mono / "sub" / "decoy").symlink_to("other")
+    here = os.open(mono / "sub", os.O_RDONLY)
+    options = ("--hide", "dir/secret", "--run", "sh", "-c", "cat dir/secret decoy/secret")
+    with agent(box.account, mono, "sub/dir", "sub/decoy"):
+        return outcomes(box, claudebox, here, *options, launches=launches)
+
+
+def test_project_is_not_exchanged_for_something_else(any_box: Box) -> None:
+    seen = of_an_exchanged_project(any_box, LOOKING, LAUNCHES)
+    assert seen[CANARY] == 0
+    assert seen["own"] > 0
+
+
+def test_hide_does_not_land_elsewhere(any_box: Box) -> None:
+    assert of_an_exchanged_place(any_box, LOOKING, LAUNCHES)[CANARY] == 0
+
+
+@pytest.mark.parametrize("attack", [of_an_exchanged_project, of_an_exchanged_place])
+def test_attack_has_success_where_nobody_looks(user: Account, attack: Attack) -> None:
+    box = Box(user, user.home / "mono")
+    assert attack(box, NOT_LOOKING, MOST_LAUNCHES)[CANARY] > 0
