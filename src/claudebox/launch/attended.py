@@ -39,19 +39,24 @@ def fork_below(
     gate: Gate | None = None,
     *,
     alone: bool = True,
+    shares_group: bool = True,
 ) -> None:
     """Return in the child alone. The parent waits, does what is to be done afterwards, and ends as the child did.
 
     The gate is opened when the child has become bwrap. `life` is a pipe whose other end belongs to something that the
-    box must not outlive. `alone` says whether this machine lets us make a pid namespace.
+    box must not outlive. `alone` says whether this machine lets us make a pid namespace; `shares_group`, whether the
+    program may be in the process group of the caller, which it can signal if nothing else keeps it from that.
     """
     starting, started = os.pipe()  # ends when the child becomes another program
     below, above = os.pipe()  # ends when the parent does
+    terminal = _open_terminal()
+    # At a terminal the group has to be the caller's: it is how the terminal, and a shell, know the job.
+    is_apart = terminal < 0 and not shares_group
     child = fork_into_namespaces() if alone else _fork_and_adopt()
     if child != 0:
         for descriptor in (started, below, *(life or ())[1:]):
             os.close(descriptor)
-        attendant = Attendant(child, alone=alone)
+        attendant = Attendant(child, terminal, alone=alone, is_apart=is_apart)
         attendant.wait(starting, life[0] if life else -1, above, gate)
         attendant.be_ordinary_again()
         for deed in afterwards:
@@ -59,10 +64,20 @@ def fork_below(
         attendant.end_likewise()
     os.close(starting)
     os.close(above)
+    if is_apart:
+        os.setpgid(0, 0)
     die_with_parent()
     if has_ended(below):
         os._exit(1)  # it died before it was asked for
     os.close(below)
+
+
+def _open_terminal() -> int:
+    """-1 if there is none."""
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return -1
 
 
 def die_with_parent() -> None:
@@ -83,15 +98,13 @@ def has_ended(descriptor: int) -> bool:
 class Attendant:
     """The parent, once there is a child."""
 
-    def __init__(self, child: int, *, alone: bool) -> None:
+    def __init__(self, child: int, terminal: int, *, alone: bool, is_apart: bool) -> None:
         self.child = child
+        self.terminal = terminal
         self.alone = alone
+        self.is_apart = is_apart
         self.status = 0
         self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
-        try:
-            self.terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        except OSError:
-            self.terminal = -1
         self.was_foreground = self._foreground() == os.getpgrp()
 
     def wait(self, starting: int, life: int, above: int, gate: Gate | None) -> None:
@@ -118,7 +131,7 @@ class Attendant:
     def _relay_signals(self) -> None:
         """What the terminal sends reaches the program by itself. What was ignored before we came stays so (nohup)."""
         for number in FROM_THE_TERMINAL:
-            _signal.signal(number, _signal.SIG_IGN)
+            _signal.signal(number, self._pass_on if self.is_apart else _signal.SIG_IGN)
         for number in FOR_THE_PROGRAM:
             if _signal.getsignal(number) != _signal.SIG_IGN:
                 _signal.signal(number, self._pass_on)
@@ -158,8 +171,9 @@ class Attendant:
     def be_ordinary_again(self) -> None:
         """For what is done afterwards, which may ask something and start programs."""
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        for number in (_signal.SIGQUIT, *FOR_THE_PROGRAM):
-            if _signal.getsignal(number) == self._pass_on or number == _signal.SIGQUIT:
+        _signal.signal(_signal.SIGQUIT, _signal.SIG_DFL)
+        for number in FOR_THE_PROGRAM:
+            if _signal.getsignal(number) != _signal.SIG_IGN:
                 _signal.signal(number, _signal.SIG_DFL)
         group = self._foreground()
         if self.was_foreground and group != os.getpgrp() and _is_gone(group):

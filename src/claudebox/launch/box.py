@@ -50,10 +50,10 @@ def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
     if plan.drop_groups:
         _drop_groups()
     # The parent too: a program that suspends its process group, as claude does, has to reach it.
-    scope_to_box()
+    is_scoped = scope_to_box()
     life = os.pipe() if plan.network.uplink is not None else None
-    # A network of its own cannot be had without.
-    fork_below(afterwards, life, gate, alone=plan.alone or life is not None)
+    # A network of its own cannot be had without a namespace of ours.
+    fork_below(afterwards, life, gate, alone=plan.alone or life is not None, shares_group=is_scoped)
     leave_session_keyring()
     if plan.network.uplink is not None and life is not None:
         from claudebox.launch.network import connect

@@ -28,11 +28,11 @@ def can_scope() -> bool:
     return call is not None and call(CREATE_RULESET, 0, 0, ASK_VERSION) >= SCOPES_SINCE
 
 
-def scope_to_box() -> None:
-    """From here on, this process and all that come from it reach only what they start themselves."""
+def scope_to_box() -> bool:
+    """From here on, this process and all that come from it reach only what they start themselves. False if not."""
     call = _system_call()
     if call is None or call(CREATE_RULESET, 0, 0, ASK_VERSION) < SCOPES_SINCE:
-        return
+        return False
     # struct landlock_ruleset_attr: no rights to files, none to ports, only scopes; so that bwrap can still mount.
     attributes = bytes(16) + (SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS).to_bytes(8, "little")
     ruleset = call(CREATE_RULESET, attributes, len(attributes), 0)
@@ -40,6 +40,7 @@ def scope_to_box() -> None:
         from claudebox.problem import Problem
 
         raise Problem("the kernel offers Landlock scopes, and then refused them", "claudebox --check")
+    return True
 
 
 def _system_call() -> Callable[..., int] | None:

@@ -1,0 +1,76 @@
+"""A program signals its process group, to which a script that started claudebox may belong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import CHECKOUT, CLAUDEBOX, Account, Box
+from network.processes import wait_until
+
+pytestmark = pytest.mark.req("SAND-15")
+
+# claudebox on a kernel before Linux 6.12, and without what it does instead.
+WITHOUT_SCOPES = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli
+from claudebox.launch import attended, box, landlock
+landlock.SCOPES_SINCE = 1000
+{change}
+cli.main()
+"""
+SHARES_THE_GROUP = (
+    "fork = attended.fork_below; box.fork_below = lambda *a, **b: fork(*a, **{**b, 'shares_group': True})"
+)
+PYTHON = os.path.realpath(sys.executable)
+
+
+def older(change: str = "") -> tuple[str, ...]:
+    return (PYTHON, "-I", "-c", WITHOUT_SCOPES.replace("{change}", change), str(CHECKOUT / "src"))
+
+
+OLD = older()
+UNPROTECTED = older(SHARES_THE_GROUP)
+
+
+def script(box: Box, claudebox: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """A script, without a terminal, in which the box kills whatever it can."""
+    text = '"$@" --yes --run sh -c "kill -s KILL 0"; echo "status $?"'
+    return box.account.run("sh", "-c", text, "sh", *claudebox, cwd=box.project)
+
+
+@pytest.mark.parametrize("claudebox", [(CLAUDEBOX,), OLD], ids=["this kernel", "before 6.12"])
+def test_script_goes_on(box: Box, claudebox: tuple[str, ...]) -> None:
+    assert script(box, claudebox).stdout == "status 137\n"
+
+
+def test_script_is_killed_where_nothing_keeps_the_program_from_it(box: Box) -> None:
+    assert script(box, UNPROTECTED).returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_to_the_group_reaches_the_program_all_the_same(box: Box, account: Account, number: int) -> None:
+    trap = "trap 'echo caught; exit 5' INT QUIT TERM HUP; echo >ready; while :; do sleep 0.05; done"
+    process = subprocess.Popen(
+        (*OLD, "--yes", "--run", "bash", "-c", trap),
+        cwd=box.project,
+        env=account.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        **account.process_arguments(),  # type: ignore[call-overload]
+    )
+    try:
+        assert wait_until((box.project / "ready").exists)
+        os.killpg(process.pid, number)
+        assert process.communicate(timeout=20) == ("caught\n", None)
+        assert process.returncode == 5
+    finally:
+        process.kill()
