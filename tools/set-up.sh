@@ -32,12 +32,16 @@ have() {
 package_of() {
     case $manager:$1 in
     *:bwrap) echo bubblewrap ;;
+    # A compiler is of no use without the C library's own files.
+    apt-get:gcc) echo gcc libc6-dev ;;
+    apk:gcc) echo gcc musl-dev ;;
     dnf:ip) echo iproute ;;
     *:ip) echo iproute2 ;;
     *:nft) echo nftables ;;
     apt-get:nix) echo nix-bin ;; # without the daemon, which is another package
     *:pasta) echo passt ;;
     dnf:ps | pacman:ps) echo procps-ng ;;
+    dnf:sqlite3 | pacman:sqlite3 | apk:sqlite3) echo sqlite ;;
     *:ps) echo procps ;;
     pacman:python) echo python ;;
     *:python) echo python3 ;;
