@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # What in such a file is secret, and so how its decoy is made.
 VALUES = "values"  # every value that is not plainly harmless
 LOOKS = "looks"  # only values that look secret, by their key or shape
+SHELL = "shell"  # like LOOKS, in a script that shall still run
 SHAPE = "shape"  # if something in it has the shape of a known secret, like VALUES
 KEY = "key"  # a private key in text
 BINARY = "binary"  # a key store, which begins in a known way
@@ -30,7 +31,7 @@ TABLE = (
     (".env.*", VALUES, "variables of the program"),
     (".env-*", VALUES, "variables of the program"),
     (".env_*", VALUES, "variables of the program"),
-    (".envrc", LOOKS, "variables of the shell"),
+    (".envrc", SHELL, "variables of the shell"),
     ("*.env", LOOKS, "variables of the program"),
     (".dev.vars", VALUES, "variables of a Cloudflare worker"),
     (".secrets", VALUES, "secrets of act"),

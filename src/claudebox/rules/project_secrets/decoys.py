@@ -5,7 +5,7 @@ Nothing in a decoy is computed from a secret, not even its length. Whatever is n
 
 from __future__ import annotations
 
-from claudebox.rules.project_secrets import BINARY, GIT, KEY, LOOKS, NETRC, SHAPE, WHOLE
+from claudebox.rules.project_secrets import BINARY, GIT, KEY, LOOKS, NETRC, SHAPE, SHELL, WHOLE
 from claudebox.rules.project_secrets.lines import LineMasker
 from claudebox.rules.project_secrets.values import (
     BEGIN,
@@ -15,6 +15,7 @@ from claudebox.rules.project_secrets.values import (
     is_harmless,
     is_name,
     is_reference,
+    names_secret,
     stand_in,
 )
 from claudebox.rules.secrets import looks_secret, secret_value
@@ -59,6 +60,8 @@ def make_decoy(content: bytes, style: str, name: str) -> bytes | None:
         return _netrc(text).encode()
     if style == SHAPE and not (secret_value(text) or any(shape in text for shape in SHAPES)):
         return None
+    if style == SHELL:
+        return _lines(text, LineMasker(gently=True, is_script=True))
     return _document(text, name, gently=style in (LOOKS, GIT), is_git=style == GIT)
 
 
@@ -66,9 +69,12 @@ def _document(text: str, name: str, *, gently: bool, is_git: bool) -> bytes | No
     if text.lstrip().startswith("{") or name.endswith(".json"):
         return _json(text, gently=gently)
     is_yaml = name.endswith((".yml", ".yaml")) or "kube" in name or _is_yaml(text)
-    masker = LineMasker(gently=gently, is_yaml=is_yaml, drops_accounts=is_git)
+    return _lines(text, LineMasker(gently=gently, is_yaml=is_yaml, drops_accounts=is_git))
+
+
+def _lines(text: str, masker: LineMasker) -> bytes | None:
     decoy = masker.mask(text)
-    return decoy.encode() if masker.changed else None
+    return (decoy.encode() or NOTHING) if masker.changed else None
 
 
 def _is_yaml(text: str) -> bool:
@@ -148,7 +154,7 @@ class _JsonMasker:
         result = {}
         for number, (name, value) in enumerate(table.items()):
             shown = name if not name or is_name(name) else self._noted(name, f"{MASKED}-{number}")
-            result[shown] = self.masked(name, value, depth + 1)
+            result[shown] = self.masked(f"{key}_{name}" if names_secret(key) else name, value, depth + 1)
         self.gently = self.gently or strictly
         return result
 

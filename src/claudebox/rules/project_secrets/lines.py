@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from claudebox.rules.project_secrets.values import BEGIN, MASKED, change, is_name, is_reference
 from claudebox.rules.secrets import looks_secret, secret_value
+from claudebox.settings import is_variable_name
 
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")
+SHORTEST_CODE = 8
 BRACKETS = {"[": "]", "{": "}"}
 BLOCKS = ("|", ">")  # how YAML begins a text of several lines
 
@@ -18,8 +20,11 @@ BLOCKS = ("|", ">")  # how YAML begins a text of several lines
 class LineMasker:
     """Makes the decoy of one file, line after line."""
 
-    def __init__(self, *, gently: bool, is_yaml: bool = False, drops_accounts: bool = False) -> None:
+    def __init__(
+        self, *, gently: bool, is_yaml: bool = False, is_script: bool = False, drops_accounts: bool = False
+    ) -> None:
         self.gently = gently
+        self.is_script = is_script  # what is no assignment is kept
         self.is_yaml = is_yaml
         self.drops_accounts = drops_accounts  # of addresses: git asks without them, and may be let in
         self.changed = False
@@ -28,7 +33,7 @@ class LineMasker:
         self._drops_rest = False  # the value before was changed: what continues it is part of it
 
     def mask(self, text: str) -> str:
-        whole = text if self.is_yaml else text.replace("\\\n", "")  # a backslash continues a line
+        whole = text if self.is_yaml else text.replace("\\\n", " ")  # a backslash continues a line
         lines = [self._line(line) for line in whole.splitlines()]
         return "".join(f"{line}\n" for line in lines if line is not None)
 
@@ -45,20 +50,32 @@ class LineMasker:
         if not body:
             return ""
         if body.startswith(COMMENTS) and not (body.startswith("//") and "=" in body):
-            return None  # old values are kept in comments
+            self.changed = self.changed or self._is_old_value(body.lstrip("#;/-! "))
+            return None
+        if self.is_script and not is_variable_name(body.removeprefix("export ").partition("=")[0].strip()):
+            self.changed = self.changed or bool(secret_value(body))
+            return None if secret_value(body) else line
         if body.startswith("[") and not self.is_yaml:
             return self._section(body)
         return self._pair(line, indent)
+
+    def _is_old_value(self, comment: str) -> bool:
+        """Values that were used before stay behind in comments."""
+        key, equals, value = comment.partition("=")
+        is_pair = equals and is_variable_name(key.strip().removeprefix("export "))
+        return bool(
+            secret_value(comment) or (is_pair and change(key, value.strip(), gently=self.gently) != value.strip())
+        )
 
     def _section(self, body: str) -> str:
         """`[name]`, `[remote "origin"]`. It stays in some way: what follows is not part of the one before."""
         head = body.split("#")[0].strip()
         words = head.strip("[]").split()
         self._drops_rest = False
-        if words and all(is_name(word.strip('"')) for word in words):
+        if head.endswith("]") and words and all(is_name(word.strip('"')) for word in words):
             return head
-        self.changed = self.changed or bool(secret_value(head))
-        first = words[0] if words and len(words) > 1 and is_name(words[0]) else ""
+        self.changed = self.changed or not self.gently or bool(secret_value(head))
+        first = words[0] if len(words) > 1 and words[0].isalpha() and words[0].islower() else ""
         return f'[{first} "{MASKED}"]' if first else f"[{MASKED}]"
 
     def _pair(self, line: str, indent: int) -> str | None:
@@ -68,7 +85,8 @@ class LineMasker:
             return self._lone(head, rest, indent, is_item=bool(dash))
         key, separator, value = found
         name = key.strip().removeprefix("export ").strip().strip("\"'")
-        if not is_name(name.rpartition("//")[2]):
+        is_key = is_name(name.rpartition("//")[2]) and (self.gently or self.is_yaml or " " not in name)
+        if not is_key or _is_padded(name, value):
             self._note_end(value, indent)
             self.changed = True
             return None
@@ -113,7 +131,7 @@ class LineMasker:
         if quote:
             return self._quoted(name, value, quote, indent)
         bare = value
-        if (place := value.find(" #")) >= 0:
+        if (place := value.find(" # ")) >= 0:
             bare = value[:place].rstrip()
         if bare[:1] in BRACKETS and not (self.gently and not secret_value(bare)):
             return self._brackets(bare)
@@ -128,7 +146,11 @@ class LineMasker:
             self._until = quote
             self.changed = True
             return f"{quote}{MASKED}{quote}"
-        comma = "," if value[end + len(quote) :].startswith(",") else ""
+        after = value[end + len(quote) :].strip()
+        if after and not after.startswith((",", ";", "#", "//")):
+            self.changed = True  # quoted otherwise than it seems
+            return f"{quote}{MASKED}{quote}"
+        comma = "," if after.startswith(",") else ""
         return f"{quote}{self._changed(name, inner, indent)}{quote}{comma}"
 
     def _text_block(self, name: str, indent: int) -> str:
@@ -184,3 +206,9 @@ def _without_account(value: str) -> str:
     place, slash, path = rest.partition("/")
     clean = f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
     return MASKED if secret_value(clean) else clean
+
+
+def _is_padded(name: str, value: str) -> bool:
+    """`dGhpcyBpcw==`: no key without a value, but the end of something in Base64."""
+    kinds = {str.isdigit, str.isupper, str.islower}
+    return value == "=" or (not value and all(any(map(kind, name)) for kind in kinds) and len(name) >= SHORTEST_CODE)

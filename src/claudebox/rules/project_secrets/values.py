@@ -18,10 +18,17 @@ BEGIN = "-----BEGIN "
 
 LONGEST_NAME = 80
 LONGEST_NUMBER = 5
+LONGEST_CHOICE = 24
 LONGEST_SCHEME = 20
 SHORTEST_RANDOM_NAME = 16
 
 SECRET_WORDS = frozenset("key otp pass pat pin pw pwd salt seed user username".split())
+CHOICES = frozenset(
+    "adapter backend channel connection cluster database db dialect disk driver engine env environment format host "
+    "hostname lang level lifetime locale log logger mailer mode name namespace platform port prefix profile protocol "
+    "provider queue region scheme stage store timeout timezone type tz version zone".split()
+)
+PLACES = frozenset("dir directory file folder home path root".split())
 SWITCHES = ("true", "false", "null", "none")
 # How a header begins that logs in.
 LOGINS = ("authorization:", "basic ", "bearer ", "private-token:", "x-api-key:", "cookie:")
@@ -40,12 +47,19 @@ def is_harmless(key: str, value: str) -> bool:
     """Whether a value can be kept although all others of the file are changed."""
     if not value or is_reference(value):
         return True
-    if _names_secret(key):
+    if names_secret(key):
         return value.lower() in SWITCHES
-    return value.lower() in HARMLESS or _is_small_number(value) or _is_path(value)
+    return value.lower() in HARMLESS or _is_small_number(value) or _is_path(key, value) or _is_choice(key, value)
 
 
-def _names_secret(key: str) -> bool:
+def _is_choice(key: str, value: str) -> bool:
+    """`DB_CONNECTION=pgsql`: one short name, under a key that asks for one."""
+    plain = value.replace("-", "").replace("_", "").replace(".", "")
+    is_plain = plain.isascii() and plain.isalnum() and plain == plain.lower() and len(plain) <= LONGEST_CHOICE
+    return _last_word(key) in CHOICES and is_plain and sum(map(str.isdigit, plain)) < LONGEST_NUMBER
+
+
+def names_secret(key: str) -> bool:
     """Whether even a short or common word is a secret under this name."""
     lower = key.lower().replace("-", "_")
     return any(word in lower for word in STRONG_WORDS) or not SECRET_WORDS.isdisjoint(lower.split("_"))
@@ -64,11 +78,15 @@ def _is_small_number(value: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_NUMBER
 
 
-def _is_path(value: str) -> bool:
-    """A place of a file. What begins so may be a secret nevertheless, if it does not read like names."""
-    if not value.startswith(("/", "./", "../", "~/")):
+def _is_path(key: str, value: str) -> bool:
+    """Under a key that asks for one. What begins so may be a secret nevertheless, if it does not read like names."""
+    if not value.startswith(("/", "./", "../", "~/")) or _last_word(key) not in PLACES:
         return False
     return all(is_name(part) for part in value.split("/") if part not in ("", ".", "..", "~"))
+
+
+def _last_word(key: str) -> str:
+    return key.lower().replace("-", "_").rpartition("_")[2]
 
 
 def is_name(text: str) -> bool:
@@ -77,6 +95,8 @@ def is_name(text: str) -> bool:
         return False
     for separator in ".-/:@ ":
         text = text.replace(separator, "_")
+    if not text.replace("_", "").isalnum():
+        return False
     return not any(_is_random(part) for part in text.split("_"))
 
 
@@ -85,7 +105,7 @@ def _is_random(word: str) -> bool:
     if len(word) < SHORTEST_RANDOM_NAME:
         return False
     kinds = [character.isdigit() * 2 + character.isupper() for character in word]
-    return sum(a != b for a, b in pairwise(kinds)) * 3 >= len(word) or any(not char.isalnum() for char in word)
+    return sum(a != b for a, b in pairwise(kinds)) * 3 >= len(word)
 
 
 def stand_in(value: str) -> str:

@@ -1,0 +1,226 @@
+"""Which names may hold secrets, and decoys that show none of them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from claudebox.host.project import FILE, LINK, OTHER, Entry
+from claudebox.rules.project_secrets import (
+    BINARY,
+    GIT,
+    KEY,
+    LOOKS,
+    NETRC,
+    SHAPE,
+    SHELL,
+    TABLE,
+    VALUES,
+    WANTED,
+    candidates,
+    row_for,
+)
+from claudebox.rules.project_secrets.decoys import make_decoy
+
+pytestmark = pytest.mark.req("SEC-01")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ".env .env.local .env.production prod.env .envrc .npmrc app/.netrc .aws/credentials .docker/config.json key.pem "
+    "id_rsa x.tfstate x.tfvars x.tfvars.json shop-0123456789ab.json my-service-account.json wg0.conf UTC--2020 "
+    ".git/config .kube/config kubeconfig.yaml config/master.key".split(),
+)
+def test_name_is_looked_into(name: str) -> None:
+    assert row_for(f"/p/{name}") is not None
+    assert name.startswith(".git/") or WANTED.wants(name.rpartition("/")[2])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ".env.example .env.sample .env.template .env.dist .env.production.example .env.vault .env.d.ts package.json "
+    "tsconfig.json config.json credentials config README.md wg.py secrets.yaml.enc .environment docker/config.json "
+    "example.env.md prod.env.example x.pem.md".split(),
+)
+def test_name_is_not_looked_into(name: str) -> None:
+    assert row_for(f"/p/{name}") is None
+
+
+def test_every_row_has_a_reason_and_can_be_found() -> None:
+    for pattern, style, reason in TABLE:
+        name = pattern.replace("*", "0123456789ab" if pattern == "*.json" else "x")
+        name = f"shop-{name}" if pattern == "*.json" else name
+        row = row_for(f"/p/{name}")
+        assert row is not None, pattern
+        assert (row.style, bool(reason)) == (style, True), pattern
+
+
+def test_symlinks_are_left_alone_and_pipes_are_not() -> None:
+    entries = [Entry("/p/.env", LINK), Entry("/p/a/.env", OTHER), Entry("/p/b/.env", FILE)]
+    assert [(one.path, one.is_file) for one in candidates(entries)] == [("/p/a/.env", False), ("/p/b/.env", True)]
+
+
+def decoy(content: str, style: str, name: str) -> str | None:
+    made = make_decoy(content.encode(), style, name)
+    return None if made is None else made.decode()
+
+
+def test_dotenv_keeps_keys_and_what_is_harmless() -> None:
+    content = (
+        "# old: sk-ant-old\nPORT=3000\nexport DEBUG=true\nNODE_ENV=production\nDB_CONNECTION=pgsql\nEMPTY=\n"
+        'URL=postgres://shop:hunter2@db.corp:5432/shop?ssl=1\nAPI_KEY="sk-ant-aaaaaaaaaaaaaaaaaaaaaa" # prod\n'
+        "PASSWORD=true-story\nPIN=1234\nTOKEN=${OTHER_TOKEN}\nMAIL=joe@corp.com\nDATA_DIR=/srv/data\n"
+    )
+    assert decoy(content, VALUES, ".env") == (
+        "PORT=3000\nexport DEBUG=true\nNODE_ENV=production\nDB_CONNECTION=pgsql\nEMPTY=\n"
+        'URL=postgres://masked:masked@masked.invalid:5432/masked\nAPI_KEY="sk-ant-masked-by-claudebox"\n'
+        "PASSWORD=masked-by-claudebox\nPIN=12345\nTOKEN=${OTHER_TOKEN}\nMAIL=masked@masked.invalid\nDATA_DIR=/srv/data\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "style", "name"),
+    [
+        ("PORT=3000\nDEBUG=true\n# nothing else\n", VALUES, ".env"),
+        ("", VALUES, ".env"),
+        ("registry=https://npm.example/\n//npm.example/:_authToken=${NPM_TOKEN}\nalways-auth=true\n", LOOKS, ".npmrc"),
+        ("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n", KEY, "ca.pem"),
+        ("PK\x03\x04 slides", KEY, "talk.key"),
+        ("plain text", BINARY, "x.p12"),
+        ('{"password": "Passwort", "account": "Konto"}', SHAPE, "account.json"),
+        ('[core]\n\tbare = false\n[remote "o"]\n\turl = https://git.example/x\n', GIT, "config"),
+        ("use flake\nsource_url https://x.example/ sha256-XQzUAvL6pysIJnRJyR7uVpmUSZfc7LSgWQwq=\n", SHELL, ".envrc"),
+        ("db:\n  password: ENC[AES256_GCM,data:x]\nsops:\n  version: 3\n", VALUES, "secrets.yaml"),
+        ("$ANSIBLE_VAULT;1.1;AES256\n6162\n", VALUES, "secrets.yml"),
+        (
+            '{"mcpServers": {"x": {"command": "npx", "args": ["-y", "server"], "env": {"T": "${T}"}}}}',
+            LOOKS,
+            ".mcp.json",
+        ),
+    ],
+)
+def test_nothing_secret_is_no_reason_to_mask(content: str, style: str, name: str) -> None:
+    assert decoy(content, style, name) is None
+
+
+def test_certificate_beside_a_key_is_kept() -> None:
+    certificate = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
+    key = "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\n"
+    made = decoy(certificate + key, KEY, "x.pem") or ""
+    assert made.startswith(certificate)
+    assert "BEGIN RSA PRIVATE KEY" in made
+    assert "hunter2" not in made
+
+
+def test_git_still_works_with_its_decoy() -> None:
+    content = (
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://joe:hunter2@git.example/x.git\n'
+        '\tfetch = +refs/heads/*:refs/remotes/origin/*\n[http "https://git.example/"]\n'
+        '\textraheader = AUTHORIZATION: basic hunter2\n[url "https://a:hunter2@git.example/"]\n\tinsteadOf = gh:\n'
+    )
+    assert decoy(content, GIT, "config") == (
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://git.example/x.git\n'
+        '\tfetch = +refs/heads/*:refs/remotes/origin/*\n[http "https://git.example/"]\n'
+        '\textraheader = masked-by-claudebox\n[url "masked-by-claudebox"]\n\tinsteadOf = gh:\n'
+    )
+
+
+def test_json_and_toml_stay_what_they_are() -> None:
+    made = json.loads(decoy('{"a": [1, {"token": "x"}], "n": null, "big": 99999999}', VALUES, "x.tfstate") or "")
+    assert made == {"a": [1, {"token": "masked-by-claudebox"}], "n": None, "big": 12345}
+    made = tomllib.loads(decoy('[db]\nuser = "joe"\nports = [\n 1,\n]\nn = 5\n', VALUES, "secrets.toml") or "")
+    assert made == {"db": {"user": "masked-by-claudebox", "ports": [], "n": 5}}
+
+
+def test_json_that_cannot_be_read_shows_nothing() -> None:
+    assert decoy('{"a": "hunter2", // why\n}', VALUES, "credentials.json") == "{}\n"
+
+
+def test_secret_that_is_a_key_is_not_kept() -> None:
+    made = decoy('{"tokens": {"ghp_abcdefghijklmnopqrstuvwxyz": "joe", "dGhpcyBpcyBhIHNlY3JldA": 1}}', VALUES, "x.json")
+    assert made is not None
+    assert "ghp_a" not in made
+    assert "dGhpc" not in made
+
+
+# Secrets of every kind, in every place of every format: nothing of them may come through.
+
+ALPHABET = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ0123456789"
+secrets = st.builds(
+    lambda core, before, after: f"{before}Zq{core}9{after}",
+    st.text(ALPHABET, min_size=8, max_size=40),
+    st.sampled_from(
+        ["", "/", "$", "&", "*", "-", "sk-ant-", "Bearer ", "https://u:", "p=", "a:", "x #", "'", '"', "[", "{"]
+    ),
+    st.sampled_from(["", "=", "==", "@host/x", " b", "\\", ":", "'", '"', "}", ",", " # c"]),
+)
+keys = st.sampled_from(["KEY", "PASSWORD", "name", "db.url", "X-Header", "HOST", "a", "LEVEL", "user"])
+LINES = [
+    "{key}={value}",
+    "export {key}={value}",
+    '{key}="{value}"',
+    "{key}='{value}'",
+    '{key}="first\n{value}\nlast"',
+    "# OLD={value}",
+    "A=b\n# {value}",
+    "PASSWORD=x # {value}",
+    "{value}",
+    "  {value}",
+    "{key}: {value}",
+    "- {value}",
+    "- {key}: {value}",
+    "{key}: |\n    {value}\n    more",
+    "  {key}: >-\n      {value}",
+    "{key} = ['{value}', '{value}']",
+    "{key}: {{a: {value}}}",
+    "{key}=-----BEGIN PRIVATE KEY-----\n{value}\n-----END PRIVATE KEY-----",
+    "{key} = '''\n{value}\n'''",
+    "{key}=a\\\n{value}",
+]
+NAMES = [".env", "secrets.yml", "secrets.toml", "credentials", "kubeconfig", "secrets.properties"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(LINES), keys, secrets), min_size=1, max_size=6), st.sampled_from(NAMES))
+def test_no_value_comes_through_lines(lines: list[tuple[str, str, str]], name: str) -> None:
+    content = "\n".join(line.format(key=key, value=value) for line, key, value in lines) + "\n"
+    made = decoy(content, VALUES, name)
+    if made is None:
+        pytest.fail(f"not masked: {content!r}")
+    for _, _, value in lines:
+        core = value[value.index("Zq") :][:8]
+        assert core not in made, (content, made)
+
+
+nested = st.recursive(
+    secrets, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=8
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(keys, nested, min_size=1, max_size=4))
+def test_no_value_comes_through_json(value: dict[str, object]) -> None:
+    content = json.dumps(value, indent=1)
+    made = decoy(content, VALUES, "x.json") or ""
+    for place in range(len(content)):
+        if content.startswith("Zq", place):
+            assert content[place : place + 8] not in made
+
+
+@settings(max_examples=100, deadline=None)
+@given(secrets, secrets)
+def test_no_value_comes_through_netrc(one: str, two: str) -> None:
+    made = decoy(f"machine a.example\n\tlogin {one}\n\tpassword {two}\nmacdef x\n{two}\n\n", NETRC, ".netrc") or ""
+    assert "a.example" in made
+    assert "Zq" not in made
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from([VALUES, LOOKS, GIT, KEY, NETRC, SHAPE, SHELL]), st.sampled_from(NAMES))
+def test_any_content_makes_text_that_a_shell_can_write(content: bytes, style: str, name: str) -> None:
+    made = make_decoy(content, style, name)
+    assert made is None or (made.endswith(b"\n") and b"\0" not in made and made.decode())
