@@ -14,7 +14,7 @@ from conftest import Account, Box
 pytestmark = pytest.mark.req("SEC-04")
 
 TAMPERING = Path(__file__).with_name("tampering.py")
-CONTENT = "as the user wrote it\n"
+CONTENT = "{}\n"
 
 # One of each kind, at the root of the project and below; a name that ends in / is a directory.
 PLACES = (

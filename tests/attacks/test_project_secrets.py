@@ -155,7 +155,8 @@ def test_decoy_is_not_committed(box: Box, planted: Path, account: Account) -> No
 
 def test_moved_to_where_nobody_looks(box: Box, planted: Path) -> None:
     """The file itself cannot be moved, but a directory above it."""
-    box.sh("mkdir -p node_modules .git/x && mv app node_modules/ && mv deploy .git/x/ && mv .git .repository")
+    script = "mkdir -p node_modules .git/x && mv app node_modules/ && mv deploy .git/x/ && mv .git .repository"
+    box.sh(script, options=("--writable", ".git"))
     assert (planted / "node_modules/app/.env").exists()
     assert box.sh(SEARCH) == ""
     assert box.sh(SEARCH) == ""
