@@ -8,7 +8,7 @@ import sys
 from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.layers import Layers, gather
-from claudebox.model import FROM_HOST, Finding, Nix, Plan
+from claudebox.model import FROM_HOST, Finding, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.agreement import find_news, keeping, recall
@@ -96,10 +96,8 @@ def run(words: list[str]) -> int:
     if request.mode == LAUNCH and layers.project is not None and layers.project.is_undecided:
         layers = decide(host, request, layers)
     plan = make_plan(host, request, layers.settings)
-    if request.mode == LAUNCH and plan.nix is not None and (plan.nix.needs_trial or plan.nix.roots):
-        plan = ask_nix(host, request, layers.settings, plan.nix)
     if request.mode == LAUNCH:
-        start(host, plan, request)
+        start(host, ask_nix(host, request, layers.settings, plan), request)
     if request.mode == "explain":
         show(_explained(host, plan, layers.settings, request))
         return 0
@@ -118,8 +116,13 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
     launch(agreed)
 
 
-def ask_nix(host: Host, request: Request, settings: Settings, nix: Nix) -> Plan:
+def ask_nix(host: Host, request: Request, settings: Settings, plan: Plan) -> Plan:
     """Find out what is not known yet, then plan with it."""
+    if plan.packages:
+        settings, plan = supply(host, request, settings, plan)
+    nix = plan.nix
+    if nix is None or not (nix.needs_trial or nix.roots):
+        return plan
     if nix.needs_trial:
         from claudebox.launch.nix_trial import try_builds
 
@@ -132,6 +135,23 @@ def ask_nix(host: Host, request: Request, settings: Settings, nix: Nix) -> Plan:
     if plan.nix is not None and plan.nix.roots:
         raise Problem("what the box needs of the host's store has changed meanwhile", "try again")
     return plan
+
+
+def supply(host: Host, request: Request, settings: Settings, plan: Plan) -> tuple[Settings, Plan]:
+    """Have the packages that are not there yet. Only now: everything else about the box is known to be possible."""
+    from claudebox.rules.packages import to_resolve
+
+    missing = to_resolve(plan.packages)
+    if not missing:
+        return settings, plan
+    from claudebox.launch.packages import fetch_packages
+    from claudebox.rules.errand import give_up, plan_errand, strict_problem
+
+    failures = fetch_packages(plan_errand(host, missing))
+    if failures and request.strict:
+        raise strict_problem(failures)
+    settings = give_up(host, settings, failures)
+    return settings, make_plan(read_host(), request, settings)
 
 
 def decide(host: Host, request: Request, layers: Layers) -> Layers:

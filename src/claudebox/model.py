@@ -177,6 +177,15 @@ class State(Record):
     root: str  # whose it is: the project, or the repository of its worktrees
 
 
+class Package(Record):
+    """Something of Nix that shall be on PATH."""
+
+    reference: str  # as Nix is asked for it
+    paths: tuple[str, ...]  # in the store, what it is; empty until Nix was asked
+    closure: tuple[str, ...]  # these and all that they need
+    origin: Origin
+
+
 class Profile(Record):
     """Settings that can be asked for by name."""
 
@@ -230,6 +239,7 @@ class Plan(Record):
     login: Login | None = None
     state: State | None = None
     nix: Nix | None = None  # None: this host has none
+    packages: tuple[Package, ...] = ()
     policy: str = ""  # what the organisation tells every Claude
     disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
     alone: bool = True  # in a pid namespace of ours, with whose first process everything in it ends

@@ -29,6 +29,7 @@ from claudebox.launch import (
     namespaces,
     network,
     nix_closure,
+    packages,
     state,
 )
 from claudebox.layers import gather
@@ -37,6 +38,7 @@ from claudebox.plan import make_plan
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.prove.run import Attempt
 from claudebox.rules import imported
+from claudebox.rules.errand import Errand, strict_problem
 from claudebox.rules.explain import explain
 from claudebox.rules.instance import instance_name
 from claudebox.rules.project_secrets import masks, memory
@@ -353,6 +355,35 @@ def with_profile(scene: Scene, text: str, name: str = "aws.toml") -> Scene:
     return with_file(scene, text, f"~/.claudebox/profiles/{name}")
 
 
+def with_nix(scene: Scene) -> Scene:
+    return scene.planted("/usr/bin/nix*\n/nix/store/x")
+
+
+def flake_in_another_project(scene: Scene) -> None:
+    scene.planted("~/.claudebox/instances/x/project: ~/other\\n\n~/other/flake.nix\n~/tools -> other")
+    with_nix(scene).plan("--package", "~/tools#hello")
+
+
+def flake_around_the_project(scene: Scene) -> None:
+    scene.planted("~/code/flake.nix\n~/code/shop/").in_directory("/home/alice/code/shop")
+    with_nix(scene).plan("--package", "git+file:///home/alice/code#hello")
+
+
+def registry_leads_to_the_project(scene: Scene) -> None:
+    entry = '{"from": {"type": "indirect", "id": "nixpkgs"}, "to": {"type": "path", "path": "/home/alice/shop"}}'
+    scene.planted(f'~/.config/nix/registry.json: {{"flakes": [{entry}]}}')
+    with_nix(scene).plan("--package", "hello")
+
+
+def strict_about_packages(scene: Scene) -> None:
+    reason = "flake 'flake:nixpkgs' does not provide attribute 'packages.x86_64-linux.helo', 'helo'"
+    raise strict_problem({"nixpkgs#helo": reason, "nixpkgs#other": "is not there"})
+
+
+def nix_gone_at_the_last_moment(scene: Scene) -> None:
+    packages._ask_version(Errand("/nonexistent/nix", {}, ("nixpkgs#hello",), "/nonexistent/state", ""))
+
+
 def profiles_in_a_circle(scene: Scene) -> None:
     with_profile(scene, "profiles = ['cloud']")
     with_profile(scene, "profiles = ['aws']", "cloud.toml").plan("--profile", "aws")
@@ -572,6 +603,28 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "nix-without-programs": (nix_without_programs, FAILED),
     "output-closed": (standard_output_closed, FAILED),
     "output-full": (standard_output_full, FAILED),
+    "package-looks-like-an-option": (lambda scene: with_nix(scene).plan("--package=--impure"), FAILED),
+    "package-of-an-unknown-scheme": (lambda scene: with_nix(scene).plan("--package", "ext::sh#x"), FAILED),
+    "package-on-another-host": (lambda scene: with_nix(scene).plan("--package", "git+file://host/x"), FAILED),
+    "package-path-with-escapes": (lambda scene: with_nix(scene).plan("--package", "path:/srv/%73hop"), FAILED),
+    "package-in-the-project": (lambda scene: with_nix(scene).plan("--package", ".#hello"), FAILED),
+    "package-in-another-project": (flake_in_another_project, FAILED),
+    "package-around-the-project": (flake_around_the_project, FAILED),
+    "package-registered-in-the-project": (registry_leads_to_the_project, FAILED),
+    "package-missing-place": (lambda scene: with_nix(scene).plan("--package", "/srv/gone#hello"), FAILED),
+    "package-without-nix": (lambda scene: scene.plan("--package", "hello"), FAILED),
+    "package-without-nix-on-arch": (
+        lambda scene: scene.without("/etc/os-release").planted("/etc/os-release: ID=arch").plan("--package", "hello"),
+        FAILED,
+    ),
+    "package-without-nix-elsewhere": (
+        lambda scene: scene.without("/etc/os-release").planted("/etc/os-release: ID=x").plan("--package", "hello"),
+        FAILED,
+    ),
+    "package-without-store": (lambda scene: scene.planted("/usr/bin/nix*").plan("--package", "hello"), FAILED),
+    "package-with-nix-off": (lambda scene: with_nix(scene).plan("--package", "hello", "--nix", "off"), FAILED),
+    "package-strict": (strict_about_packages, FAILED),
+    "package-nix-gone": (nix_gone_at_the_last_moment, FAILED),
     "port-is-no-number": (lambda scene: scene.plan("--publish", "http"), FAILED),
     "port-too-large": (lambda scene: scene.plan("--host-port", "65536"), FAILED),
     "port-of-the-host-with-another": (lambda scene: scene.plan("--host-port", "80:8080"), FAILED),

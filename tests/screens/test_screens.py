@@ -16,6 +16,7 @@ from claudebox.arguments import parse
 from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.rules.guard import is_guard
+from claudebox.rules.packages import find_meaning, record_file, write_record
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
 from claudebox.view.help import help_text
@@ -130,6 +131,30 @@ def no_name_server(machine: Machine) -> Plan:
     return with_uplink(machine).plan("--network", "inet", "--run", "make")
 
 
+def packages(machine: Machine) -> Plan:
+    """By option and by file; one with two outputs, one without programs, one that Nix was not asked for yet."""
+    machine.environ["PATH"] = "/usr/bin:/bin"  # without claude: its state has to be the user's own
+    machine.plant("/usr/bin/nix*\n~/.claudebox/config.toml: packages = ['fonts']")
+    known = {
+        "nixpkgs#ripgrep": [store_path("ripgrep-14.1.0/bin/rg*"), store_path("ripgrep-14.1.0-man/share/x")],
+        "github:owner/a-repository-with-a-long-name#tool": [store_path("tool-0.3/bin/tool*")],
+        "nixpkgs#fonts": [store_path("fonts-1.0/share/fonts/x")],
+    }
+    host = machine.host()
+    for reference, files in known.items():
+        paths = ["/".join(file.split("/")[:4]) for file in files]
+        record = write_record(reference, find_meaning(host), paths, [*paths, store_path("glibc-2.40")])
+        file = machine.plant("\n".join(files)).root / record_file(host, reference).lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(record)
+    github = "github:owner/a-repository-with-a-long-name#tool"
+    return machine.plan("--package", "ripgrep", "--package", github, "--package", "cowsay", "--run", "make")
+
+
+def store_path(name: str) -> str:
+    return f"/nix/store/{'0a1b2c3d' * 4}-{name}"
+
+
 SCREENS = {
     "plain": plain,
     "flagged": flagged,
@@ -141,6 +166,7 @@ SCREENS = {
     "inet-and-ports": internet_and_ports,
     "inet-without-names": no_name_server,
     "none": no_network,
+    "packages": packages,
     "none-but-ports": no_network_but_ports,
 }
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from claudebox.arguments import Request
 from claudebox.host import Host
 from claudebox.model import EnvVar, Finding, Mount, Network, Outside, Plan, Program
-from claudebox.paths import expand_home, is_inside
+from claudebox.paths import is_inside
 from claudebox.plan.ground import Ground, agents_places, survey
 from claudebox.plan.kept import find_state, plan_seed
 from claudebox.plan.layout import plan_layout
 from claudebox.plan.project import find_secrets, look_through, walk_findings
-from claudebox.problem import Problem
 from claudebox.rules import claude_home, environment, git, helpers, kernel, programs, seccomp, system, wishes
 from claudebox.rules.instance import STATE
 from claudebox.rules.mounts import identified
@@ -29,8 +28,6 @@ SELF_FINDING = Finding(
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
-    if settings.packages:
-        raise Problem(f"{settings.packages[0].origin.rule}: packages need Nix, which this version cannot use yet")
     if request.run is None and not request.shell:
         request = request.replace(claude=(*(word.path for word in settings.claude_args), *request.claude))
     ground = survey(host, request, settings)
@@ -71,6 +68,7 @@ def _plan_box(ground: Ground) -> Plan:
             *_findings(ground, program, variables, layout.wished),
             *layout.findings,
             *_network_findings(network, variables, program),
+            *_package_findings(ground),
             *seed.findings,
             *ground.trusted.findings(),
             *([] if alone else [kernel.LIFE_FINDING]),
@@ -79,6 +77,7 @@ def _plan_box(ground: Ground) -> Plan:
         ),
         outside=_outside(ground, variables),
         preparations=(*settings.preparations, *seed.preparations, *(found.preparations if found else ())),
+        packages=ground.packages,
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
         nix=ground.nix,
@@ -124,13 +123,20 @@ def _network_findings(network: Network, variables: tuple[EnvVar, ...], program: 
     return network_findings(network, variables, is_claude=program.title == "claude")
 
 
+def _package_findings(ground: Ground) -> list[Finding]:
+    if not ground.packages:
+        return []
+    from claudebox.rules.packages import package_findings
+
+    return package_findings(ground.host.tree, ground.packages)
+
+
 def _variables(ground: Ground) -> tuple[EnvVar, ...]:
     claude_path = (f"{ground.home}/.local/bin",) if ground.install else ()
-    first = tuple(expand_home(entry.path, ground.home) for entry in ground.settings.path)
     return environment.plan_environment(
         environ=ground.host.environ,
         person=ground.person,
-        path=(*claude_path, *first, *ground.base.path, *_nix_path(ground)),
+        path=(*claude_path, *ground.path, *_nix_path(ground)),
         shell=ground.base.shell,
         certificates=ground.certificates,
         nix=_nix_variables(ground),

@@ -7,8 +7,8 @@ from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.repository import Repository, find_repository
 from claudebox.host.tree import Tree
-from claudebox.model import Login, Nix, Person, SecretPlace
-from claudebox.paths import is_inside
+from claudebox.model import Login, Nix, Package, Person, SecretPlace
+from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules import claude_home, git, helpers, programs, system
@@ -38,6 +38,7 @@ class Ground(Record):
     trusted: TrustedSource
     login: Login | None
     nix: Nix | None
+    packages: tuple[Package, ...]
 
     @property
     def home(self) -> str:
@@ -46,6 +47,16 @@ class Ground(Record):
     @property
     def project(self) -> str:
         return self.host.cwd
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Where programs are looked for in the box."""
+        first = tuple(expand_home(entry.path, self.home) for entry in self.settings.path)
+        if not self.packages:
+            return (*first, *self.base.path)
+        from claudebox.rules.packages import program_directories
+
+        return (*first, *program_directories(self.host.tree, self.packages), *self.base.path)
 
     @property
     def shares_login(self) -> bool:
@@ -65,6 +76,7 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
     install = _find_claude(host, request, settings, places)
     with_login = settings.auth == PASSTHROUGH and install is not None
     trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
+    nix = _find_nix(host, settings, base, instance)
     return Ground(
         host=host,
         request=request,
@@ -81,7 +93,8 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
         claude=claude,
         trusted=trusted,
         login=claude_home.find_login(trusted, claude, home) if with_login else None,
-        nix=_find_nix(host, settings, base, instance),
+        nix=nix,
+        packages=_find_packages(host, settings, nix),
     )
 
 
@@ -91,6 +104,14 @@ def _find_nix(host: Host, settings: Settings, base: system.System, instance: str
     from claudebox.rules.nix import plan_nix
 
     return plan_nix(host, settings, instance, is_nix_host=base.is_nix)
+
+
+def _find_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
+    if not settings.packages:
+        return ()
+    from claudebox.rules.packages import plan_packages
+
+    return plan_packages(host, settings, nix)
 
 
 def _claude_place(tree: Tree, claude: claude_home.ClaudeHome, project: str) -> list[SecretPlace]:

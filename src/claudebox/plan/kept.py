@@ -26,7 +26,7 @@ def plan_seed(ground: Ground, layout: Layout) -> Seed:
     def can_run(command: str) -> bool:
         from claudebox.rules.runnable import Runnable
 
-        return Runnable(tree, layout.mounts, ground.base.path, home).can_run(command)
+        return Runnable(tree, layout.mounts, ground.path, home).can_run(command)
 
     key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
     seed = seed_state(ground.trusted, claude, home, ground.project, key, can_run)

@@ -13,7 +13,21 @@ where somebody opens it, a finding says so.
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Plan, Port, Preparation, State
+from claudebox.model import (
+    COVER,
+    FROM_HOST,
+    RO,
+    RW,
+    EnvVar,
+    Finding,
+    Mount,
+    Network,
+    Package,
+    Plan,
+    Port,
+    Preparation,
+    State,
+)
 from claudebox.paths import move, parents
 from claudebox.record import Record
 from claudebox.rules.guard import RULE as GUARD
@@ -42,6 +56,7 @@ class News(Record):
 
     mounts: tuple[Mount, ...]
     variables: tuple[EnvVar, ...]
+    packages: tuple[Package, ...]
     tier: bool
     published: tuple[Port, ...]
     host_ports: tuple[Port, ...]
@@ -88,6 +103,7 @@ def _since(plan: Plan, agreed: Agreement) -> News:
     return News(
         mounts=tuple(mount for mount in _granted(plan) if is_new(*_mount_lines(mount))),
         variables=tuple(variable for variable in plan.environment if is_new(*_variable_lines(variable))),
+        packages=tuple(package for package in plan.packages if is_new(_package_line(package))),
         tier=tier,
         published=tuple(port for port in network.published if is_new(_published_line(port))),
         host_ports=tuple(port for port in network.host_ports if is_new(_host_port_line(port))),
@@ -110,6 +126,7 @@ def agreement(plan: Plan) -> tuple[str, ...]:
         *(_mount_lines(mount)[0] for mount in _granted(plan)),
         *_protections(plan),
         *(_variable_lines(variable)[0] for variable in plan.environment),
+        *map(_package_line, plan.packages),
         *map(_finding_line, plan.findings),
     )
 
@@ -143,6 +160,11 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
     line = f"variable {_word(variable.name)} from {_word(_without_line_number(variable.origin.rule))}"
     secret = f"{line} looks secret"
     return (secret,) if variable.secret else (line, secret)
+
+
+def _package_line(package: Package) -> str:
+    """Not which version: all of the store can be read anyhow."""
+    return f"package {_word(package.reference)}"
 
 
 def _without_line_number(rule: str) -> str:

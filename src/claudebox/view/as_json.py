@@ -38,6 +38,10 @@ def audit_json(plan: Plan) -> str:
                 }
                 for variable in plan.environment
             ],
+            "packages": [
+                {"reference": package.reference, "paths": list(package.paths), "rule": package.origin.rule}
+                for package in plan.packages
+            ],
             "network": {
                 "tier": plan.network.tier,
                 "meaning": plan.network.meaning,

@@ -21,6 +21,7 @@ from claudebox.model import (
     Mount,
     Network,
     Nix,
+    Package,
     Plan,
     Port,
 )
@@ -80,6 +81,8 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
     lines += [_heading("Files", LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
+    if plan.packages:
+        lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]
     lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
     lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
@@ -157,6 +160,26 @@ def _some_guarded(members: tuple[Guarded, ...], project: str) -> list[str]:
     named = [escape(within(guarded.path, project)) for guarded in members[:MOST_GUARDED]]
     more = [f"and {len(members) - MOST_GUARDED} more"] if len(members) > MOST_GUARDED else []
     return named + more
+
+
+def _packages(packages: tuple[Package, ...], style: Style, everything: bool) -> list[str]:
+    groups: dict[str, list[Package]] = {}
+    for package in packages:
+        groups.setdefault(package.origin.rule, []).append(package)
+    lines: list[str] = []
+    for rule, group in groups.items():
+        lines += table_row(
+            rule, [word for package in group for word in _package_words(package, everything)], LABEL, style
+        )
+    return lines
+
+
+def _package_words(package: Package, everything: bool) -> list[str]:
+    from claudebox.rules.packages import store_name
+    from claudebox.rules.references import short_name
+
+    paths = ", ".join(path if everything else store_name(path) for path in package.paths)
+    return [escape(short_name(package.reference)), *f"({paths or 'not resolved yet'})".split()]
 
 
 def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:
@@ -245,6 +268,7 @@ def _findings(findings: tuple[Finding, ...], style: Style) -> list[str]:
 def _news(plan: Plan, news: News, style: Style) -> list[str]:
     home = plan.person.home
     lines = [_heading("New since you agreed", "", style), *_environment(news.variables, style)]
+    lines += _packages(news.packages, style, everything=False)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
     lines += _files(news.mounts, home, style, everything=False)

@@ -163,4 +163,19 @@ def _tools(plan: Plan) -> str:
         f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. {nix}"
         "Install into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home "
         "for this session only. Otherwise ask the user to install the program on the host: then it is here too.\n"
+        f"{_packages(plan)}"
     )
+
+
+def _packages(plan: Plan) -> str:
+    resolved = [package for package in plan.packages if package.paths]
+    if not resolved:
+        return ""
+    from claudebox.rules.packages import store_name
+    from claudebox.rules.references import short_name
+
+    lines = [
+        f"- `{_plain(short_name(package.reference))}`: {', '.join(map(store_name, package.paths))}"
+        for package in resolved
+    ]
+    return "\nFrom Nix, on your PATH because the user asked for them:\n\n" + "\n".join(lines) + "\n"

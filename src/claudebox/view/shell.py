@@ -50,7 +50,9 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
 def _preparations(plan: Plan) -> str:
     """What claudebox writes before it starts the box, but for what is private."""
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
-    text = f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
+    missing = [quote(package.reference) for package in plan.packages if not package.paths]
+    text = "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
+    text += f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
     for item in plan.preparations:
         if item.kind == Preparation.EMPTY_FILE:
             # Not `>>`: where the agent can write, it may have put a symlink.

@@ -1,4 +1,4 @@
-"""Answers to "why?": what the Plan does with a path, a variable, an address or a port, and what would change that.
+"""Answers to "why?": what the Plan does with a path, a variable, an address, a port or a package.
 
 `settings` is what went into the Plan: of two who ask for the same, the Plan itself knows only the one who won.
 """
@@ -17,20 +17,23 @@ from claudebox.rules.explain.network import (
     read_endpoint,
     read_port,
 )
+from claudebox.rules.explain.packages import explain_packages, is_named
 from claudebox.rules.explain.paths import PathQuestion, absolute
 from claudebox.rules.explain.variables import explain_variable
 from claudebox.rules.secrets import secret_value
 from claudebox.settings import LAST_PORT, Settings, is_variable_name
 
 FILE_URL = "file://"
-KINDS = "a path, a variable, a host, an address, a port, or nix"
+KINDS = "a path, a variable, a host, an address, a port, a package, or nix"
 
 
 def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
     """An answer for each kind of thing that the word can be. Raises a Problem if it can be none."""
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
-    if "://" in thing and not thing.startswith(FILE_URL):
+    if is_named(plan, thing):
+        answers = explain_packages(plan, thing)
+    elif "://" in thing and not thing.startswith(FILE_URL):
         answers = _endpoint(plan, thing)
     elif secret_value(thing):
         # The shell has put the value in the place of `$NAME`. It shall not be repeated on the screen.
@@ -53,6 +56,7 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
     exists = host.tree.lstat(absolute(word, host)) is not None
     if "/" in word or word.startswith(("~", ".")) or exists:
         answers.append(PathQuestion(plan, host, settings, word).answer())
+        answers += explain_packages(plan, absolute(word, host))
     if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):

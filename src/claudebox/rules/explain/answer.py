@@ -10,6 +10,7 @@ VARIABLE = "variable"
 ADDRESS = "address"
 PORT = "port"
 NIX = "nix"
+PACKAGE = "package"
 
 IN = "in"
 OUT = "out"

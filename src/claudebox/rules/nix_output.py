@@ -1,0 +1,62 @@
+"""What Nix says, understood. It is other people's text: whoever shows it has to escape it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_REASON = 300
+SILENT = "Nix failed without a word"
+
+# What Nix says, and what it means here.
+MEANINGS = (
+    (
+        ("cannot connect to socket", "Permission denied"),
+        "you may not use the Nix daemon: your account has to be in its group (nix-users), or in allowed-users",
+    ),
+    (("cannot connect to socket",), "the Nix daemon does not answer: sudo systemctl start nix-daemon"),
+    (("unrecognised flag",), "this Nix is too old: 2.4 is the first with flakes"),
+    (
+        ("experimental", "disabled"),
+        "the flakes of Nix are disabled on this host: see nix.conf",
+    ),
+)
+
+
+def read_version(text: str) -> tuple[int, int]:
+    """`nix (Nix) 2.18.1` and its like; (0, 0) if it cannot be told."""
+    major, _, minor = (text.split() or [""])[-1].partition(".")
+    digits = minor[: len(minor) - len(minor.lstrip("0123456789"))]
+    return (int(major), int(digits)) if major.isdecimal() and digits else (0, 0)
+
+
+def read_paths(output: bytes, *, is_json: bool) -> list[str]:
+    import json
+
+    text = output.decode(errors="replace")
+    if not is_json:
+        return [line for line in text.split("\n") if line]
+    try:
+        return [path for result in json.loads(text) for path in _paths_of(result)]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _paths_of(result: Any) -> list[str]:
+    """Of what was built; a store path that was asked for by name is said to be itself."""
+    if isinstance(result, str):
+        return [result]
+    return [str(path) for path in (result.get("outputs") or {"": result.get("path")}).values()]
+
+
+def find_reason(lines: list[str]) -> str:
+    """Why Nix failed, in one line: its last error."""
+    errors = [line.partition("error:")[2].strip() for line in lines if "error:" in line]
+    last = next((text for text in reversed(errors) if text), "") or (
+        lines[-1] if lines else "Nix failed without a word"
+    )
+    for needles, meaning in MEANINGS:
+        if all(needle in last for needle in needles):
+            return meaning
+    return last.rstrip(";:")[:LONGEST_REASON]

@@ -1,0 +1,238 @@
+"""How the host's Nix is asked for packages: safely, side by side, and never for nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import CLAUDEBOX, Box, make_account
+from nix.daemon import NIXES, NixHost, on
+from nix.machine import Resident
+
+pytestmark = pytest.mark.req("EXT-04")
+
+FLAKE = Path(__file__).with_name("nixpkgs") / "flake.nix"
+MARK = re.compile(r"^(start|end)", re.MULTILINE)
+
+
+def packages(*names: str) -> tuple[str, ...]:
+    return tuple(word for name in names for word in ("--package", name))
+
+
+@pytest.fixture
+def log(account: Resident) -> Path:
+    """Has a nix first on PATH that notes how it was called, and does what it is told."""
+    real = account.run("sh", "-c", "command -v nix").stdout.strip()
+    log = account.home / "asked"
+    script = f"""#!/bin/sh
+[ "$*" = --version ] || echo "start $PWD $*" >>{log}
+env | sort >>{log}.env
+{real} "$@"
+status=$?
+[ "$*" = --version ] || echo end >>{log}
+exit $status
+"""
+    account.write(account.home / "bin" / "nix", script, 0o755)
+    account.environ["PATH"] = f"{account.home}/bin:{account.environ['PATH']}"
+    return log
+
+
+def calls(log: Path, word: str = "build") -> list[str]:
+    return [line for line in log.read_text().splitlines() if f" {word} " in line] if log.exists() else []
+
+
+@on()
+def test_nothing_is_asked_twice(box: Box, log: Path) -> None:
+    assert box.sh("greet; hello", packages("loud", "hello")) == "HELLO\nHello, world!\n"
+    assert len(calls(log)) == 2
+    log.unlink()
+    assert box.sh("greet; hello", packages("loud", "hello")) == "HELLO\nHello, world!\n"
+    assert not log.exists()
+    assert box.sh("greet", packages("loud", "quiet")) == "HELLO\n"
+    assert [line.split("#")[-1] for line in calls(log)] == ["quiet"]
+
+
+@on(NIXES[:1])
+@pytest.mark.parametrize("file", ["registry.json", "nix.conf"])
+def test_asks_again_when_the_users_configuration_has_changed(box: Box, account: Resident, log: Path, file: str) -> None:
+    box.sh("hello", packages("hello"))
+    log.unlink()
+    content = '{"flakes": [], "version": 2}' if file == "registry.json" else "warn-dirty = false\n"
+    account.write(account.home / ".config" / "nix" / file, content)
+    box.sh("hello", packages("hello"))
+    assert len(calls(log)) == 1
+
+
+@on(NIXES[:1])
+def test_asks_again_when_the_directory_is_gone(box: Box, account: Resident, log: Path) -> None:
+    box.sh("hello", packages("hello"))
+    account.run("rm", "-r", f"{account.home}/.claudebox/packages")
+    box.sh("hello", packages("hello"))
+    assert len(calls(log)) == 2
+
+
+@on(NIXES[:1])
+def test_only_a_start_asks(box: Box, log: Path) -> None:
+    for mode in (("--audit",), ("--audit", "--json"), ("--dry-run",), ("--explain", "hello")):
+        done = box.claudebox(*packages("hello"), *mode, "--run", "hello")
+        assert done.returncode == 0, done.stderr
+        assert "hello" in done.stdout
+        assert "resolved" in done.stdout
+    assert not log.exists()
+
+
+@on(NIXES[:1])
+def test_some_are_asked_for_at_once_but_not_all(box: Box, log: Path) -> None:
+    names = ("hello", "cowsay", "loud", "quiet", "cow", "missing", "broken")
+    assert box.inside("hello", options=packages(*names)).returncode == 0
+    running = most = 0
+    for mark in MARK.findall(log.read_text()):
+        running += 1 if mark == "start" else -1
+        most = max(most, running)
+    assert running == 0
+    assert 2 <= most <= 4
+
+
+@on(NIXES[:1])
+def test_nix_obeys_no_variable_and_no_place_of_the_project(box: Box, account: Resident, log: Path) -> None:
+    """Each of these would make it fail, or do something else."""
+    account.environ |= {
+        "NIX_CONFIG": "no such setting",
+        "NIX_REMOTE": "unix:///nowhere",
+        "NIX_STORE_DIR": "/nowhere",
+        "NIX_USER_CONF_FILES": str(box.project / "nix.conf"),
+        "XDG_CONFIG_HOME": str(box.project),
+        "NIX_SHOW_STATS": "1",
+        "GIT_DIR": "/nowhere",
+        "LD_PRELOAD": "",
+    }
+    assert box.sh("hello", packages("hello")) == "Hello, world!\n"
+    assert all(line.split()[1] == "/" for line in calls(log))
+    names = {line.partition("=")[0] for line in (Path(f"{log}.env")).read_text().splitlines()}
+    assert names.isdisjoint({*account.environ} - {"HOME", "PATH", "USER"})
+
+
+@on(NIXES[:1])
+def test_project_of_the_agent_is_not_evaluated(box: Box, account: Resident, log: Path) -> None:
+    """With Nix itself it would be, and a repository's own configuration would run a program."""
+    ran = account.home / "ran"
+    account.write(box.project / "flake.nix", FLAKE.read_text())
+    git = ("git", "-C", str(box.project))
+    for words in (("init", "-q"), ("add", "flake.nix"), ("config", "core.fsmonitor", f"touch {ran}; false")):
+        assert account.run(*git, *words).returncode == 0
+    account.run("ln", "-s", str(box.project), str(account.home / "link"))
+    for reference in (".#hello", f"{box.project}#hello", f"path:{box.project}#hello", f"{account.home}/link#hello"):
+        done = box.inside("hello", options=packages(reference))
+        assert done.returncode == 125
+        assert "evaluated on this host" in " ".join(done.stderr.split())
+    assert not log.exists()
+    assert not ran.exists()
+    account.run("nix", "build", "--no-link", f"{box.project}#hello", env={"PATH": account.environ["PATH"]})
+    assert ran.exists(), "what was refused would have done no harm"
+
+
+@on(NIXES[:1])
+def test_flake_of_the_user_is_asked_for_each_time(box: Box, account: Resident, log: Path) -> None:
+    flake = account.write(account.home / "tools" / "flake.nix", FLAKE.read_text())
+    assert box.sh("hello", packages("~/tools#hello")) == "Hello, world!\n"
+    account.write(flake, FLAKE.read_text().replace("Hello, world!", "Goodbye"))
+    assert box.sh("hello", packages("~/tools#hello")) == "Goodbye\n"
+    assert len(calls(log)) == 2
+    assert not (flake.parent / "flake.lock").exists()
+
+
+@on()
+def test_what_a_flake_says_cannot_reach_the_screen(box: Box, account: Resident) -> None:
+    message = "a\x1b[2Jb\rc\nStart? [Y/n] \x9b31m"
+    text = f'{{ outputs = _: {{ x = throw "{message}"; }}; }}'
+    account.write(account.home / "tools" / "flake.nix", text)
+    done = box.inside("true", options=packages("~/tools#x"))
+    assert done.returncode == 0
+    assert "tools#x is not in the box" in done.stderr
+    assert done.stderr.replace("\n", "").isprintable()
+    assert not any(line.startswith("Start?") for line in done.stderr.splitlines())
+
+
+@on()
+def test_reason_is_the_one_of_nix(box: Box) -> None:
+    done = box.inside("true", options=packages("missing", "broken"))
+    said = " ".join(done.stderr.split())
+    assert "warning: missing is not in the box: flake 'flake:nixpkgs' does not provide attribute" in said
+    assert re.search(r"warning: broken is not in the box: .*fail", said), said
+    assert "· missing: not in the box:" in said
+
+
+@on()
+def test_package_survives_the_garbage_collector(box: Box, account: Resident, host: NixHost) -> None:
+    box.sh("cowsay", packages("cowsay"))
+    audit = json.loads(box.claudebox(*packages("cowsay"), "--audit", "--json", "--run", "x").stdout)
+    (path,) = audit["packages"][0]["paths"]
+    host.run_nix("nix-collect-garbage")
+    assert host.run("sh", f"{path}/bin/cowsay") == "Moo.\n"
+    account.run("rm", "-r", f"{account.home}/.claudebox/packages")
+    host.run_nix("nix-collect-garbage")
+    assert not (host.root / path.lstrip("/")).exists()
+
+
+@on()
+def test_explains_a_package_and_what_it_needs(box: Box) -> None:
+    box.sh("cowsay", packages("cowsay"))
+    said = box.claudebox(*packages("cowsay"), "--explain", "cowsay", "--run", "x").stdout
+    assert "cowsay: in the box, on PATH" in said
+    assert "leave out --package cowsay" in said
+    cow = box.sh("sed -n 's/cat //p' $(command -v cowsay)", packages("cowsay")).strip()
+    said = box.claudebox(*packages("cowsay"), "--explain", cow, "--run", "x").stdout
+    assert "cowsay needs it" in said
+
+
+@on()
+@pytest.mark.parametrize("mode", ["auto", "private"])
+def test_root_gets_packages_too(host: NixHost, mode: str) -> None:
+    for root in make_account("root"):
+        account = host.settle(root)
+        project = account.write(account.home / "src" / "shop" / "README.md").parent
+        box = Box(account, project)
+        assert box.sh("cowsay", (*packages("cowsay"), "--nix", mode)) == "Moo.\n"
+
+
+@on(NIXES[:1], is_silent=True)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_whatever_ends_claudebox_ends_nix(box: Box, account: Resident, number: int) -> None:
+    """The daemon does not answer, so Nix would wait for ever."""
+    started = account.start(CLAUDEBOX, "--yes", *packages("hello", "cowsay"), "--run", "hello", cwd=box.project)
+    try:
+        wait_for(lambda: len(running("build")) == 2)
+        (pid,) = running("--yes")
+        os.kill(pid, number)
+        _, said = started.communicate(timeout=20)
+    finally:
+        started.kill()
+    assert started.returncode == 128 + number, said
+    assert running("build") == running("--yes") == []
+
+
+def running(word: str) -> list[int]:
+    """Processes of nix or claudebox, without those that only lead to them, that have this word in their arguments."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        try:
+            words = (directory / "cmdline").read_bytes().split(b"\0") if directory.name.isdigit() else []
+        except OSError:
+            continue
+        is_one = words and (words[0].endswith(b"/nix") or b"python" in words[0])
+        if is_one and word.encode() in words and (b"cowsay" in words or b"nixpkgs#" in b" ".join(words)):
+            found.append(int(directory.name))
+    return found
+
+
+def wait_for(condition: object) -> None:
+    end = time.monotonic() + 20
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.05)
