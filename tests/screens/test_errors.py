@@ -111,7 +111,7 @@ def store_that_changes(scene: Scene) -> None:
     plan = scene.machine.plan().replace(nix=nix)
     scene.monkeypatch.setattr(nix_closure, "look_up_closure", lambda *_: None)
     scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
-    cli.ask_nix(scene.machine.host(), parse([]), merge([]), nix)
+    cli.ask_nix(scene.machine.host(), parse([]), merge([]), plan)
 
 
 def store_without_nix(scene: Scene) -> None:
