@@ -211,6 +211,15 @@ class Guard(Record):
     absent: tuple[Guarded, ...] = ()  # would count if they appeared
 
 
+class Limits(Record):
+    """How much of the machine the box may use; 0 where there is no limit. systemd is asked for them."""
+
+    busctl: str
+    memory: int  # bytes
+    pids: int
+    cpu: int  # microseconds in each second
+
+
 class Program(Record):
     """What runs in the box."""
 
@@ -244,6 +253,7 @@ class Plan(Record):
     disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
     alone: bool = True  # in a pid namespace of ours, with whose first process everything in it ends
     guard: Guard = Guard()
+    limits: Limits | None = None
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

@@ -18,7 +18,6 @@ LIST = "list"  # each one adds
 COMMAND = "command"  # takes the rest of the line
 OPERAND = "operand"  # of a mode: says what that works on
 
-
 # How a setting is written in a file.
 TEXT = "a string"
 TEXTS = "an array of strings"
@@ -167,6 +166,14 @@ SETTINGS = (
         shape=TEXT,
         choices=(ON, OFF),
     ),
+    *(
+        Setting(name, VALUE, f"the most {what}; needs systemd", metavar=how, key=name, shape=TEXT, tightens=True)
+        for name, how, what in (
+            ("memory", "SIZE", "memory that the box may use, such as 4G"),
+            ("pids", "NUMBER", "processes and threads that the box may have"),
+            ("cpu", "NUMBER", "processors that the box may use, such as 1.5"),
+        )
+    ),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),
     *(
@@ -268,6 +275,9 @@ class Settings(Record):
     reveals: tuple[Named, ...] = ()
     writable: tuple[Named, ...] = ()
     userns: Named = Named(OFF, Origin("default"))
+    memory: Named | None = None
+    pids: Named | None = None
+    cpu: Named | None = None
     profiles: tuple[Named, ...] = ()
     findings: tuple[Finding, ...] = ()  # about the files themselves
     preparations: tuple[Preparation, ...] = ()  # so that they are read faster the next time

@@ -25,6 +25,7 @@ from claudebox.launch import (
     inspection,
     keyring,
     landlock,
+    limits,
     login,
     namespaces,
     network,
@@ -33,7 +34,7 @@ from claudebox.launch import (
     state,
 )
 from claudebox.layers import gather
-from claudebox.model import RW, Login, Mount, Network, Nix, Origin, Port, Preparation
+from claudebox.model import RW, Limits, Login, Mount, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.prove.run import Attempt
@@ -403,6 +404,21 @@ def project_asks_for_too_much(scene: Scene) -> None:
     with_project_file(scene, f"hide = [{names}]").plan()
 
 
+def with_systemd(scene: Scene) -> Scene:
+    return scene.planted("/usr/bin/busctl*\n/run/user/1000/bus\n/run/user/1000/systemd/private")
+
+
+def limit_not_delegated(scene: Scene) -> None:
+    scene.planted("/sys/fs/cgroup/cgroup.controllers: cpu memory pids")
+    group = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
+    with_systemd(scene).planted(f"{group}/cgroup.controllers: memory pids").plan("--memory", "4G", "--cpu", "2")
+
+
+def limit_refused(scene: Scene, busctl: str) -> None:
+    scene.monkeypatch.setattr(limits, "PATIENCE", 0.05)
+    limits.put_into_force(Limits(busctl, 1 << 30, 0, 0))
+
+
 def userns_as_root(scene: Scene) -> None:
     scene.machine.uid = 0
     scene.plan("--userns", "on")
@@ -547,6 +563,14 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "mount-without-path": (lambda scene: scene.plan("--mount-ro", ""), FAILED),
     "mount-home": (lambda scene: scene.plan("--mount-ro", "~"), FAILED),
     "userns-as-root": (userns_as_root, FAILED),
+    "limit-no-amount": (lambda scene: scene.plan("--memory", "4X"), FAILED),
+    "limit-too-little": (lambda scene: scene.plan("--pids", "3"), FAILED),
+    "limit-without-systemd": (lambda scene: scene.plan("--memory", "4G"), FAILED),
+    "limit-without-a-bus": (lambda scene: scene.planted("/usr/bin/busctl*").plan("--memory", "4G"), FAILED),
+    "limit-with-old-groups": (lambda scene: with_systemd(scene).plan("--cpu", "2"), FAILED),
+    "limit-not-delegated": (limit_not_delegated, FAILED),
+    "limit-refused": (lambda scene: limit_refused(scene, "/bin/false"), FAILED),
+    "limit-without-effect": (lambda scene: limit_refused(scene, "/bin/true"), FAILED),
     "mount-root": (lambda scene: scene.plan("--mount-ro", "/"), FAILED),
     "mount-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh"), FAILED),
     "mount-inside-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh/id_ed25519"), FAILED),

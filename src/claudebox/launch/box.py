@@ -44,6 +44,10 @@ def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
     seal_standard_input()
     prepare(plan.preparations, sandbox_md(plan))
     _start_beside(plan)
+    if plan.limits is not None:
+        from claudebox.launch.limits import put_into_force
+
+        put_into_force(plan.limits)
     gate = Gate(plan.seccomp, expect(plan))
     descriptors = [gate.for_bwrap]
     options = [_option(word, gate, descriptors) for operation in bwrap_operations(plan) for word in operation]

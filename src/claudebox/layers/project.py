@@ -13,6 +13,7 @@ from claudebox.layers.schema import said_in
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
+from claudebox.rules.limits import LIMITS, amount
 from claudebox.settings import BY_NAME, OFF, PROJECT_FILE, Named, Said, Setting, Settings, Tier
 
 DECISIONS = "trust.json"
@@ -63,6 +64,9 @@ def _tightens(said: Said, below: Settings) -> bool:
         return _is_less(setting, said.value.tier, below.network.tier)
     if setting.choices and isinstance(said.value, Named):
         return _is_less(setting, said.value.path, {"auth": below.auth, "nix": below.nix.path}.get(said.name, OFF))
+    if said.name in LIMITS and isinstance(said.value, Named):
+        known: Named | None = getattr(below, said.name)
+        return known is None or amount(said.name, said.value) <= amount(said.name, known)
     return setting.tightens
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.arguments import Request
 from claudebox.host import Host
-from claudebox.model import EnvVar, Finding, Mount, Network, Outside, Plan, Program
+from claudebox.model import EnvVar, Finding, Limits, Mount, Network, Outside, Plan, Program
 from claudebox.paths import is_inside
 from claudebox.plan.ground import Ground, agents_places, survey
 from claudebox.plan.kept import find_state, plan_seed
@@ -84,7 +84,17 @@ def _plan_box(ground: Ground) -> Plan:
         alone=alone,
         state=state,
         guard=layout.guard,
+        limits=_limits(ground),
     )
+
+
+def _limits(ground: Ground) -> Limits | None:
+    settings = ground.settings
+    if not (settings.memory or settings.pids or settings.cpu):
+        return None
+    from claudebox.rules.limits import plan_limits
+
+    return plan_limits(ground.host.tree, settings, ground.host.person.uid)
 
 
 def _outside(ground: Ground, variables: tuple[EnvVar, ...]) -> Outside:
@@ -178,6 +188,7 @@ def _findings(
         *wishes.wish_findings(ground.host.tree, wished),
         *wishes.hide_findings(ground.host.tree, ground.settings.hides, ground.project, ground.home),
         *kernel.userns_findings(ground.settings.userns),
+        *kernel.limit_findings(ground.settings),
         *_argument_findings(program),
         *git.git_findings(ground.repository, ground.identity, ground.person.homes, ground.places),
         *_nix_findings(ground),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from claudebox.host.tree import Tree
 from claudebox.model import Finding
 from claudebox.problem import Problem
-from claudebox.settings import ON, Named
+from claudebox.settings import ON, Named, Settings
 
 APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
@@ -75,6 +75,15 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
 def userns_findings(userns: Named) -> list[Finding]:
     text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
     return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
+
+
+def limit_findings(settings: Settings) -> list[Finding]:
+    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
+    return [
+        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
+        for name, limit in said.items()
+        if limit is not None
+    ]
 
 
 def _value(tree: Tree, path: str) -> str:

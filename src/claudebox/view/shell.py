@@ -9,6 +9,7 @@ from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta,
 from claudebox.view.sandbox import sandbox_md
 
 FIRST_DESCRIPTOR = 3
+PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gives it back
@@ -20,13 +21,25 @@ def shell_command(plan: Plan) -> str:
     covers: list[Data] = []
     # With an uplink, the groups are gone already.
     clear_groups = plan.drop_groups and plan.network.uplink is None
-    lines = [f"{CLEAR_GROUPS} env -i \\" if clear_groups else "env -i \\"]
+    limits = "" if plan.network.uplink else _limits(plan)
+    lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
     lines += [f"  {_line(operation, data, covers)} \\" for operation in bwrap_operations(plan)]
     lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
     box = _with_covers(_with_descriptors("\n".join(lines), data), covers)
     return _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
+
+
+def _limits(plan: Plan) -> str:
+    limits = plan.limits
+    if limits is None:
+        return ""
+    manager = "--system" if plan.drop_groups else "--user"
+    properties = [f"MemoryMax={limits.memory}", "MemorySwapMax=0"] if limits.memory else []
+    properties += [f"TasksMax={limits.pids}"] if limits.pids else []
+    properties += [f"CPUQuota={limits.cpu // PER_CENT}%"] if limits.cpu else []
+    return f"systemd-run {manager} --scope --quiet --collect {' '.join(f'-p {words}' for words in properties)} -- \\\n"
 
 
 def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
@@ -42,7 +55,7 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
     script = f"{quote(uplink.nft)} -f - <<'{mark}' || exit 125\n{uplink.ruleset}{mark}\n{box}"
     chain = _end_mark(script.encode(errors="surrogateescape"), "CHAIN")
     return (
-        f"({IGNORE_CTRL_C}\n{prefix}{quote(called_pasta(uplink.pasta))} {options} -- \\\n"
+        f"({IGNORE_CTRL_C}\n{_limits(plan)}{prefix}{quote(called_pasta(uplink.pasta))} {options} -- \\\n"
         f"/bin/sh -c \"$(cat <<'{chain}'\n{script}{chain}\n)\"\n)\n"
     )
 

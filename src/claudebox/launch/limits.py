@@ -1,0 +1,118 @@
+"""Has systemd put this process, and so the box, into a control group of its own with limits.
+
+What `systemd-run --scope` does; but that starts another program in the group, and the process that makes the box has to
+be in it before it enters other namespaces, where its number is another.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.model import Limits
+from claudebox.problem import Problem
+
+GROUPS = "/sys/fs/cgroup"
+SERVICE = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
+SIGNATURE = "ssa(sv)a(sa(sv))"  # name, mode, properties, further units
+PATIENCE = 5.0  # seconds
+PAUSE = 0.01
+PERIOD = 100_000  # microseconds; in which the kernel counts what of the processors was used
+LOG_SIZE = 4096
+
+
+def put_into_force(limits: Limits) -> None:
+    """Return when they hold, or raise a Problem."""
+    unit = f"claudebox-{os.getpid()}-{os.urandom(4).hex()}.scope"
+    refusal = _ask(limits, unit)
+    if refusal:
+        raise Problem(f"systemd refuses to limit the box: {refusal}", "start it without --memory, --pids and --cpu")
+    group = _group(unit)
+    lacking = [name for name, wanted in _files(limits).items() if group is None or _read(group, name) != wanted]
+    if lacking:
+        raise Problem(
+            f"systemd did not limit the box: {', '.join(lacking)} is not as it should be",
+            "start it without --memory, --pids and --cpu",
+        )
+
+
+def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:
+    """The words for busctl."""
+    properties = [("PIDs", "au", "1", str(pid)), ("CollectMode", "s", "inactive-or-failed")]
+    if limits.memory:
+        properties += [("MemoryMax", "t", str(limits.memory)), ("MemorySwapMax", "t", "0")]
+    if limits.pids:
+        properties += [("TasksMax", "t", str(limits.pids))]
+    if limits.cpu:
+        properties += [("CPUQuotaPerSecUSec", "t", str(limits.cpu))]
+    words = [word for entry in properties for word in entry]
+    bus = "--system" if is_root else "--user"
+    return [
+        bus,
+        "--quiet",
+        "call",
+        *SERVICE,
+        "StartTransientUnit",
+        SIGNATURE,
+        unit,
+        "fail",
+        str(len(properties)),
+        *words,
+        "0",
+    ]
+
+
+def _files(limits: Limits) -> dict[str, str]:
+    """What the kernel says of a group with these limits."""
+    files = {}
+    if limits.memory:
+        page = os.sysconf("SC_PAGE_SIZE")
+        files["memory.max"] = str(limits.memory // page * page)
+    if limits.pids:
+        files["pids.max"] = str(limits.pids)
+    if limits.cpu:
+        files["cpu.max"] = f"{limits.cpu * PERIOD // 1_000_000} {PERIOD}"
+    return files
+
+
+def _ask(limits: Limits, unit: str) -> str:
+    """ "" if systemd agreed, else what it says."""
+    log, pid, uid = os.memfd_create("busctl"), os.getpid(), os.geteuid()
+    words = ["busctl", *request(limits, unit, pid, is_root=uid == 0)]
+    run = f"/run/user/{uid}"
+    child = os.fork()
+    if child == 0:
+        try:
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream, descriptor in enumerate((null, null, log)):
+                os.dup2(descriptor, stream)
+            environ = {"XDG_RUNTIME_DIR": run, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={run}/bus", "LC_ALL": "C"}
+            os.execve(limits.busctl, words, environ)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    said = os.pread(log, LOG_SIZE, 0).decode(errors="replace").strip()
+    os.close(log)
+    return "" if status == 0 else said or f"{limits.busctl} failed"
+
+
+def _group(unit: str) -> str | None:
+    """The group of this process, once it is the one that was asked for. systemd answers before that is so."""
+    import time
+
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with open("/proc/self/cgroup") as groups:
+            for line in groups:
+                path = line.strip().removeprefix("0::")
+                if line.startswith("0::") and path.endswith(f"/{unit}"):
+                    return GROUPS + path
+        time.sleep(PAUSE)
+    return None
+
+
+def _read(group: str, name: str) -> str:
+    try:
+        with open(f"{group}/{name}") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
