@@ -209,6 +209,17 @@ class Guard(Record):
     opened: tuple[Guarded, ...] = ()  # writable, because somebody said so
     loose: tuple[Guarded, ...] = ()  # there, but reached through a symlink
     absent: tuple[Guarded, ...] = ()  # would count if they appeared
+    others: tuple[Guarded, ...] = ()  # the agent's to write, and looked at when the box has ended
+    roots: tuple[str, ...] = ()  # the project, and what else of the host can be written
+    git_configs: tuple[str, ...] = ()  # the user's own
+
+
+class Trace(Record):
+    """A file or symlink at one moment. Its content is None if it is large; of a symlink it is where that leads."""
+
+    identity: tuple[int, ...]
+    content: bytes | None
+    mode: int
 
 
 class Limits(Record):

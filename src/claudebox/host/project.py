@@ -81,10 +81,16 @@ class Wanted(Record):
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    links: bool = False  # every symlink, whatever its name
 
     def __or__(self, other: Wanted) -> Wanted:
         """For several who look for different things in one walk. Each asks `wants` of what it gets."""
-        return Wanted(self.names | other.names, self.prefixes + other.prefixes, self.suffixes + other.suffixes)
+        return Wanted(
+            self.names | other.names,
+            self.prefixes + other.prefixes,
+            self.suffixes + other.suffixes,
+            self.links or other.links,
+        )
 
     def wants(self, name: str) -> bool:
         return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
@@ -92,7 +98,7 @@ class Wanted(Record):
 
 def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
     """Everything of interest, what is nearest to the project's root first; and what could not be looked at."""
-    names, prefixes, suffixes = wanted.names, wanted.prefixes, wanted.suffixes
+    names, prefixes, suffixes, links = wanted.names, wanted.prefixes, wanted.suffixes, wanted.links
     found: list[Entry] = []
     level, seen = [project], 0
     for _ in range(DEEPEST):
@@ -112,6 +118,8 @@ def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
                     name = entry.name
                     if name in names or name.startswith(prefixes) or name.endswith(suffixes):
                         found.append(Entry(f"{directory}/{name}", _kind(entry)))
+                    elif links and entry.is_symlink():
+                        found.append(Entry(f"{directory}/{name}", LINK))
                     if entry.is_dir(follow_symlinks=False) and name not in SKIPPED:
                         below.append(f"{directory}/{name}")
         level = below

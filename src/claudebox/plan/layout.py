@@ -11,6 +11,7 @@ from claudebox.rules import claude_home, git, programs, system, wishes
 from claudebox.rules.guard import find_guarded, guard_findings, guard_mounts, openings, pinned, plan_guard
 from claudebox.rules.guard_git import Account
 from claudebox.rules.guard_table import WANTED
+from claudebox.rules.guard_watch import find_others
 from claudebox.rules.mounts import arrange
 from claudebox.settings import ON, PROJECT_FILE
 
@@ -100,7 +101,12 @@ def _guard(
     others = [wish.source for wish in wished if wish.kind == RW and wish.is_dir]
     entries = (*entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
     opened = openings(ground.settings.writable, project, home)
-    guard = plan_guard(tree, find_guarded(tree, (project, *others), entries, account), mounts, opened)
+    candidates = find_guarded(tree, (project, *others), entries, account)
+    guard = plan_guard(tree, candidates, mounts, opened).replace(
+        others=find_others(entries, candidates),
+        roots=tuple(dict.fromkeys((project, *others, *filter(None, (ground.repository.outside,))))),
+        git_configs=account.configs,
+    )
     guards = guard_mounts(tree, guard, list(arrange(mounts)), opened)
     return guard, guards, guard_findings(tree, guard, opened, project)
 

@@ -79,7 +79,7 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
         if target and target not in seen:
             seen.add(target)
             waiting.append(candidate.replace(path=target))
-    guard = Guard(**{fate: tuple(members) for fate, members in parts.items()})
+    guard = Guard().replace(**{fate: tuple(members) for fate, members in parts.items()})
     if len(guard.held) > MOST_HELD:
         raise Problem(
             f"the project has {len(guard.held)} places that this host may run later, more than can be guarded",

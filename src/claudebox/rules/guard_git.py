@@ -81,7 +81,7 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[
     checkouts: list[Checkout] = []
     for entry in entries:
         if entry.name == DOT_GIT:
-            checkout = _checkout(tree, entry)
+            checkout = checkout_of(tree, entry)
             found += [] if entry.kind == DIRECTORY else [Guarded(entry.path, GIT, POINTER)]
             checkouts += [checkout] if checkout is not None else []
         elif entry.name == HEAD and entry.kind == FILE and _is_bare(tree, posixpath.dirname(entry.path)):
@@ -97,7 +97,7 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[
     return list(dict.fromkeys(found))
 
 
-def _checkout(tree: Tree, entry: Entry) -> Checkout | None:
+def checkout_of(tree: Tree, entry: Entry) -> Checkout | None:
     work_tree = posixpath.dirname(entry.path)
     if entry.kind == DIRECTORY:
         return Checkout(entry.path, work_tree)

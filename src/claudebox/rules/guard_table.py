@@ -80,15 +80,31 @@ ROWS = (
     *_rows(GIT, "Mercurial runs its hooks", ".hg: hgrc"),
     *_rows(GIT, "Jujutsu runs the programs that it names", ".jj: repo/config.toml"),
 )
+# What runs when the user builds, tests or asks for it: the agent's to write, and named when the box has ended.
+BUILD = "run when you build or test"
+USE = "run when you use them"
+ORDINARY = (
+    *_rows(BUILD, "make runs it", "Makefile", "makefile", "GNUmakefile"),
+    *_rows(
+        BUILD, "a task runner runs it", "justfile", "Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml", "Rakefile"
+    ),
+    *_rows(BUILD, "package managers run its scripts", "package.json"),
+    *_rows(
+        BUILD, "package managers obey it", ".npmrc", ".yarnrc.yml", ".yarnrc", ".pnpmfile.cjs", ".cargo: config.toml"
+    ),
+    *_rows(BUILD, "installing runs it", "setup.py", "pyproject.toml", "build.rs"),
+    *_rows(USE, "Claude on this host obeys it", ".claude: commands agents skills output-styles"),
+)
 # By how a name begins or ends.
 PREFIXES = {".envrc.": Row(".envrc.*", SHELL, "direnv runs it, if .envrc names it")}
 SUFFIXES = {".code-workspace": Row("*.code-workspace", EDITOR, "an editor runs its tasks and tools")}
 
 BY_NAME: dict[str, Row] = {row.name: row for row in ROWS}
+ORDINARY_BY_NAME: dict[str, Row] = {row.name: row for row in ORDINARY}
 DOT_GIT = ".git"
 HEAD = "HEAD"  # a directory with it may be a repository without a checkout
 
-WANTED = Wanted(frozenset((*BY_NAME, DOT_GIT, HEAD)), tuple(PREFIXES), tuple(SUFFIXES))
+WANTED = Wanted(frozenset((*BY_NAME, *ORDINARY_BY_NAME, DOT_GIT, HEAD)), tuple(PREFIXES), tuple(SUFFIXES), links=True)
 
 
 def row_of(name: str) -> Row | None:

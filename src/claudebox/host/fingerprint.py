@@ -1,0 +1,58 @@
+"""Files as they are at one moment, to be compared with another one.
+
+Taken at every launch, so it reads little: of small files the content, so that a difference can be shown and undone; of
+all others what the kernel says. The time of the last change of a file's entry cannot be forged from inside a box.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from claudebox.host.tree import Tree
+from claudebox.model import Trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SMALL = 1 << 16
+MOST_BYTES = 1 << 22
+MOST_FILES = 300  # of one directory
+DEEPEST = 4
+NOT_RUN = ".sample"  # how the hooks end that git brings and does not run
+
+
+class Fingerprint:
+    """The files of some places, by path."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.files: dict[str, Trace] = {}
+        self._room = MOST_BYTES
+
+    def take(self, places: Iterable[str]) -> dict[str, Trace]:
+        for place in places:
+            self._take(place, [MOST_FILES], 0)
+        return self.files
+
+    def _take(self, path: str, left: list[int], depth: int) -> None:
+        status = self.tree.lstat(path)
+        if status is None or left[0] <= 0 or path in self.files:
+            return
+        if stat.S_ISDIR(status.st_mode):
+            for name in self.tree.entries(path) if depth < DEEPEST else ():
+                if not name.endswith(NOT_RUN):
+                    self._take(f"{path}/{name}", left, depth + 1)
+            return
+        left[0] -= 1
+        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        self.files[path] = Trace(identity, self._content(path, status), status.st_mode)
+
+    def _content(self, path: str, status: os.stat_result) -> bytes | None:
+        if stat.S_ISLNK(status.st_mode):
+            return os.fsencode(self.tree.link_target(path))
+        if not stat.S_ISREG(status.st_mode) or status.st_size > min(SMALL, self._room):
+            return None
+        self._room -= status.st_size
+        return self.tree.read_plain(path, SMALL)

@@ -1,0 +1,139 @@
+"""When the box has ended: what it has left that this host may run, and whether that shall stay.
+
+Imports: this is loaded at every launch, to look before the box starts. What is needed afterwards is imported then.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudebox.host.tree import Tree
+from claudebox.model import Plan
+from claudebox.problem import Problem
+from claudebox.rules.guard_watch import take_picture
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from claudebox.model import Trace
+    from claudebox.rules.guard_changes import Leftover
+    from claudebox.view.aftermath import Where
+
+    Ask = Callable[[str], str]
+
+KEEP = ("k", "keep", "n", "no")
+SHOW = ("s", "show")
+QUARANTINE = ("q", "quarantine")
+
+
+def take_fingerprint(tree: Tree, plan: Plan) -> dict[str, Trace]:
+    """What could be run later, as it is before the box starts."""
+    return take_picture(tree, plan.guard)
+
+
+def import_now() -> None:
+    """All that is needed afterwards: for a claudebox that the agent in the box could change."""
+    import difflib
+    import json
+    import shutil
+    import stat
+    import time
+    import tomllib
+
+    from claudebox.launch import quarantine
+    from claudebox.rules import guard_changes
+    from claudebox.view import aftermath
+
+    del difflib, json, shutil, stat, time, tomllib, quarantine, guard_changes, aftermath
+
+
+def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
+    """Say what has changed since, and ask what to do with it, if there is somebody to ask. Nothing else happens by it:
+    how claudebox ends is up to the program that it ran."""
+    try:
+        leftovers = find_leftovers(plan, before)
+        if leftovers:
+            _report(plan, leftovers, ask)
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass
+    except Exception as error:
+        from claudebox.view.text import escape
+
+        _say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
+
+
+def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
+    from claudebox.rules.guard_changes import Comparison, look
+
+    tree = Tree()
+    after = look(tree, plan.guard, plan.person.home)
+    return Comparison(tree, plan.guard, before, after).leftovers()
+
+
+def _report(plan: Plan, leftovers: list[Leftover], ask: Ask | None) -> None:
+    from claudebox.view import aftermath as view
+    from claudebox.view.text import style_for
+
+    where = view.Where(plan.project, plan.person.home)
+    style = style_for(sys.stderr.isatty(), dict(os.environ))
+    _say(view.report(leftovers, where, style))
+    grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
+    if not grave or ask is None:
+        return None
+    can_move = plan.state is not None
+    has_shown = False
+    while True:
+        words = _answer(ask, has_shown=has_shown, can_move=can_move)
+        if words[0] in SHOW:
+            has_shown = True
+            _say(view.contents(grave, where, style))
+        elif words[0] in QUARANTINE and can_move:
+            return _quarantine(plan, _chosen(grave, words[1:]), where)
+        elif words[0] in KEEP:
+            return None
+
+
+def _answer(ask: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
+    """A bare Enter shows first, and then keeps."""
+    choices = [*(["Keep"] if has_shown else ["Show", "keep"]), *(["quarantine"] if can_move else [])]
+    question = f"{', '.join(choices[:-1])} or {choices[-1]}?" if len(choices) > 1 else f"{choices[0]}?"
+    hint = " (q 1 2: some of them)" if can_move else ""
+    try:
+        words = ask(f"{question}{hint} [{'k' if has_shown else 's'}] ").split()
+    except Problem:
+        return ["keep"]
+    return words or ["keep" if has_shown else "show"]
+
+
+def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
+    chosen = {int(number) for word in numbers for number in word.split(",") if number.isdigit()}
+    return [one for number, one in enumerate(leftovers, 1) if not numbers or number in chosen]
+
+
+def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
+    import time
+
+    from claudebox.launch.quarantine import Old, Quarantine
+    from claudebox.paths import is_inside
+    from claudebox.view.aftermath import moved
+
+    assert plan.state is not None
+    quarantine = Quarantine(plan.state.directory, time.time)
+    pairs: list[tuple[str, str, bool]] = []
+    failed: list[tuple[str, str]] = []
+    for leftover in leftovers:
+        root = next(root for root in plan.guard.roots if is_inside(leftover.path, root))
+        known = leftover.old
+        old = Old(known.content, known.mode) if known is not None and known.content is not None else None
+        try:
+            pairs.append((quarantine.take(root, leftover.path, old), leftover.path, old is not None))
+        except OSError as error:
+            failed.append((leftover.path, error.strerror or str(error)))
+    _say(moved(pairs, failed, where))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

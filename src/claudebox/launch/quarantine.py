@@ -1,0 +1,114 @@
+"""Moves what a box has left out of the project, and puts back what was there before.
+
+Nothing here follows a symlink: another box may be at work in the same place.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PRIVATE = 0o700
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+CROSS_DEVICE = 18
+
+
+class Old(Record):
+    """A file as it was."""
+
+    content: bytes
+    mode: int
+
+
+class Quarantine:
+    """A new directory in the project's state, where no box sees it."""
+
+    def __init__(self, state: str, clock: Callable[[], float]) -> None:
+        base = f"{state}/quarantine"
+        os.makedirs(base, mode=PRIVATE, exist_ok=True)
+        number = int(clock())
+        while os.path.lexists(f"{base}/{number}"):
+            number += 1
+        self.directory = f"{base}/{number}"
+        os.mkdir(self.directory, PRIVATE)
+
+    def take(self, root: str, path: str, old: Old | None) -> str:
+        """Where it is now. Raises OSError if it cannot be moved."""
+        name = path[len(root) :].lstrip("/")
+        parent, _, last = name.rpartition("/")
+        target = f"{self.directory}/{name}"
+        os.makedirs(os.path.dirname(target), mode=PRIVATE, exist_ok=True)
+        source = _open_below(root, parent)
+        try:
+            _move(source, last, target)
+            if old is not None:
+                _put_back(source, last, old)
+        finally:
+            os.close(source)
+        return target
+
+
+def _open_below(root: str, path: str) -> int:
+    """The directory, entered name by name, so that none of them is a symlink."""
+    here = os.open(root, DIRECTORY)
+    for name in filter(None, path.split("/")):
+        try:
+            below = os.open(name, DIRECTORY, dir_fd=here)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def _move(directory: int, name: str, target: str) -> None:
+    try:
+        os.rename(name, target, src_dir_fd=directory)
+    except OSError as error:
+        if error.errno != CROSS_DEVICE:
+            raise
+        _copy(directory, name, target)
+        _remove(directory, name)
+
+
+def _copy(directory: int, name: str, target: str) -> None:
+    """To another file system."""
+    import stat
+
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        os.symlink(os.readlink(name, dir_fd=directory), target)
+    elif stat.S_ISDIR(status.st_mode):
+        os.mkdir(target, PRIVATE)
+        inner = os.open(name, DIRECTORY, dir_fd=directory)
+        for one in os.listdir(inner):
+            _copy(inner, one, f"{target}/{one}")
+        os.close(inner)
+    elif stat.S_ISREG(status.st_mode):
+        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        with open(source, "rb") as read, open(target, "xb") as written:
+            while piece := read.read(1 << 20):
+                written.write(piece)
+        os.chmod(target, stat.S_IMODE(status.st_mode) & 0o777)
+
+
+def _remove(directory: int, name: str) -> None:
+    import shutil
+    import stat
+
+    if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+        shutil.rmtree(name, dir_fd=directory)
+    else:
+        os.unlink(name, dir_fd=directory)
+
+
+def _put_back(directory: int, name: str, old: Old) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, old.mode & 0o777, dir_fd=directory)
+    with open(descriptor, "wb") as file:
+        file.write(old.content)
+        os.fchmod(descriptor, old.mode & 0o777)

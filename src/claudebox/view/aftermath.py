@@ -1,0 +1,112 @@
+"""What a box has left that can run code on the host, as a short report, and in full on request."""
+
+from __future__ import annotations
+
+from claudebox.model import Trace
+from claudebox.paths import shorten_home
+from claudebox.quoting import quote
+from claudebox.record import Record
+from claudebox.rules.guard import within
+from claudebox.rules.guard_changes import Leftover
+from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, cut, escape, fill
+
+MOST_LISTED = 12
+MOST_NAMED = 6
+MOST_DETAILS = 3
+MOST_LINES = 24
+LABEL = len("changed ")
+
+TITLE = "claudebox: left in the project, and this host may run it:"
+ORDINARY = "claudebox: changed, and run when you ask for it:"
+
+
+class Where(Record):
+    """How paths are called."""
+
+    project: str
+    home: str
+
+    def name(self, path: str) -> str:
+        return escape(shorten_home(within(path, self.project), self.home))
+
+
+def report(leftovers: list[Leftover], where: Where, style: Style) -> str:
+    """One line for each thing that runs by itself, and one line for all others together."""
+    grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
+    lines = [style.paint(TITLE, BOLD)] if grave else []
+    for number, leftover in enumerate(grave[:MOST_LISTED], 1):
+        lines += _row(number, leftover, where, style)
+    if len(grave) > MOST_LISTED:
+        lines.append(f"  and {len(grave) - MOST_LISTED} more")
+    ordinary = [leftover for leftover in leftovers if leftover.is_ordinary]
+    lines += _ordinary(ordinary, where) if ordinary else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _row(number: int, leftover: Leftover, where: Where, style: Style) -> list[str]:
+    head = f"{number:>3} {leftover.what:<{LABEL}}"
+    words = [where.name(leftover.path), *f"({escape(leftover.reason)})".split(" ")]
+    first, *rest = fill(words, len(head))
+    lines = [f"{number:>3} {style.paint(leftover.what, RED)}{' ' * (LABEL - len(leftover.what))}{first}"]
+    lines += [" " * len(head) + line for line in rest]
+    for detail in leftover.details[:MOST_DETAILS]:
+        lines.append(" " * len(head) + style.paint(cut(escape(detail), WIDTH - len(head)), DIM))
+    if len(leftover.details) > MOST_DETAILS:
+        lines.append(" " * len(head) + f"and {len(leftover.details) - MOST_DETAILS} more")
+    return lines
+
+
+def _ordinary(leftovers: list[Leftover], where: Where) -> list[str]:
+    named = [_with_details(leftover, where) for leftover in leftovers[:MOST_NAMED]]
+    more = [f"and {len(leftovers) - MOST_NAMED} more"] if len(leftovers) > MOST_NAMED else []
+    words = [ORDINARY, *(f"{name}," for name in named[:-1]), *named[-1:], *more]
+    first, *rest = fill(" ".join(words).split(" "), 2)
+    return [first, *(f"  {line}" for line in rest)]
+
+
+def _with_details(leftover: Leftover, where: Where) -> str:
+    details = [escape(detail) for detail in leftover.details[:MOST_DETAILS]]
+    return where.name(leftover.path) + (f" ({', '.join(details)})" if details else "")
+
+
+def contents(leftovers: list[Leftover], where: Where, style: Style) -> str:
+    """Each with what it says, or with what has become different in it."""
+    lines: list[str] = []
+    for number, leftover in enumerate(leftovers, 1):
+        lines += [style.paint(f"{number:>3} {where.name(leftover.path)}", BOLD)]
+        shown = _content(leftover)
+        lines += [f"    {cut(escape(line), WIDTH - 4)}" for line in shown[:MOST_LINES]]
+        lines += [f"    … {len(shown) - MOST_LINES} more lines"] if len(shown) > MOST_LINES else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _content(leftover: Leftover) -> list[str]:
+    new = _text(leftover.new)
+    if leftover.new is None or new is None:
+        return list(leftover.details) or [leftover.reason]
+    old = _text(leftover.old)
+    if old is None:
+        return new
+    import difflib
+
+    return [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+
+
+def _text(trace: Trace | None) -> list[str] | None:
+    if trace is None or trace.content is None:
+        return None
+    if b"\0" in trace.content:
+        return [f"binary, {len(trace.content)} bytes"]
+    return trace.content.decode(errors="surrogateescape").splitlines()
+
+
+def moved(pairs: list[tuple[str, str, bool]], failed: list[tuple[str, str]], where: Where) -> str:
+    """How to have it back: (where it is now, where it was, whether the old content is there again)."""
+    lines = []
+    if pairs:
+        lines.append("Moved out of the project. To have one of them back:")
+        lines += [f"  mv -T {quote(now)} {quote(then)}" for now, then, _ in pairs]
+    if restored := [where.name(then) for _, then, is_restored in pairs if is_restored]:
+        lines += fill(f"As before the box again: {', '.join(restored)}".split(" "), 0)
+    lines += [f"{where.name(path)} could not be moved: {escape(reason)}" for path, reason in failed]
+    return "".join(f"{line}\n" for line in lines)
