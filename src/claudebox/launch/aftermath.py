@@ -10,6 +10,7 @@ import sys
 
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
+from claudebox.paths import is_below
 from claudebox.problem import Problem
 from claudebox.rules.guard_watch import take_picture
 
@@ -39,14 +40,13 @@ def import_now() -> None:
     import json
     import shutil
     import stat
-    import time
     import tomllib
 
     from claudebox.launch import quarantine
     from claudebox.rules import guard_changes
     from claudebox.view import aftermath
 
-    del difflib, json, shutil, stat, time, tomllib, quarantine, guard_changes, aftermath
+    del difflib, json, shutil, stat, tomllib, quarantine, guard_changes, aftermath
 
 
 def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
@@ -113,25 +113,27 @@ def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
 
 
 def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
-    import time
-
     from claudebox.launch.quarantine import Old, Quarantine
-    from claudebox.paths import is_inside
     from claudebox.view.aftermath import moved
 
     assert plan.state is not None
-    quarantine = Quarantine(plan.state.directory, time.time)
-    pairs: list[tuple[str, str, bool]] = []
+    quarantine = Quarantine(plan.state.directory)
+    names: list[str] = []
+    restored: list[str] = []
     failed: list[tuple[str, str]] = []
     for leftover in leftovers:
-        root = next(root for root in plan.guard.roots if is_inside(leftover.path, root))
+        # What else was writable is called by its whole name.
+        root = plan.project if is_below(leftover.path, plan.project) else ""
+        name = leftover.path[len(root) + 1 :]
         known = leftover.old
         old = Old(known.content, known.mode) if known is not None and known.content is not None else None
         try:
-            pairs.append((quarantine.take(root, leftover.path, old), leftover.path, old is not None))
+            quarantine.take(root or "/", name, old)
+            names.append(name if root else leftover.path)
+            restored += [leftover.path] if old is not None else []
         except OSError as error:
             failed.append((leftover.path, error.strerror or str(error)))
-    _say(moved(pairs, failed, where))
+    _say(moved(quarantine.directory, names, restored, failed, where))
 
 
 def _say(text: str) -> None:

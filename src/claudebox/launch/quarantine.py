@@ -9,10 +9,6 @@ import os
 
 from claudebox.record import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 PRIVATE = 0o700
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CROSS_DEVICE = 18
@@ -28,29 +24,25 @@ class Old(Record):
 class Quarantine:
     """A new directory in the project's state, where no box sees it."""
 
-    def __init__(self, state: str, clock: Callable[[], float]) -> None:
-        base = f"{state}/quarantine"
-        os.makedirs(base, mode=PRIVATE, exist_ok=True)
-        number = int(clock())
-        while os.path.lexists(f"{base}/{number}"):
+    def __init__(self, state: str) -> None:
+        number = 1
+        while os.path.lexists(f"{state}/quarantine/{number}"):
             number += 1
-        self.directory = f"{base}/{number}"
-        os.mkdir(self.directory, PRIVATE)
+        self.directory = f"{state}/quarantine/{number}"
+        os.makedirs(self.directory, mode=PRIVATE)
 
-    def take(self, root: str, path: str, old: Old | None) -> str:
-        """Where it is now. Raises OSError if it cannot be moved."""
-        name = path[len(root) :].lstrip("/")
+    def take(self, root: str, name: str, old: Old | None) -> None:
+        """Something below a directory of the user's. Raises OSError if it cannot be moved."""
         parent, _, last = name.rpartition("/")
         target = f"{self.directory}/{name}"
-        os.makedirs(os.path.dirname(target), mode=PRIVATE, exist_ok=True)
         source = _open_below(root, parent)
         try:
+            os.makedirs(os.path.dirname(target), mode=PRIVATE, exist_ok=True)
             _move(source, last, target)
             if old is not None:
                 _put_back(source, last, old)
         finally:
             os.close(source)
-        return target
 
 
 def _open_below(root: str, path: str) -> int:

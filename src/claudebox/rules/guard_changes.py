@@ -31,7 +31,7 @@ COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/nul
 RUN_BY_THEMSELVES = (
     *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
 )
-MOST_DETAILS = 3
+GIT_CONFIG = "/.git/config"
 
 
 class Leftover(Record):
@@ -44,7 +44,6 @@ class Leftover(Record):
     is_ordinary: bool = False  # runs when the user asks for it
     old: Trace | None = None
     new: Trace | None = None
-    mode: int = 0
 
 
 class Moment(Record):
@@ -95,7 +94,18 @@ class Comparison:
         self.after = after
         self.known = {one.path for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)}
         self.files_in = _by_directory(after)
-        self.opened = [one.path for one in guard.opened if one.group != GIT]
+        # A worktree has what the project has.
+        self.familiar = {(posixpath.basename(path), trace.content) for path, trace in before.items() if trace.content}
+        self.by_request = [one.path for one in guard.opened if one.group != GIT] + self._new_checkouts()
+
+    def _new_checkouts(self) -> list[str]:
+        """Somebody else's project, cloned into this one: an editor obeys it when it is opened there."""
+        gits = {path for path in self.known if path.endswith(GIT_CONFIG)}
+        return [
+            place.path.removesuffix(GIT_CONFIG)
+            for place in self.after.places
+            if place.path.endswith(GIT_CONFIG) and place.path not in gits and self.tree.lstat(place.path) is not None
+        ]
 
     def leftovers(self) -> list[Leftover]:
         found: dict[str, Leftover] = {}
@@ -117,7 +127,11 @@ class Comparison:
         if old is not None and _is_same(old, new):
             return
         what = NEW if old is None else CHANGED
-        is_ordinary = place.group in (BUILD, USE) or any(is_inside(path, opened) for opened in self.opened)
+        if old is None and place.group not in (GIT, LINKS) and (posixpath.basename(path), new.content) in self.familiar:
+            return
+        is_ordinary = place.group in (BUILD, USE) or (
+            place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)
+        )
         details = self._details(place, path, old, new)
         if details is None:
             return
@@ -126,8 +140,10 @@ class Comparison:
             name = posixpath.relpath(path, repository)
             details = details or (name,)
             yield Leftover(NEW, repository, "a repository: git obeys it", details)
+        elif place.reason == TODO:
+            yield Leftover(NEW, posixpath.dirname(path), place.reason, details)
         else:
-            yield Leftover(what, path, place.reason, details, is_ordinary, old, new, new.mode)
+            yield Leftover(what, path, place.reason, details, is_ordinary, old, new)
 
     def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What of it matters; None if nothing does."""

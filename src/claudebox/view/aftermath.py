@@ -100,13 +100,14 @@ def _text(trace: Trace | None) -> list[str] | None:
     return trace.content.decode(errors="surrogateescape").splitlines()
 
 
-def moved(pairs: list[tuple[str, str, bool]], failed: list[tuple[str, str]], where: Where) -> str:
-    """How to have it back: (where it is now, where it was, whether the old content is there again)."""
+def moved(directory: str, names: list[str], restored: list[str], failed: list[tuple[str, str]], where: Where) -> str:
+    """Where it is now and how to have it back."""
     lines = []
-    if pairs:
-        lines.append("Moved out of the project. To have one of them back:")
-        lines += [f"  mv -T {quote(now)} {quote(then)}" for now, then, _ in pairs]
-    if restored := [where.name(then) for _, then, is_restored in pairs if is_restored]:
-        lines += fill(f"As before the box again: {', '.join(restored)}".split(" "), 0)
+    if names:
+        place = shorten_home(directory, where.home) if quote(directory) == directory else quote(directory)
+        lines += [f"Moved, under the same names, to {place}", "To have one of them back:"]
+        lines.append(f"  mv -T {place}/{quote(names[0])} {quote(names[0])}")
+    if restored:
+        lines += fill(f"As before the box again: {', '.join(map(where.name, restored))}".split(" "), 0)
     lines += [f"{where.name(path)} could not be moved: {escape(reason)}" for path, reason in failed]
     return "".join(f"{line}\n" for line in lines)
