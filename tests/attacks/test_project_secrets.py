@@ -213,6 +213,27 @@ def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Accoun
     assert CANARY not in box.inside("cat", "app/.env").stdout
 
 
+def test_worktree_and_submodule(box: Box, account: Account) -> None:
+    """Their configuration lies with the repository, which is mounted for them."""
+    repository, lib = account.home / "src" / "main", account.home / "src" / "lib"
+    for path in (repository, lib):
+        account.write(path / "README.md", "x\n")
+        git(account, path, "init", "-q")
+        git(account, path, "add", "-A")
+        git(account, path, "commit", "-qm", "x")
+        git(account, path, "remote", "add", "origin", f"https://joe:{CANARY}@git.example/x.git")
+    git(account, repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(lib), "sub/lib")
+    git(account, repository / "sub/lib", "remote", "set-url", "origin", f"https://joe:{CANARY}@git.example/y.git")
+    git(account, repository, "worktree", "add", "-q", str(account.home / "src" / "tree"))
+    search = f"grep -ra '{PATTERN}' {account.home}/src 2>/dev/null; git status --short; git remote -v"
+    for project in (repository, account.home / "src" / "tree", repository / "sub" / "lib"):
+        box.project = project
+        shown = box.sh(search)
+        assert CANARY not in shown
+        assert "https://git.example/" in shown
+        assert CANARY in box.sh(search, options=("--reveal", str(account.home)))
+
+
 def test_fifo_does_not_block_and_hands_out_nothing(box: Box, project: Path, account: Account) -> None:
     """A password manager may sit at its other end."""
     os.mkfifo(project / ".env", 0o600)

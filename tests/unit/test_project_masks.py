@@ -1,0 +1,169 @@
+"""What becomes of the secrets of a project: what the user sees of it, agrees to, and can change."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from claudebox.arguments import parse
+from claudebox.layers import gather
+from claudebox.model import COVER, FILE, HIDE, MASK, Finding, Plan
+from claudebox.plan import make_plan
+from claudebox.rules.agreement import agreement, find_news
+from claudebox.rules.explain import explain
+from claudebox.rules.explain.answer import IN, MASKED, Answer
+from claudebox.view.as_json import audit_json
+from claudebox.view.audit import audit
+from claudebox.view.sandbox import sandbox_md
+from claudebox.view.text import Style
+from hosts.machine import EVERYONE, TREES, Machine
+
+pytestmark = pytest.mark.req("SEC-01")
+
+SHOP = "/home/alice/shop"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    made.uid = os.getuid()
+    return made.plant("~/shop/.env: KEY=hunter2\\n\n~/shop/app/.env: KEY=hunter2\\n\n~/shop/.git/HEAD: ref\\n")
+
+
+def masked(plan: Plan) -> set[str]:
+    return {mount.path.removeprefix(f"{SHOP}/") for mount in plan.mounts if mount.origin.rule == "secrets"}
+
+
+def findings(plan: Plan, *subjects: str) -> list[tuple[str, str, str]]:
+    return [(one.kind, one.subject, one.text) for one in plan.findings if one.subject in subjects]
+
+
+def explained(machine: Machine, thing: str, *words: str) -> Answer:
+    host, request = machine.host(), parse(list(words))
+    settings = gather(host, request).settings
+    (answer,) = explain(make_plan(host, request, settings), host, settings, thing).answers
+    return answer
+
+
+def test_masked_in_the_plan(machine: Machine) -> None:
+    plan = machine.plan()
+    assert masked(plan) == {".env", "app/.env"}
+    assert {mount.content for mount in plan.mounts if mount.kind == MASK} == {b"KEY=masked-by-claudebox\n"}
+    assert {mount.kind for mount in plan.mounts if mount.path == "/etc/claudebox/masked"} == {COVER}
+    config = next(mount for mount in plan.mounts if mount.path.endswith("/.gitconfig"))
+    assert config.kind == FILE
+    assert b"excludesFile = /etc/claudebox/masked" in config.content
+
+
+def test_project_without_secrets_is_as_before(machine: Machine) -> None:
+    for name in (".env", "app/.env"):
+        (machine.root / f"home/alice/shop/{name}").unlink()
+    plan = machine.plan()
+    assert masked(plan) == set()
+    assert not any(mount.path.startswith("/etc/claudebox") for mount in plan.mounts)
+    assert "made-up" not in audit(plan, Style(False)) + sandbox_md(plan)
+
+
+def test_nobody_is_asked_again_because_of_another_masked_file(machine: Machine) -> None:
+    agreed = frozenset(agreement(machine.plan()))
+    machine.plant("~/shop/new/.env: KEY=hunter2\\n")
+    (machine.root / "home/alice/shop/.env").unlink()
+    plan = machine.plan()
+    assert masked(plan) == {"app/.env", "new/.env"}
+    assert find_news(plan, (agreed,)).amount == 0
+
+
+def test_revealed_is_asked_about_and_grave(machine: Machine) -> None:
+    agreed = frozenset(agreement(machine.plan()))
+    plan = machine.plan("--reveal", ".env")
+    news = find_news(plan, (agreed,))
+    assert news.is_grave
+    assert [one.subject for one in news.flagged] == [".env"]
+    assert find_news(machine.plan(), (frozenset(agreement(plan)),)).amount == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (("--reveal", ".env"), {"app/.env"}),
+        (("--reveal", "./app/"), {".env"}),
+        (("--reveal", "app/../.env"), {"app/.env"}),
+        (("--reveal", "~/shop/.env"), {"app/.env"}),
+        (("--reveal", f"{SHOP}/.env"), {"app/.env"}),
+        (("--reveal", "."), set()),
+        (("--reveal", ".env", "--hide", ".env"), {"app/.env"}),
+        (("--hide", "app"), {".env"}),
+        (("--mount-ro", ".env"), {"app/.env"}),
+        (("--reveal", "nothing"), {".env", "app/.env"}),
+    ],
+)
+def test_reveal_and_hide(machine: Machine, words: tuple[str, ...], left: set[str]) -> None:
+    assert masked(machine.plan(*words)) == left
+
+
+def test_hide_is_stronger_than_reveal(machine: Machine) -> None:
+    plan = machine.plan("--reveal", ".env", "--hide", ".env")
+    assert [mount.kind for mount in plan.mounts if mount.path == f"{SHOP}/.env"] == [HIDE]
+    assert Finding.SECRET not in [kind for kind, _, _ in findings(plan, ".env")]
+
+
+def test_reveal_of_nothing_is_a_note(machine: Machine) -> None:
+    plan = machine.plan("--reveal", "nothing", "--reveal", "/etc")
+    said = [(kind, subject) for kind, subject, _ in findings(plan, "nothing", "/etc")]
+    assert said == [(Finding.NOTE, "nothing"), (Finding.NOTE, "/etc")]
+
+
+def test_project_file_cannot_reveal_by_itself(machine: Machine) -> None:
+    machine.plant('~/shop/.claudebox.toml: reveal = [".env"]\\n')
+    assert masked(machine.plan()) == {".env", "app/.env"}
+
+
+def test_explained(machine: Machine) -> None:
+    answer = explained(machine, ".env")
+    assert (answer.state, answer.verdict) == (MASKED, "in, read-only, with made-up values")
+    assert answer.because[0].text == "rule `secrets` masks ~/shop/.env (variables of the program)"
+    assert [change.option for change in answer.changes] == [("--reveal", ".env"), ("--hide", ".env")]
+    answer = explained(machine, ".env", "--reveal", ".env")
+    assert answer.state == IN
+    assert any("enters as it is" in because.text for because in answer.because)
+
+
+def test_told_to_the_user_and_to_the_agent(machine: Machine) -> None:
+    plan = machine.plan()
+    shown = audit(plan, Style(False))
+    assert "~/shop/.env ~/shop/app/.env" in " ".join(shown.split())
+    assert "--reveal PATH" in shown
+    kinds = {mount["path"]: mount["kind"] for mount in json.loads(audit_json(plan))["mounts"]}
+    assert kinds[f"{SHOP}/.env"] == "mask"
+    told = sandbox_md(plan)
+    assert "- `~/shop/.env`\n- `~/shop/app/.env`\n" in told
+    assert "hunter2" not in shown + told + audit_json(plan)
+
+
+def test_many_are_counted(machine: Machine) -> None:
+    for number in range(60):
+        machine.plant(f"~/shop/keys/{number}.env: PASSWORD=hunter2\\n")
+    plan = machine.plan()
+    assert len(masked(plan)) == 62
+    assert sum(mount.kind == MASK for mount in plan.mounts) == 50, "the others are seen empty"
+    assert "and 42 more" in audit(plan, Style(False))
+    assert "- and 32 more" in sandbox_md(plan)
+
+
+def test_remembered_outside_of_the_box(machine: Machine) -> None:
+    (kept,) = [item for item in machine.plan().preparations if item.path.endswith("/masked")]
+    assert kept.is_private
+    assert b"/home/alice/shop/app/.env" in kept.content
+    assert b"hunter2" not in kept.content
+
+
+def test_damaged_memory_is_no_memory(machine: Machine) -> None:
+    (kept,) = [item for item in machine.plan().preparations if item.path.endswith("/masked")]
+    path = machine.root / kept.path.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for content in (b"", b"\xff", kept.content[:-40], kept.content.replace(b"\n", b"x"), b"x" + kept.content):
+        path.write_bytes(content)
+        assert masked(machine.plan()) == {".env", "app/.env"}
