@@ -32,7 +32,7 @@ def log(account: Resident) -> Path:
     log = account.home / "asked"
     script = f"""#!/bin/sh
 [ "$*" = --version ] || echo "start $PWD $*" >>{log}
-env | sort >>{log}.env
+case $* in *--out-link*) env >>{log}.env ;; esac
 {real} "$@"
 status=$?
 [ "$*" = --version ] || echo end >>{log}
@@ -43,8 +43,9 @@ exit $status
     return log
 
 
-def calls(log: Path, word: str = "build") -> list[str]:
-    return [line for line in log.read_text().splitlines() if f" {word} " in line] if log.exists() else []
+def calls(log: Path) -> list[str]:
+    """For packages: what the daemon does with builds is tried, too."""
+    return [line for line in log.read_text().splitlines() if "--out-link" in line] if log.exists() else []
 
 
 @on()

@@ -414,6 +414,10 @@ def test_paths_are_read_from_lines() -> None:
             ["error: builder for 'x' failed with exit code 1;", "last 1 log lines:", "> no"],
             "builder for 'x' failed with exit code 1",
         ),
+        (
+            ["error: Cannot build 'x'.", "Reason: builder failed.", "Output:"],
+            "Cannot build 'x'. Reason: builder failed.",
+        ),
         (["killed"], "killed"),
         ([], "Nix failed without a word"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from claudebox.model import FILE, Guard, Plan, Uplink
+from claudebox.model import FILE, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
 from claudebox.rules.secrets import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
@@ -17,42 +17,14 @@ def audit_json(plan: Plan) -> str:
     return dump(
         {
             "project": plan.project,
-            "mounts": [
-                {
-                    "kind": mount.kind,
-                    "path": mount.path,
-                    "source": mount.source or None,
-                    "content": mount.content.decode(errors="replace") if mount.kind == FILE else None,
-                    "rule": mount.origin.rule,
-                    "reason": mount.origin.reason,
-                }
-                for mount in plan.mounts
-            ],
-            "environment": [
-                {
-                    "name": variable.name,
-                    "value": None if variable.secret else variable.value,
-                    "secret": variable.secret or None,
-                    "rule": variable.origin.rule,
-                    "reason": variable.origin.reason,
-                }
-                for variable in plan.environment
-            ],
+            "mounts": [_mount(mount) for mount in plan.mounts],
+            "environment": [_variable(variable) for variable in plan.environment],
             "packages": [
                 {"reference": package.reference, "paths": list(package.paths), "rule": package.origin.rule}
                 for package in plan.packages
             ],
-            "network": {
-                "tier": plan.network.tier,
-                "meaning": plan.network.meaning,
-                "rule": plan.network.origin.rule,
-                "published": [{"host": port.host, "box": port.box} for port in plan.network.published],
-                "host_ports": [port.host for port in plan.network.host_ports],
-                "rejected": list(plan.network.uplink.near) if plan.network.uplink else [],
-            },
-            "nix": {"mode": plan.nix.mode, "rule": plan.nix.origin.rule, "holes": list(plan.nix.holes)}
-            if plan.nix
-            else None,
+            "network": _network(plan.network),
+            "nix": _nix(plan.nix),
             "outside": {
                 "variables": plan.outside.variables,
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
@@ -64,6 +36,42 @@ def audit_json(plan: Plan) -> str:
             ],
         }
     )
+
+
+def _mount(mount: Mount) -> Any:
+    return {
+        "kind": mount.kind,
+        "path": mount.path,
+        "source": mount.source or None,
+        "content": mount.content.decode(errors="replace") if mount.kind == FILE else None,
+        "rule": mount.origin.rule,
+        "reason": mount.origin.reason,
+    }
+
+
+def _variable(variable: EnvVar) -> Any:
+    return {
+        "name": variable.name,
+        "value": None if variable.secret else variable.value,
+        "secret": variable.secret or None,
+        "rule": variable.origin.rule,
+        "reason": variable.origin.reason,
+    }
+
+
+def _network(network: Network) -> Any:
+    return {
+        "tier": network.tier,
+        "meaning": network.meaning,
+        "rule": network.origin.rule,
+        "published": [{"host": port.host, "box": port.box} for port in network.published],
+        "host_ports": [port.host for port in network.host_ports],
+        "rejected": list(network.uplink.near) if network.uplink else [],
+    }
+
+
+def _nix(nix: Nix | None) -> Any:
+    return {"mode": nix.mode, "rule": nix.origin.rule, "holes": list(nix.holes)} if nix is not None else None
 
 
 def _guard(guard: Guard) -> Any:
