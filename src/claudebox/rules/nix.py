@@ -159,9 +159,14 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
     lines = "".join(f"{name} = {value}\n" for name, value in shared.items())
     files["/etc/nix/nix.conf"] = ALWAYS + lines + (BUILDS_INSIDE if nix.mode == PRIVATE else "")
     return [
-        Mount(FILE, path, NIX, content=text.encode(errors="surrogateescape"), mode=0o444)
+        Mount(FILE, path, NIX, content=_with_end(text).encode(errors="surrogateescape"), mode=0o444)
         for path, text in files.items()
     ]
+
+
+def _with_end(text: str) -> str:
+    """With a line break at the end: the pasted command has such files in here-documents."""
+    return text if text.endswith("\n") else text + "\n"
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
