@@ -286,6 +286,16 @@ def test_values_are_printed_nowhere(box: Box, planted: Path) -> None:
             assert CANARY not in result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_pasted_command_masks_too(box: Box, planted: Path, account: Account, shell: str) -> None:
+    """More files than a shell has descriptors, one of them without a line break at its end."""
+    account.write(planted / ".claudebox.toml", "# nothing")
+    shown = box.claudebox("--dry-run", "--run", "sh", "-c", f"{SEARCH}; cat .env; exit 7")
+    assert CANARY not in shown.stdout
+    pasted = account.run(shell, "-c", shown.stdout, cwd=planted)
+    assert (pasted.stdout, pasted.returncode) == ("PORT=3000\nAPI_KEY=masked-by-claudebox\n", 7), pasted.stderr
+
+
 def test_nothing_of_it_is_in_the_state(box: Box, planted: Path, account: Account) -> None:
     box.sh("true")
     kept = [path.read_bytes() for path in (account.home / ".claudebox").rglob("*") if path.is_file()]
