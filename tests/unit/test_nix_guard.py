@@ -194,10 +194,10 @@ def test_registries_enter(machine: Machine) -> None:
     configured(machine, "flake-registry = /srv/registry.json")
     machine.plant("/srv/registry.json: GLOBAL\n~/.config/nix/registry.json: MINE\n/etc/nix/registry.json: SYSTEM")
     files = {mount.path: mount.content.decode() for mount in machine.plan().mounts if mount.kind == FILE}
-    assert files["/etc/nix/flake-registry.json"] == "GLOBAL"
+    assert files["/etc/nix/flake-registry.json"] == "GLOBAL\n"
     assert "flake-registry = /etc/nix/flake-registry.json" in files["/etc/nix/nix.conf"]
-    assert files["/home/alice/.config/nix/registry.json"] == "MINE"
-    assert files["/etc/nix/registry.json"] == "SYSTEM"
+    assert files["/home/alice/.config/nix/registry.json"] == "MINE\n"
+    assert files["/etc/nix/registry.json"] == "SYSTEM\n"
 
 
 def test_config_has_no_end_of_includes(tmp_path: Path) -> None:
