@@ -52,11 +52,15 @@ def _paths_of(result: Any) -> list[str]:
 
 def find_reason(lines: list[str]) -> str:
     """Why Nix failed, in one line: its last error."""
-    errors = [line.partition("error:")[2].strip() for line in lines if "error:" in line]
-    last = next((text for text in reversed(errors) if text), "") or (
-        lines[-1] if lines else "Nix failed without a word"
-    )
+    errors = [(line.partition("error:")[2].strip(), after) for line, after in _followed(lines) if "error:" in line]
+    last, after = next((error for error in reversed(errors) if error[0]), (lines[-1] if lines else SILENT, ""))
     for needles, meaning in MEANINGS:
         if all(needle in last for needle in needles):
             return meaning
-    return last.rstrip(";:")[:LONGEST_REASON]
+    reason = f"{last} {after}" if after.startswith("Reason:") else last
+    return reason.rstrip(";:")[:LONGEST_REASON]
+
+
+def _followed(lines: list[str]) -> list[tuple[str, str]]:
+    """Each line with the one after it."""
+    return list(zip(lines, [*lines[1:], ""], strict=False))
