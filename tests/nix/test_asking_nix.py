@@ -18,6 +18,7 @@ from nix.machine import Resident
 pytestmark = pytest.mark.req("EXT-04")
 
 FLAKE = Path(__file__).with_name("nixpkgs") / "flake.nix"
+HELLO = "Hello, world!\n"
 MARK = re.compile(r"^(start|end)", re.MULTILINE)
 
 
@@ -89,6 +90,14 @@ def test_only_a_start_asks(box: Box, log: Path) -> None:
 
 
 @on(NIXES[:1])
+@pytest.mark.req("UX-04")
+def test_pasted_command_has_what_was_resolved(box: Box, account: Resident) -> None:
+    box.sh("hello", packages("hello"))
+    script = box.claudebox(*packages("hello"), "--dry-run", "--run", "hello").stdout
+    assert account.run("sh", str(account.write(account.home / "script", script)), cwd=box.project).stdout == HELLO
+
+
+@on(NIXES[:1])
 def test_some_are_asked_for_at_once_but_not_all(box: Box, log: Path) -> None:
     names = ("hello", "cowsay", "loud", "quiet", "cow", "missing", "broken")
     assert box.inside("hello", options=packages(*names)).returncode == 0
@@ -113,7 +122,7 @@ def test_nix_obeys_no_variable_and_no_place_of_the_project(box: Box, account: Re
         "GIT_DIR": "/nowhere",
         "LD_PRELOAD": "",
     }
-    assert box.sh("hello", packages("hello")) == "Hello, world!\n"
+    assert box.sh("hello", packages("hello")) == HELLO
     assert all(line.split()[1] == "/" for line in calls(log))
     names = {line.partition("=")[0] for line in (Path(f"{log}.env")).read_text().splitlines()}
     assert names.isdisjoint({*account.environ} - {"HOME", "PATH", "USER"})
@@ -141,7 +150,7 @@ def test_project_of_the_agent_is_not_evaluated(box: Box, account: Resident, log:
 @on(NIXES[:1])
 def test_flake_of_the_user_is_asked_for_each_time(box: Box, account: Resident, log: Path) -> None:
     flake = account.write(account.home / "tools" / "flake.nix", FLAKE.read_text())
-    assert box.sh("hello", packages("~/tools#hello")) == "Hello, world!\n"
+    assert box.sh("hello", packages("~/tools#hello")) == HELLO
     account.write(flake, FLAKE.read_text().replace("Hello, world!", "Goodbye"))
     assert box.sh("hello", packages("~/tools#hello")) == "Goodbye\n"
     assert len(calls(log)) == 2

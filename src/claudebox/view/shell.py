@@ -9,6 +9,7 @@ from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta,
 from claudebox.view.sandbox import sandbox_md
 
 FIRST_DESCRIPTOR = 3
+LAST_DESCRIPTOR = 9
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
@@ -95,7 +96,7 @@ def _argument(word: str) -> str:
 
 
 def _line(operation: Operation, data: list[Data], covers: list[Data]) -> str:
-    if operation[2:3] == ("--ro-bind-data",):
+    if operation[2:3] == ("--ro-bind-data",) or (operation[2:3] == ("--file",) and not _fits(operation[3], data)):
         return _cover(operation, covers)
     words = []
     for word in operation:
@@ -105,6 +106,11 @@ def _line(operation: Operation, data: list[Data], covers: list[Data]) -> str:
         else:
             words.append(quote(word))
     return " ".join(words)
+
+
+def _fits(word: str | Data, data: list[Data]) -> bool:
+    """Whether a file can be a here-document with a descriptor of one digit: more are unknown to some shells."""
+    return isinstance(word, Data) and _is_text(word) and FIRST_DESCRIPTOR + len(data) <= LAST_DESCRIPTOR
 
 
 def _cover(operation: Operation, covers: list[Data]) -> str:
