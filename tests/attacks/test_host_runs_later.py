@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SEC-04")
+pytestmark = pytest.mark.req("INST-02")
 
 TAMPERING = Path(__file__).with_name("tampering.py")
 CONTENT = "{}\n"

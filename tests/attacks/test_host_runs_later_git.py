@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SEC-04")
+pytestmark = pytest.mark.req("INST-02")
 
 AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "protocol.file.allow=always")
 
