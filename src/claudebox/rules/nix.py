@@ -28,6 +28,7 @@ MEANING = {
     OFF: "nothing of it",
 }
 # Which flake a name such as `nixpkgs` means.
+PARTS = ("store", "var")  # of /nix
 REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
 GLOBAL_REGISTRY = "/etc/nix/flake-registry.json"
 NIX_PROFILES = ("/nix/var/nix/profiles/default/bin", "~/.nix-profile/bin", "~/.local/state/nix/profile/bin")
@@ -138,7 +139,9 @@ def _is_harmless(path: str) -> bool:
 def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
     mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
     if nix.mode == PRIVATE:
-        mounts.append(Mount(RW, "/nix", Origin(RULE, "a store of this project's own"), source=nix.directory))
+        # One by one: what is a mount point cannot be replaced by a symlink, from another box of this project for one.
+        origin = Origin(RULE, "a store of this project's own")
+        mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
     if nix.mode == DAEMON:
         # The directory: a daemon that is started anew makes another socket.
         mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
@@ -170,10 +173,10 @@ def _with_end(text: str) -> str:
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
-    """Without these two, newer versions would look for another place."""
+    """With var/nix, without which newer versions would look for another place."""
     if not nix.directory:
         return ()
-    places = (nix.directory, f"{nix.directory}/store", f"{nix.directory}/var", f"{nix.directory}/var/nix")
+    places = (nix.directory, *(f"{nix.directory}/{name}" for name in (*PARTS, "var/nix")))
     return tuple(Preparation(Preparation.DIRECTORY, place) for place in places)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.model import FILE, RO, Finding, Mount, Origin, Plan, Preparation
-from claudebox.paths import is_inside
+from claudebox.paths import is_below
 from claudebox.rules.instance import STATE
 from claudebox.rules.mounts import arrange
 from claudebox.rules.nix import RULE
@@ -51,7 +51,7 @@ def with_closure(plan: Plan, host: Host) -> Plan:
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
         return plan.replace(nix=plan.nix.replace(roots=roots), findings=(*plan.findings, note))
     mounts = [
-        *(mount for mount in plan.mounts if not is_inside(mount.path, NIX_STORE)),
+        *(mount for mount in plan.mounts if not is_below(mount.path, NIX_STORE)),
         *(Mount(RO, path, SHOWN, source=path) for path in paths),
         Mount(FILE, REGISTRATION, SHOWN, content=registration, mode=0o444),
     ]
