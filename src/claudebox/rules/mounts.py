@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Where no agent can write, whatever is mounted: of the system, or of the kernel.
 SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/nix/store", "/nix/var", "/run", "/dev", "/proc", "/sys")
+USERS = "/run/user"
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -59,7 +60,8 @@ def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, 
 
 
 def _is_within_reach(mount: Mount) -> bool:
-    return mount.kind in FROM_HOST and not any(is_inside(mount.source, place) for place in SYSTEM)
+    is_systems = any(is_inside(mount.source, place) for place in SYSTEM) and not is_inside(mount.source, USERS)
+    return mount.kind in FROM_HOST and not is_systems
 
 
 def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
