@@ -31,7 +31,7 @@ def deed():
     {deed}
 
 launch = box.launch
-box.launch = lambda plan: launch(plan, (deed,))
+box.launch = lambda plan, afterwards: launch(plan, (deed,))
 cli.main()
 """
 ASKS = """

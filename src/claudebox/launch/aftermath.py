@@ -9,6 +9,7 @@ import os
 import sys
 
 from claudebox.host.tree import Tree
+from claudebox.launch.attended import passed_on
 from claudebox.model import Plan
 from claudebox.paths import is_below
 from claudebox.problem import Problem
@@ -80,7 +81,7 @@ def _report(plan: Plan, leftovers: list[Leftover], ask: Ask | None) -> None:
     style = style_for(sys.stderr.isatty(), dict(os.environ))
     _say(view.report(leftovers, where, style))
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
-    if not grave or ask is None:
+    if not grave or ask is None or passed_on:
         return None
     can_move = plan.state is not None
     has_shown = False

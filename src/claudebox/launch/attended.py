@@ -32,6 +32,8 @@ ARGUMENTS = slice(
 )  # where they begin and end in memory: fields 48 and 49 of /proc/self/stat, of which 3 is first
 FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
 
+passed_on: list[int] = []  # signals that were meant for the program: who sent them waits for its end, and for no answer
+
 
 def fork_below(
     afterwards: tuple[Deed, ...],
@@ -137,6 +139,7 @@ class Attendant:
                 _signal.signal(number, self._pass_on)
 
     def _pass_on(self, number: int, _: object) -> None:
+        passed_on.append(number)
         from claudebox.launch.relay import pass_on
 
         pass_on(number, self)

@@ -26,6 +26,7 @@ INCLUDED = "git's configuration includes it"
 PROGRAM = "git's configuration runs it"
 
 MOST_INCLUDED = 100
+MOST_PARSED = 1 << 19
 DEEPEST_MODULE = 8
 MOST_REPOSITORIES = 2000
 
@@ -93,7 +94,7 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[
         if checkout not in seen:
             seen.add(checkout)
             found += _files(tree, checkout, configs)
-            checkouts += _further(tree, checkout)
+            checkouts += _further(tree, checkout, configs)
     return list(dict.fromkeys(found))
 
 
@@ -130,7 +131,7 @@ def _hook_targets(tree: Tree, hooks: str) -> Iterator[Guarded]:
             yield Guarded(target, GIT, HOOKS)
 
 
-def _further(tree: Tree, checkout: Checkout) -> list[Checkout]:
+def _further(tree: Tree, checkout: Checkout, configs: Configs) -> list[Checkout]:
     """Common directory, worktrees and submodules, which have directories of their own."""
     git_dir, found = checkout.git_dir, []
     common = (tree.text(f"{git_dir}/commondir") or "").strip() if tree.lstat(f"{git_dir}/commondir") else ""
@@ -140,7 +141,7 @@ def _further(tree: Tree, checkout: Checkout) -> list[Checkout]:
         linked = f"{git_dir}/worktrees/{name}"
         # Where it is checked out is a matter of its `.git` file, if that is in the project.
         found.append(Checkout(linked, "")) if tree.is_plain_directory(linked) else None
-    found += [Checkout(module, _work_tree(tree, module)) for module in _modules(tree, f"{git_dir}/modules", 0)]
+    found += [Checkout(module, configs.work_tree(module)) for module in _modules(tree, f"{git_dir}/modules", 0)]
     return found
 
 
@@ -156,12 +157,6 @@ def _modules(tree: Tree, directory: str, depth: int) -> Iterator[str]:
             yield from _modules(tree, path, depth + 1)
 
 
-def _work_tree(tree: Tree, git_dir: str) -> str:
-    settings = dict(gitconfig.parse(tree.text(f"{git_dir}/config") or ""))
-    named = settings.get("core.worktree", "")
-    return posixpath.normpath(posixpath.join(git_dir, named)) if named else ""
-
-
 class Configs:
     """The configuration files of git, each read once for all repositories."""
 
@@ -169,6 +164,7 @@ class Configs:
         self.tree = tree
         self.account = account
         self._pairs: dict[str, gitconfig.Pairs] = {}
+        self._room = MOST_PARSED
 
     def named_in(self, checkout: Checkout) -> Iterator[Guarded]:
         """Files that the configuration includes, and programs of the project that it names."""
@@ -196,12 +192,25 @@ class Configs:
             if self.tree.is_file(path):
                 yield Guarded(path, GIT, PROGRAM)
 
+    def work_tree(self, git_dir: str) -> str:
+        """Where a submodule is checked out."""
+        named = dict(self._parse(self._text(f"{git_dir}/config"))).get("core.worktree", "")
+        return posixpath.normpath(posixpath.join(git_dir, named)) if named else ""
+
     def _telling_pairs(self, config: str) -> gitconfig.Pairs:
         if config not in self._pairs:
-            text = (self.tree.text(config) or "") if self.tree.lstat(config) is not None else ""
+            text = self._text(config)
             lower = text.lower()
-            self._pairs[config] = gitconfig.parse(text) if any(word in lower for word in _TELLING) else []
+            self._pairs[config] = self._parse(text) if any(word in lower for word in _TELLING) else []
         return self._pairs[config]
+
+    def _text(self, config: str) -> str:
+        return (self.tree.text(config) or "") if self.tree.lstat(config) is not None else ""
+
+    def _parse(self, text: str) -> gitconfig.Pairs:
+        """As long as there is room: an agent can leave a thousand repositories for the next start."""
+        self._room -= len(text)
+        return gitconfig.parse(text) if self._room >= 0 else []
 
 
 def _absolute(value: str, base: str, home: str) -> str:

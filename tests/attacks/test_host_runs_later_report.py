@@ -1,0 +1,289 @@
+"""What no mount can keep an agent from leaving is named when the box has ended, and moved away on request."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import Account, Box
+from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
+
+pytestmark = pytest.mark.req("SEC-04")
+
+TITLE = "left in the project, and this host may run it"
+ORDINARY = "changed, and run when you ask for it"
+AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "protocol.file.allow=always")
+
+
+def git(account: Account, where: Path, *arguments: str) -> str:
+    result = account.run("git", *AS_SOMEBODY, "-c", "init.defaultBranch=main", *arguments, cwd=where)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def repository(account: Account, project: Path) -> Path:
+    git(account, project, "init", "-q")
+    account.write(project / ".git/info/exclude", "evil\n")
+    account.write(project / ".envrc", "export A=1\n")
+    account.write(project / "package.json", '{"scripts": {"test": "jest"}, "dependencies": {}}\n')
+    account.write(project / "src/main.py", "print()\n")
+    git(account, project, "add", "-A")
+    git(account, project, "commit", "-qm", "first")
+    account.write(project / "evil", f"#!/bin/sh\necho ran > {account.home}/ran\n", mode=0o755)
+    return project
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """What is printed after the audit."""
+    _, found, after = done.stderr.partition("claudebox: ")
+    return " ".join((found + after).split())
+
+
+def ran(account: Account, project: Path) -> bool:
+    for command in ("status", "diff --stat", "commit -q --allow-empty -m x", "rebase --continue"):
+        account.run("git", *AS_SOMEBODY, *command.split(), cwd=project)
+    return (account.home / "ran").exists()
+
+
+PLANT = "git init -q --bare planted; git config --file planted/config core.bare false"
+EVIL = "core.fsmonitor $PWD/evil"
+LINK = "git init -q sub; git -C sub commit -q --allow-empty -m x"
+REBASE = """
+mkdir .git/rebase-merge; cd .git/rebase-merge; git rev-parse HEAD | tee onto > orig-head; echo 1 | tee msgnum > end
+echo refs/heads/main > head-name; : > interactive; echo exec $OLDPWD/evil > git-rebase-todo
+"""
+# What the agent does, and what is said about it. Each of these runs code on the host, and no mount can stop it.
+ATTACKS = {
+    "common-directory": (
+        f"{PLANT}; git config --file planted/config {EVIL}; echo ../planted > .git/commondir",
+        ("new .git/commondir", "../planted"),
+    ),
+    "gitlink": (
+        f"{LINK}; git add sub; git config --file sub/.git/config {EVIL}",
+        ("new sub/.git", "core.fsmonitor = "),
+    ),
+    "gitlink-where-nobody-looks": (
+        f"{LINK}; mkdir target; mv sub target; git add -f target/sub; git config --file target/sub/.git/config {EVIL}",
+        ("new target/sub/.git", "core.fsmonitor = "),
+    ),
+    "rebase": (REBASE, ("new .git/rebase-merge", "exec ")),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, repository: Path, name: str) -> None:
+    script, expected = ATTACKS[name]
+    done = box.inside("sh", "-c", script)
+    assert TITLE in said(done)
+    for words in expected:
+        assert words in said(done)
+    assert ran(account, repository), "the attack is real: without a terminal nothing is moved"
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, repository: Path, name: str) -> None:
+    with asked(box, ATTACKS[name][0]) as opened:
+        opened.type("q\n")
+        opened.read_until("Moved, under the same names, to")
+        assert opened.wait() == 0
+    assert not ran(account, repository)
+
+
+# What appears where nothing was, so that there was nothing to mount over.
+NEW_PLACES = {
+    "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
+    "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
+    "echo '{}' > .mcp.json": "new .mcp.json",
+    "mkdir .claude; echo '{}' > .claude/settings.json": "new .claude/settings.json",
+    "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
+    "touch lefthook.yml": "new lefthook.yml",
+    "ln -s ~/.bashrc rc": "new rc (a symlink that leaves the project) -> ",
+    "ln -s /etc/shadow sub; ln -s sub also": "new sub (a symlink that leaves the project) -> /etc/shadow",
+    "mkdir -p x/y; git init -q --bare x/y; cp evil x/y/hooks/post-commit": "new x/y (a repository: git obeys it)",
+    "mkdir locked; chmod 0 locked": "new locked (cannot be listed: nothing in it was looked at)",
+}
+
+
+@pytest.mark.parametrize("script", NEW_PLACES)
+def test_what_appears_is_named(box: Box, repository: Path, account: Account, script: str) -> None:
+    if account.is_root and "chmod 0" in script:
+        return  # root can list it
+    assert NEW_PLACES[script] in said(box.inside("sh", "-c", script))
+    if "chmod" in script:
+        (repository / "locked").chmod(0o755)
+
+
+def test_hooks_where_there_were_none(box: Box, account: Account, repository: Path) -> None:
+    for sample in (repository / ".git/hooks").iterdir():
+        sample.unlink()
+    (repository / ".git/hooks").rmdir()
+    assert "new .git/hooks/pre-commit (git runs hooks)" in said(
+        box.inside("sh", "-c", "mkdir .git/hooks; cp evil .git/hooks/pre-commit")
+    )
+    assert ran(account, repository)
+
+
+def test_file_that_the_configuration_would_include(box: Box, account: Account, repository: Path) -> None:
+    git(account, repository, "config", "include.path", "../local.gitconfig")
+    done = box.inside("sh", "-c", f"git config --file local.gitconfig {EVIL}")
+    assert "new local.gitconfig (git's configuration includes it) core.fsmonitor = " in said(done)
+
+
+def test_opened_configuration_is_looked_at(box: Box, account: Account, repository: Path) -> None:
+    opened = ("--writable", ".git/config")
+    assert said(box.inside("git", "remote", "add", "x", "../y", options=opened)) == ""
+    done = box.inside("sh", "-c", "git config core.sshCommand ./evil", options=opened)
+    assert "changed .git/config (git obeys it) core.sshcommand = ./evil" in said(done)
+
+
+# What agents do all day
+
+
+QUIET = (
+    "echo 'print(1)' >> src/main.py; git commit -qam one; git checkout -q -b two; echo x > new.py; chmod +x new.py",
+    "git clone -q . copy; git worktree add -q inner -b inner; git -C inner commit -q --allow-empty -m x",
+    'sed -i \'s/{}/{"left-pad": "1"}/\' package.json; mkdir -p node_modules/.bin; ln -s ../x node_modules/.bin/x',
+    "python3 -m venv --without-pip .venv; mkdir docs; ln -s ../src docs/src; ln -s /usr/bin/env docs/env",
+    'echo \'[project]\' > pyproject.toml; mkdir app; echo \'{"scripts": {"dev": "vite"}}\' > app/package.json',
+    "touch -d 2001-01-01 package.json; git stash -q; git gc -q; git tag x",
+)
+
+
+@pytest.mark.parametrize("script", QUIET)
+def test_ordinary_session_ends_without_a_word(box: Box, repository: Path, script: str) -> None:
+    done = box.inside("sh", "-ec", script)
+    assert done.returncode == 0, done.stderr
+    assert said(done) == ""
+
+
+ONE_LINE = {
+    "echo 'all:' > Makefile": "Makefile",
+    "sed -i 's/jest/curl/' package.json": "package.json (test)",
+    'echo \'{"scripts": {"postinstall": "x"}}\' > other.json; mkdir p; mv other.json p/package.json': "(postinstall)",
+    "mkdir -p .claude/commands; echo hi > .claude/commands/x.md": ".claude/commands/x.md",
+    "echo > setup.py": "setup.py",
+    "git init -q -b main c; mkdir c/.vscode; echo '{}' > c/.vscode/tasks.json": "c/.vscode/tasks.json",
+}
+
+
+@pytest.mark.parametrize("script", ONE_LINE)
+def test_what_runs_on_request_is_named_in_one_line(box: Box, repository: Path, script: str) -> None:
+    done = box.inside("sh", "-ec", script)
+    assert said(done).startswith(f"claudebox: {ORDINARY}: ")
+    assert ONE_LINE[script] in said(done)
+    assert done.stderr.partition("claudebox: ")[2].count("\n") == 1
+
+
+# The end of claudebox, and the question
+
+
+@pytest.mark.req("SAND-14")
+@pytest.mark.parametrize("status", [0, 3, 130])
+def test_exit_status_stays_the_programs(box: Box, repository: Path, status: int) -> None:
+    done = box.inside("sh", "-c", f"echo x > sub.envrc; mkdir sub; mv sub.envrc sub/.envrc; exit {status}")
+    assert TITLE in said(done)
+    assert done.returncode == status
+    assert (repository / "sub/.envrc").exists()
+
+
+def asked(box: Box, script: str, status: int = 0) -> Terminal:
+    """A box on a terminal, up to the question after it. The script is a file, so that the audit does not show it."""
+    box.account.write(box.account.home / "agent.sh", f"cd {box.project}\n{script}\n")
+    mount = ("--mount-ro", f"{box.account.home}/agent.sh:/agent.sh")
+    manager = claudebox_terminal(
+        box, *mount, "--run", "sh", "-c", f". /agent.sh; exit {status}", env={**PLAIN, "COLUMNS": "80"}
+    )
+
+    class Asked:
+        def __enter__(self) -> Terminal:
+            opened = manager.__enter__()
+            opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
+            opened.type("y\n")
+            opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
+            return opened
+
+        def __exit__(self, *problem: object) -> None:
+            manager.__exit__(*problem)  # type: ignore[arg-type]
+
+    return Asked()  # type: ignore[return-value]
+
+
+PLANTED = "mkdir sub; echo 'echo \x1b[31mred' > sub/.envrc; echo '{}' > .mcp.json"
+
+
+@pytest.mark.parametrize("answer", ["k\n", "keep\n", "n\n", CTRL_D, CTRL_C])
+def test_keep_leaves_all_as_it_is(box: Box, repository: Path, answer: str) -> None:
+    with asked(box, PLANTED, status=7) as opened:
+        opened.type(answer)
+        assert opened.wait() == 7
+    assert (repository / ".mcp.json").read_text() == "{}\n"
+
+
+def test_bare_enter_shows_and_then_keeps(box: Box, repository: Path) -> None:
+    with asked(box, PLANTED) as opened:
+        opened.type("\n")
+        shown = opened.read_until(r"(?s)1 \.mcp\.json.*Keep or quarantine\?.*\[k\] ").group()
+        assert "echo \\x1b[31mred" in shown
+        opened.type("\n")
+        assert opened.wait() == 0
+    assert (repository / ".mcp.json").exists()
+    assert (repository / "sub/.envrc").exists()
+
+
+def test_some_are_moved_and_can_be_had_back(box: Box, account: Account, repository: Path) -> None:
+    with asked(box, PLANTED) as opened:
+        opened.type("q 2\n")
+        opened.wait()
+        screen = opened.seen.decode()
+    assert (repository / ".mcp.json").exists()
+    assert not (repository / "sub/.envrc").exists()
+    command = re.search(r"mv -T .*", screen)
+    assert command is not None
+    account.run("sh", "-c", command.group().strip(), cwd=repository)
+    assert (repository / "sub/.envrc").exists()
+
+
+def test_changed_file_is_as_before_again(box: Box, account: Account, repository: Path) -> None:
+    with claudebox_terminal(
+        box, "--writable", ".git", "--run", "git", "config", "core.pager", "./evil", env=PLAIN
+    ) as opened:
+        opened.read_until(r"Start\? \[y/N\] ")
+        opened.type("y\n")
+        opened.read_until(r"\[s\] ")
+        opened.type("q\n")
+        opened.read_until("As before the box again: .git/config")
+        opened.wait()
+    assert "pager" not in (repository / ".git/config").read_text()
+    assert git(account, repository, "log", "--format=%s") == "first\n"
+
+
+def test_quarantine_is_out_of_the_agents_sight(box: Box, account: Account, repository: Path) -> None:
+    with asked(box, PLANTED) as opened:
+        opened.type("q\n")
+        opened.wait()
+    assert [path.name for path in (account.home / ".claudebox").rglob(".mcp.json")] == [".mcp.json"]
+    assert box.sh("find / -name .mcp.json 2>/dev/null; true") == ""
+
+
+def test_nobody_is_asked_with_yes(box: Box, repository: Path) -> None:
+    with claudebox_terminal(box, "--yes", "--run", "sh", "-c", "echo x > .mcp.json", env=PLAIN) as opened:
+        assert opened.wait() == 0
+        assert TITLE in opened.seen.decode()
+    assert (repository / ".mcp.json").exists()
+
+
+def test_symlink_on_the_way_is_not_followed(box: Box, account: Account, repository: Path) -> None:
+    """Another box at work could turn a directory into one, while the user thinks about the answer."""
+    account.write(account.home / "mine/.envrc", "mine\n")
+    with asked(box, PLANTED) as opened:
+        (repository / "sub").rename(repository / "old")
+        os.symlink(account.home / "mine", repository / "sub")
+        opened.type("q\n")
+        opened.read_until("could not be moved")
+        opened.wait()
+    assert (account.home / "mine/.envrc").exists()
