@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from conftest import Account, Box
 from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
 
-pytestmark = pytest.mark.req("SEC-04")
+pytestmark = pytest.mark.req("INST-02")
 
 TITLE = "left in the project, and this host may run it"
 ORDINARY = "changed, and run when you ask for it"
@@ -191,26 +193,16 @@ def test_exit_status_stays_the_programs(box: Box, repository: Path, status: int)
     assert (repository / "sub/.envrc").exists()
 
 
-def asked(box: Box, script: str, status: int = 0) -> Terminal:
+@contextlib.contextmanager
+def asked(box: Box, script: str, status: int = 0) -> Iterator[Terminal]:
     """A box on a terminal, up to the question after it. The script is a file, so that the audit does not show it."""
-    box.account.write(box.account.home / "agent.sh", f"cd {box.project}\n{script}\n")
-    mount = ("--mount-ro", f"{box.account.home}/agent.sh:/agent.sh")
-    manager = claudebox_terminal(
-        box, *mount, "--run", "sh", "-c", f". /agent.sh; exit {status}", env={**PLAIN, "COLUMNS": "80"}
-    )
-
-    class Asked:
-        def __enter__(self) -> Terminal:
-            opened = manager.__enter__()
-            opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-            opened.type("y\n")
-            opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
-            return opened
-
-        def __exit__(self, *problem: object) -> None:
-            manager.__exit__(*problem)  # type: ignore[arg-type]
-
-    return Asked()  # type: ignore[return-value]
+    agent = box.account.write(box.account.home / "agent.sh", f"cd {box.project}\n{script}\n")
+    words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "-c", f". /agent.sh; exit {status}")
+    with claudebox_terminal(box, *words, env=PLAIN) as opened:
+        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
+        opened.type("y\n")
+        opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
+        yield opened
 
 
 PLANTED = "mkdir sub; echo 'echo \x1b[31mred' > sub/.envrc; echo '{}' > .mcp.json"

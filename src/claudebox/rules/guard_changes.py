@@ -42,6 +42,7 @@ class Leftover(Record):
     reason: str
     details: tuple[str, ...] = ()
     is_ordinary: bool = False  # runs when the user asks for it
+    is_gits: bool = False
     old: Trace | None = None
     new: Trace | None = None
 
@@ -115,7 +116,8 @@ class Comparison:
             for path in self._files_of(place.path):
                 for leftover in self._judge(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)
-        return sorted(found.values(), key=lambda leftover: (leftover.is_ordinary, leftover.path))
+        # Many others shall not drown what any git command runs.
+        return sorted(found.values(), key=lambda leftover: (leftover.is_ordinary, not leftover.is_gits, leftover.path))
 
     def _files_of(self, place: str) -> list[str]:
         if place in self.after.files:
@@ -139,11 +141,12 @@ class Comparison:
         if repository:
             name = posixpath.relpath(path, repository)
             details = details or (name,)
-            yield Leftover(NEW, repository, "a repository: git obeys it", details)
+            yield Leftover(NEW, repository, "a repository: git obeys it", details, is_gits=True)
         elif place.reason == TODO:
-            yield Leftover(NEW, posixpath.dirname(path), place.reason, details)
+            yield Leftover(NEW, posixpath.dirname(path), place.reason, details, is_gits=True)
         else:
-            yield Leftover(what, path, place.reason, details, is_ordinary, old, new)
+            is_gits = place.group == GIT
+            yield Leftover(what, path, place.reason, details, is_ordinary, is_gits, old, new)
 
     def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What of it matters; None if nothing does."""

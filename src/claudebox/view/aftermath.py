@@ -105,7 +105,7 @@ def moved(directory: str, names: list[str], restored: list[str], failed: list[tu
     lines = []
     if names:
         place = shorten_home(directory, where.home) if quote(directory) == directory else quote(directory)
-        lines += [f"Moved, under the same names, to {place}", "To have one of them back:"]
+        lines += ["Moved, under the same names, to", f"  {place}", "To have one of them back:"]
         lines.append(f"  mv -T {place}/{quote(names[0])} {quote(names[0])}")
     if restored:
         lines += fill(f"As before the box again: {', '.join(map(where.name, restored))}".split(" "), 0)

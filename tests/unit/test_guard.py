@@ -1,0 +1,191 @@
+"""What is guarded, and by which mounts: decided from files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.host.project import walk_project
+from claudebox.host.tree import Tree
+from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
+from claudebox.rules.guard import (
+    PIN,
+    find_guarded,
+    guard_findings,
+    guard_mounts,
+    is_guard,
+    openings,
+    pinned,
+    plan_guard,
+    within,
+)
+from claudebox.rules.guard_git import Account, is_include, runs_program
+from claudebox.rules.guard_table import ORDINARY, ROWS, WANTED
+from claudebox.rules.mounts import arrange
+from claudebox.settings import Named
+from hosts.machine import plant
+
+P = "/home/alice/shop"
+PROJECT = Mount(RW, P, Origin("project"), source=P)
+REPOSITORY = "~/shop/.git/HEAD\n~/shop/.git/objects/\n~/shop/.git/refs/\n"
+
+
+def guard_of(tree: Tree, *writable: str, mounts: tuple[Mount, ...] = (PROJECT,)) -> tuple[Guard, tuple[Mount, ...]]:
+    """The guard, and all mounts with it."""
+    entries = walk_project(tree, P, WANTED)
+    opened = openings(tuple(Named(path, Origin("--writable")) for path in writable), P, "/home/alice")
+    candidates = find_guarded(tree, (P,), entries, Account("/home/alice", ("/home/alice/.gitconfig",)))
+    guard = plan_guard(tree, candidates, list(mounts), opened)
+    guards = guard_mounts(tree, guard, list(mounts), opened)
+    return guard, pinned(arrange([*mounts, *guards]), guards)
+
+
+def held(tree: Tree, *writable: str) -> list[str]:
+    return [within(guarded.path, P) for guarded in guard_of(tree, *writable)[0].held]
+
+
+def test_every_row_says_why_in_one_line() -> None:
+    for row in (*ROWS, *ORDINARY):
+        assert row.reason
+        assert len(row.reason) < 56, row
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_nothing_to_guard_adds_no_mount(tmp_path: Path) -> None:
+    assert guard_of(plant(tmp_path, "~/shop/src/main.py"))[1] == (PROJECT,)
+
+
+def test_mounts_and_pins(tmp_path: Path) -> None:
+    tree = plant(tmp_path, f"{REPOSITORY}~/shop/.git/config\n~/shop/a/b/.vscode/tasks.json")
+    _, mounts = guard_of(tree)
+    assert [(mount.kind, within(mount.path, P)) for mount in mounts if is_guard(mount)] == [
+        (RW, ".git"),
+        (RW, "a"),
+        (RO, ".git/config"),
+        (RW, "a/b"),
+        (RO, "a/b/.vscode"),
+    ]
+    assert all(mount.origin == PIN for mount in mounts if is_guard(mount) and mount.kind == RW)
+
+
+def test_what_does_not_exist_gets_no_mount_point(tmp_path: Path) -> None:
+    guard, mounts = guard_of(plant(tmp_path, REPOSITORY + "~/shop/.claude/x\n~/shop/.github/x"))
+    assert mounts == (PROJECT,)
+    absent = {within(guarded.path, P) for guarded in guard.absent}
+    assert {".git/commondir", ".git/hooks", ".git/config", ".claude/settings.json", ".github/workflows"} <= absent
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ("~/shop/.git/config: [core]\\n\\thooksPath = ./ci/hooks\n~/shop/ci/hooks/pre-commit*", "ci/hooks"),
+        ("~/shop/.git/config: [include]\\n\\tpath = ../team.cfg\n~/shop/team.cfg", "team.cfg"),
+        ('~/shop/.git/config: [includeIf "onbranch:x"]\\n\\tpath = ../team.cfg\n~/shop/team.cfg', "team.cfg"),
+        ('~/shop/.git/config: [filter "x"]\\n\\tclean = sh tools/clean.sh %f\n~/shop/tools/clean.sh', "tools/clean.sh"),
+        ("~/shop/.git/config: [alias]\\n\\tx = !./run.sh\n~/shop/run.sh", "run.sh"),
+        ("~/.gitconfig: [core]\\n\\thooksPath = .githooks\n~/shop/.githooks/x", ".githooks"),
+        ("~/shop/.git/hooks/pre-commit -> ../../tools/check\n~/shop/tools/check*", "tools/check"),
+        ("~/shop/.git/worktrees/side/commondir: ../..", ".git/worktrees/side/commondir"),
+        ("~/shop/.git/modules/a/b/HEAD\n~/shop/.git/modules/a/b/config", ".git/modules/a/b/config"),
+        ("~/shop/sub/.git: gitdir: ../stored\n~/shop/stored/config", "stored/config"),
+        ("~/shop/x.git/HEAD\n~/shop/x.git/objects/\n~/shop/x.git/refs/\n~/shop/x.git/config", "x.git/config"),
+    ],
+)
+def test_git_names_more_than_its_own_files(tmp_path: Path, files: str, expected: str) -> None:
+    assert expected in held(plant(tmp_path, REPOSITORY + files))
+
+
+def test_included_files_may_include_more_and_themselves(tmp_path: Path) -> None:
+    files = (
+        "~/shop/.git/config: [include]\\n\\tpath = ../a\n~/shop/a: [include]\\n\\tpath = a\\n\\tpath = b\n~/shop/b: x"
+    )
+    assert {"a", "b"} <= set(held(plant(tmp_path, REPOSITORY + files)))
+
+
+def test_hooks_count_in_the_root_of_a_repository(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path,
+        f"{REPOSITORY}~/shop/lefthook.yml\n~/shop/docs/lefthook.yml\n~/shop/lib/.git/HEAD\n~/shop/lib/.husky/x",
+    )
+    assert held(tree) == ["lefthook.yml", "lib/.husky"]
+
+
+@pytest.mark.parametrize(
+    ("writable", "expected"),
+    [
+        (".github", [".vscode"]),
+        (".github/workflows", [".github/actions", ".vscode"]),
+        (".", []),
+        ("~/shop/.vscode", [".github/actions", ".github/workflows"]),
+        ("..", []),
+        ("elsewhere", [".github/actions", ".github/workflows", ".vscode"]),
+    ],
+)
+def test_writable_opens_what_is_there_and_below(tmp_path: Path, writable: str, expected: list[str]) -> None:
+    tree = plant(tmp_path, "~/shop/.github/workflows/x\n~/shop/.github/actions/x\n~/shop/.vscode/x")
+    assert sorted(held(tree, writable)) == expected
+
+
+def test_part_of_a_guarded_directory_can_be_opened(tmp_path: Path) -> None:
+    _, mounts = guard_of(plant(tmp_path, "~/shop/.vscode/settings.json"), ".vscode/settings.json")
+    assert [(mount.kind, within(mount.path, P)) for mount in mounts[1:]] == [
+        (RO, ".vscode"),
+        (RW, ".vscode/settings.json"),
+    ]
+
+
+def test_guard_follows_the_project_to_other_places(tmp_path: Path) -> None:
+    again = Mount(RW, "/again", Origin("--mount-rw"), source=P)
+    _, mounts = guard_of(plant(tmp_path, "~/shop/.envrc"), mounts=(PROJECT, again))
+    assert {mount.path for mount in mounts if mount.kind == RO} == {f"{P}/.envrc", "/again/.envrc"}
+
+
+def test_something_else_that_is_mounted_there_stays(tmp_path: Path) -> None:
+    other = Mount(RO, f"{P}/.github", Origin("--mount-ro"), source="/srv/x")
+    _, mounts = guard_of(plant(tmp_path, "~/shop/.github/workflows/x\n/srv/x/"), mounts=(PROJECT, other))
+    assert mounts == (PROJECT, other)
+
+
+def findings(tree: Tree, *writable: str) -> list[tuple[str, str]]:
+    guard, _ = guard_of(tree, *writable)
+    opened = openings(tuple(Named(path, Origin("--writable")) for path in writable), P, "/home/alice")
+    return [(finding.kind, finding.subject) for finding in guard_findings(tree, guard, opened, P)]
+
+
+def test_what_is_opened_is_flagged_and_what_opens_nothing_noted(tmp_path: Path) -> None:
+    tree = plant(tmp_path, "~/shop/.vscode/x\n~/shop/src/x")
+    found = findings(tree, ".vscode", "src", "missing")
+    assert found == [(Finding.RISK, ".vscode"), (Finding.NOTE, "src"), (Finding.NOTE, "missing")]
+
+
+def test_symlink_and_hard_link_are_said(tmp_path: Path) -> None:
+    tree = plant(tmp_path, "~/shop/real\n~/shop/.envrc -> real\n~/shop/.vscode/tasks.json")
+    (tmp_path / "home/alice/shop/other").hardlink_to(tmp_path / "home/alice/shop/.vscode/tasks.json")
+    assert findings(tree) == [(Finding.NOTE, ".envrc"), (Finding.RISK, ".vscode/tasks.json")]
+    assert held(tree) == [".vscode", "real"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("core.fsmonitor", "true", False),
+        ("core.fsmonitor", "./x", True),
+        ("filter.lfs.clean", "git-lfs clean", True),
+        ("filter.lfs.required", "true", False),
+        ("diff.a.b.textconv", "x", True),
+        ("alias.st", "status", True),
+        ("remote.origin.url", "ext::sh -c x", True),
+        ("remote.origin.url", "https://x", False),
+        ("user.name", "x", False),
+        ("submodule.x.update", "!x", True),
+    ],
+)
+def test_keys_that_run_programs(name: str, value: str, expected: bool) -> None:
+    assert runs_program(name, value) is expected
+
+
+def test_includes() -> None:
+    assert is_include("include.path")
+    assert is_include("includeif.gitdir:x.path")
+    assert not is_include("core.path")

