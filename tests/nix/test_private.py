@@ -16,10 +16,21 @@ from nix.machine import Resident
 PRIVATE = ("--nix", "private")
 
 
+def built(commands: str) -> tuple[str, ...]:
+    """The command that builds something and says where it is."""
+    return ("nix", "build", "--impure", "--no-link", "--json", "--expr", derivation(commands))
+
+
+def added(account: Resident, name: str, content: str) -> str:
+    """The path of a file in the host's store."""
+    done = account.run("nix-store", "--add", str(account.write(account.home / name, content)))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 def build(box: Box) -> str:
     """The path of something that was built in the box."""
-    expression = derivation("echo private >$out")
-    done = box.inside("nix", "build", "--impure", "--no-link", "--json", "--expr", expression, options=PRIVATE)
+    done = box.inside(*built("echo private >$out"), options=PRIVATE)
     assert done.returncode == 0, done.stderr
     path: str = json.loads(done.stdout)[0]["outputs"]["out"]
     return path
@@ -52,6 +63,37 @@ def test_store_of_the_host_stays_as_it_is(box: Box, host: NixHost) -> None:
     before = sorted(path.name for path in (host.root / "nix/store").iterdir())
     box.inside("sh", "-c", "rm -rf /nix/store/*; touch /nix/store/x; nix-collect-garbage", options=PRIVATE)
     assert before == sorted(path.name for path in (host.root / "nix/store").iterdir())
+
+
+@pytest.mark.req("NIXG-01", "SAND-04")
+def test_planted_symlink_is_not_followed(box: Box, account: Resident) -> None:
+    """While bwrap makes the mounts, /oldroot is the host's root: it would make a file there, or mount elsewhere."""
+    account.environ["EDITOR"] = file = added(account, "editor", "host's\n")
+    script = f"""
+        cd /nix && mv store before && mkdir store
+        ln -s /newroot/etc store/$(basename before/*-nixpkgs)
+        ln -s /oldroot{account.home}/planted {file}
+    """
+    box.sh(script, PRIVATE)
+    seen = box.sh(f"cat {file}; ls /nix/store/*-nixpkgs; ls -d /etc/passwd", PRIVATE)
+    assert seen == "host's\nflake.nix\n/etc/passwd\n"
+    assert not (account.home / "planted").exists()
+
+
+@pytest.mark.req("NIXG-01", "SAND-04")
+def test_symlink_in_the_store_shows_nothing_of_the_host(box: Box, account: Resident) -> None:
+    """From a box with the daemon, an agent can put what it likes into the host's store."""
+    account.write(account.home / "documents" / "letter", "secret\n")
+    done = box.inside(*built(f"ln -s {account.home}/documents $out"))
+    account.environ["EDITOR"] = path = json.loads(done.stdout)[0]["outputs"]["out"]
+    seen = box.sh(f"readlink {path}; cat {path}/letter 2>/dev/null; true", PRIVATE)
+    assert seen == f"{account.home}/documents\n"
+
+
+@pytest.mark.req("SAND-06")
+def test_what_is_hidden_stays_hidden(box: Box, account: Resident) -> None:
+    account.environ["EDITOR"] = file = added(account, "editor", "host's\n")
+    assert box.sh(f"cat {file} 2>/dev/null; true", (*PRIVATE, "--hide", file)) == ""
 
 
 @on(trusted_users=f"root {ORDINARY_USER}", sandbox="false")

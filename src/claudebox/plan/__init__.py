@@ -35,7 +35,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     if ground.nix is not None and ground.nix.directory:
         from claudebox.rules.nix_closure import with_closure
 
-        return with_closure(plan, host)
+        return with_closure(plan, host, settings.hides)
     return plan
 
 

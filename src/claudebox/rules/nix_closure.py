@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from claudebox.host import Host
 from claudebox.host.digest import sha256
-from claudebox.model import FILE, RO, Finding, Mount, Origin, Plan, Preparation
+from claudebox.host.tree import Tree
+from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_below
 from claudebox.rules.instance import STATE
 from claudebox.rules.mounts import arrange
 from claudebox.rules.nix import RULE
 from claudebox.rules.nix_paths import is_store_path, store_paths
 from claudebox.rules.system import NIX_STORE
+from claudebox.rules.wishes import hides_asked_for
+from claudebox.settings import Named
 
 DIRECTORY = "packages"
 LONGEST = 16 << 20
@@ -40,7 +43,7 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
 
 
-def with_closure(plan: Plan, host: Host) -> Plan:
+def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
     """The same box with what it needs of the host's store, or with a note of what has to be asked first."""
     roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
     if not roots or plan.nix is None:
@@ -50,16 +53,28 @@ def with_closure(plan: Plan, host: Host) -> Plan:
     if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
         return plan.replace(nix=plan.nix.replace(roots=roots), findings=(*plan.findings, note))
+    # Of one that is a symlink, bwrap would show what that leads to, and whoever built it has chosen that.
+    shown = [Mount(RO, path, SHOWN, source=path) for path in paths if not host.tree.is_link(path)]
     mounts = [
         *(mount for mount in plan.mounts if not is_below(mount.path, NIX_STORE)),
-        *(Mount(RO, path, SHOWN, source=path) for path in paths),
+        *shown,
         Mount(FILE, REGISTRATION, SHOWN, content=registration, mode=0o444),
     ]
     name = sha256(registration)[:32]
     return plan.replace(
-        mounts=arrange(mounts),
+        mounts=arrange(mounts, hides_asked_for(host.tree, hides, plan.project, host.person.home, shown)),
+        preparations=(*plan.preparations, *(_place_for(host.tree, plan.nix, path) for path in paths)),
         signal_shim=(*plan.signal_shim, "/bin/sh", "-c", TELL_NIX, name),
     )
+
+
+def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
+    """Something to mount on, which bwrap must not make itself: the agent may have put a symlink there, and it follows
+    that."""
+    place = nix.directory + path.removeprefix("/nix")
+    if tree.is_link(path):
+        return Preparation(Preparation.LINK, place, tree.link_target(path).encode(errors="surrogateescape"))
+    return Preparation(Preparation.DIRECTORY if tree.is_dir(path) else Preparation.EMPTY_FILE, place)
 
 
 def closure_file(host: Host, roots: tuple[str, ...]) -> str:
