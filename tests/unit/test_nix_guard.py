@@ -13,7 +13,8 @@ import pytest
 
 from claudebox.host import nix as host_nix
 from claudebox.host.nix import Daemon, ask_daemon, read_config
-from claudebox.model import FILE, Finding
+from claudebox.model import FILE, Finding, Nix, Origin
+from claudebox.rules.nix import nix_mounts
 from claudebox.rules.secrets import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
@@ -198,6 +199,21 @@ def test_registries_enter(machine: Machine) -> None:
     assert "flake-registry = /etc/nix/flake-registry.json" in files["/etc/nix/nix.conf"]
     assert files["/home/alice/.config/nix/registry.json"] == "MINE\n"
     assert files["/etc/nix/registry.json"] == "SYSTEM\n"
+
+
+@pytest.mark.parametrize("place", ["/home/alice/shop", "/home/alice/dotfiles"])
+def test_no_registry_by_a_symlink_that_an_agent_can_have_made(machine: Machine, place: str) -> None:
+    """The project's, or another one's that the user keeps configuration in."""
+    machine.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/dotfiles\\n\n~/diary: DIARY")
+    machine.plant(f"{place}/registry.json -> /home/alice/diary")
+    machine.plant(f"~/.config/nix/registry.json -> {place}/registry.json")
+    mounts = nix_mounts(machine.host(), Nix("daemon", "", Origin("nix")))
+    assert not [mount for mount in mounts if b"DIARY" in mount.content]
+
+
+def test_registry_by_a_symlink_of_the_users(machine: Machine) -> None:
+    machine.plant("~/registry.json: MINE\n~/.config/nix/registry.json -> ../../registry.json")
+    assert [mount for mount in machine.plan().mounts if mount.content == b"MINE"]
 
 
 def test_config_has_no_end_of_includes(tmp_path: Path) -> None:

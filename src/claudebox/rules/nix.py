@@ -14,6 +14,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, EnvVar, Finding, Mount, Nix, Origin, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.rules.helpers import is_in_any
 from claudebox.rules.nix_trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.rules.secrets import secret_value
 from claudebox.rules.system import NIX_STORE, STORE_ORIGIN
@@ -152,9 +153,9 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
     """Files for the client. The host's own may hold tokens."""
     config = read_config(host.tree) or {}
     paths = [path.replace("~", host.person.home) for path in REGISTRIES]
-    texts = {path: host.tree.text(path) for path in paths}
+    texts = {path: _registry(host, path) for path in paths}
     if config.get("flake-registry", "").startswith("/"):
-        texts[GLOBAL_REGISTRY] = host.tree.text(config["flake-registry"])
+        texts[GLOBAL_REGISTRY] = _registry(host, config["flake-registry"])
     files = {path: text for path, text in texts.items() if text and not secret_value(text)}
     shared = {name: config[name] for name in SHARED_SETTINGS if config.get(name) and not secret_value(config[name])}
     if GLOBAL_REGISTRY in files:
@@ -170,6 +171,17 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
 def _with_end(text: str) -> str:
     """With a line break at the end: the pasted command has such files in here-documents."""
     return text if text.endswith("\n") else text + "\n"
+
+
+def _registry(host: Host, path: str) -> str | None:
+    """Not by a symlink that an agent can have made, in a repository of dotfiles for one: it may lead to a key."""
+    links = tuple(link for link, _ in host.tree.links(path))
+    if links:
+        from claudebox.rules.nix_program import agents_places
+
+        if is_in_any(links, agents_places(host)):
+            return None
+    return host.tree.text(path)
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
