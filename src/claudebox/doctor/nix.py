@@ -5,9 +5,9 @@ from __future__ import annotations
 from claudebox.doctor.report import FAIL, NOTE, OK, Row
 from claudebox.doctor.trial import program_version
 from claudebox.host import Host
-from claudebox.host.programs import find_admin
 from claudebox.problem import Problem
 from claudebox.rules.nix import plan_nix
+from claudebox.rules.nix_program import find_nix
 from claudebox.rules.system import NIX_STORE, find_system
 from claudebox.settings import AUTO, DAEMON, OFF, Settings
 
@@ -17,9 +17,9 @@ ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package 
 def nix_rows(host: Host, settings: Settings) -> list[Row]:
     if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
         return []
-    nix = find_admin(host.tree, "nix", host.environ.get("PATH", ""), host.cwd)
-    if nix is None:
-        program = Row(NOTE, "nix", "not on PATH", "the store is there, but no nix to use it")
+    nix = find_nix(host)
+    if not nix:
+        program = Row(NOTE, "nix", "not found", "the store is there, but no nix that is not an agent's")
     else:
         program = Row(OK, "nix", f"{program_version(nix)}, {nix}")
     try:
