@@ -48,6 +48,27 @@ def test_hook_does_not_run_as_root_otherwise(box: Box, account: Resident) -> Non
     assert_refused(box)
 
 
+@TRUSTED
+@pytest.mark.req("NIXG-01")
+@pytest.mark.parametrize("place", ["/nix", "/nix/var", "/nix:/elsewhere"])
+def test_no_mount_brings_the_daemon(box: Box, account: Resident, place: str) -> None:
+    """A read-only mount keeps nobody from connecting to a socket in it."""
+    attack = PostBuildHook(account, box.project)
+    for socket in (SOCKET, SOCKET.replace("/nix", "/elsewhere", 1)):
+        command = (*attack.command(), "--store", f"unix://{socket}")
+        box.inside("env", "NIX_REMOTE=daemon", *command, options=("--mount-ro", place))
+    assert attack.ran_as() in (None, str(account.uid))
+
+
+@pytest.mark.req("NIXG-01")
+def test_socket_is_no_mount_to_ask_for(box: Box) -> None:
+    done = box.inside("true", options=("--network", "none", "--mount-ro", SOCKET))
+    assert done.returncode == 125
+    assert "--nix" in done.stderr
+    done = box.inside("test", "-S", SOCKET, options=("--mount-ro", "/nix"))
+    assert done.returncode == 0, "where the daemon is given, nothing hides it"
+
+
 @pytest.mark.parametrize(
     "host",
     [

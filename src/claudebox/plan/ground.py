@@ -14,9 +14,9 @@ from claudebox.record import Record
 from claudebox.rules import claude_home, git, helpers, programs, system
 from claudebox.rules.instance import STATE, canonical_root, instance_directory
 from claudebox.rules.places import check_project
-from claudebox.rules.secrets import secret_places
+from claudebox.rules.secrets import NIX_SOCKETS, secret_places
 from claudebox.rules.trusted import TrustedSource
-from claudebox.settings import AUTO, OFF, PASSTHROUGH, Settings
+from claudebox.settings import AUTO, DAEMON, OFF, PASSTHROUGH, Settings
 
 
 class Ground(Record):
@@ -77,6 +77,8 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
     with_login = settings.auth == PASSTHROUGH and install is not None
     trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
     nix = _find_nix(host, settings, base, instance)
+    if nix is not None and nix.mode == DAEMON:  # otherwise no mount shows it, be it one of /nix
+        places = tuple(place for place in places if place.path != NIX_SOCKETS)
     return Ground(
         host=host,
         request=request,

@@ -9,6 +9,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
 from claudebox.paths import expand_home
 
+NIX_SOCKETS = "/nix/var/nix/daemon-socket"
 # Path and reason. `~` is the user's home. Plain pairs: the table is read at every start.
 SECRET_PLACES = (
     ("~/.ssh", "SSH keys"),
@@ -130,6 +131,8 @@ SECRET_PLACES = (
     ("/run/containerd", "containerd: root on this host"),
     ("/run/tailscale", "tailscaled socket"),
     ("/tmp/.X11-unix", "X11 sockets"),
+    (NIX_SOCKETS, "the Nix daemon, which enters by --nix alone"),
+    ("/nix/var/determinate", "logins of Determinate Nix, and a socket"),
 )
 
 # Found anywhere in a variable's name.
