@@ -73,6 +73,18 @@ def test_a_hole_is_found(repository: Box) -> None:
     assert states["leave a file in the directory above the project"] == "held"
 
 
+def test_secrets_and_host_run_files_of_the_project(repository: Box) -> None:
+    repository.account.write(repository.project / ".env", "DATABASE_PASSWORD=hunter2hunter2\n")
+    repository.account.write(repository.project / ".envrc", "export A=b\n")
+    env, envrc = f"the values in {repository.project}/.env", f"change {repository.project}/.envrc"
+    states = attacks(repository, status=0)
+    assert (states[env], states[envrc]) == ("held", "held")
+    states = attacks(repository, "--writable", ".envrc", status=0)
+    assert states[envrc] == "chosen"
+    states = attacks(repository, "--against", NAKED, status=1)
+    assert (states[env], states[envrc]) == ("OPEN", "OPEN")
+
+
 def test_nothing_stays_behind(repository: Box) -> None:
     home = repository.account.home
     places = (home, repository.project, home / "src", Path("/tmp"), Path("/var/tmp"))

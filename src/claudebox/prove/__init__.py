@@ -33,7 +33,7 @@ KERNEL_CALLS = {
     "keyctl": "the keyring calls (keyctl)",
 }
 HOST_RUN = (
-    *(".git", ".git/config", ".git/hooks", ".envrc", ".vscode", ".idea", ".mcp.json", ".claude/settings.json"),
+    *(".git/config", ".git/hooks", ".envrc", ".vscode", ".idea", ".mcp.json", ".claude/settings.json"),
     *(".claude/settings.local.json", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".devcontainer"),
     *(".tool-versions", "mise.toml", ".mise.toml", "lefthook.yml", ".claudebox.toml"),
 )
@@ -94,7 +94,7 @@ def set_stage(stage: Stage, host: Host, plan: Plan, settings: Settings, *, is_ou
         stage.add(KERNEL, title, "kernel_call", name=name)
     stage.add(KERNEL, "a socket to the hypervisor", "vsock")
     stage.plant_servers(_own_addresses(), chosen["network"] or "")
-    _point_at_project(stage, plan, settings, is_ours)
+    _point_at_project(stage, plan, is_ours)
     stage.point_at_sockets({"the daemon": DAEMON_SOCKET}, NIX, chosen["nix"] or "")
 
 
@@ -110,13 +110,12 @@ def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
     }
 
 
-def _point_at_project(stage: Stage, plan: Plan, settings: Settings, is_ours: bool) -> None:
-    paths = [f"{plan.project}/{name}" for name in HOST_RUN]
-    opened = {os.path.normpath(os.path.join(plan.project, word.path)): word.origin.rule for word in settings.writable}
-    choices = {
-        path: f"{rule}" for path in paths for place, rule in opened.items() if is_ours and is_inside(path, place)
-    }
-    stage.point_at_host_run(paths[1:], choices)
+def _point_at_project(stage: Stage, plan: Plan, is_ours: bool) -> None:
+    """What the plan guards, and what it should: a plan that forgot something is to be found out, too."""
+    guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
+    usual = [f"{plan.project}/{name}" for name in HOST_RUN]
+    opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
+    stage.point_at_host_run(list(dict.fromkeys((*guarded, *usual))), opened)
 
 
 def _own_addresses() -> tuple[str, ...]:

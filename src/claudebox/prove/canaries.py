@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-from claudebox.model import COVER, Plan
+from claudebox.model import MASK, Plan
 from claudebox.prove.planting import add_key, forget_key, make_segment, remove_segment
 from claudebox.record import Record
 
@@ -208,7 +208,7 @@ class Stage:
 
     def point_at_masked(self, plan: Plan) -> None:
         for mount in plan.mounts:
-            if mount.kind == COVER and mount.origin.rule == "secrets" and (digest := _digest(mount.path)):
+            if mount.kind == MASK and (digest := _digest(mount.path)):
                 self.add(FILES, f"the values in {mount.path}", "same_content", path=mount.path, digest=digest)
 
     def point_at_host_run(self, paths: list[str], choices: dict[str, str]) -> None:
