@@ -112,8 +112,9 @@ class Gate:
         """ "" if all is as it should be, else a path of the box."""
         first = _first_process(builder)
         with open(f"/proc/{first}/mountinfo", "rb") as file:
-            # The latest wins: it is on top.
-            options = {line.split()[4]: line.split()[5].split(b",") for line in file}
+            rows = [line.split(b" ", 6) for line in file]
+        # The latest wins: it is on top.
+        options = {row[4]: row[5].split(b",") for row in rows}
         root = f"/proc/{first}/root"
         return next((each.path for each in self.expected if not _is_right(each, options, root)), "")
 
