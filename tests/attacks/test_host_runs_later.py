@@ -51,6 +51,7 @@ PLACES = (
     ".gitlab-ci.yml",
     ".hg/hgrc",
 )
+BWRAPS = [path for path in os.environ.get("CLAUDEBOX_TEST_BWRAPS", "").split(":") if path] or ["/usr/bin/bwrap"]
 ALWAYS_POSSIBLE = {"write", "write_through_proc", "truncate", "change_mode", "link", "rename", "replace_by_symlink"}
 
 
@@ -105,6 +106,15 @@ def test_place_can_be_changed_without_the_guard(box: Box, full_project: Path, pl
     worked = tamper(box, full_project, place, "--writable", ".")
     assert worked >= ALWAYS_POSSIBLE
     assert "mount_over" not in worked
+
+
+@pytest.mark.parametrize("bwrap", BWRAPS)
+@pytest.mark.parametrize("place", [".git/hooks/", "service/api/.envrc"])
+def test_place_cannot_be_changed_with_any_bwrap(box: Box, full_project: Path, bwrap: str, place: str) -> None:
+    path = full_project / place.rstrip("/")
+    before = state_of(path)
+    assert tamper(box, full_project, place, "--bwrap", bwrap) == set()
+    assert state_of(path) == before
 
 
 def test_directory_above_is_pinned_for_what_is_in_it(box: Box, full_project: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box
-from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
+from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal, comes_true
 
 pytestmark = pytest.mark.req("INST-02")
 
@@ -141,6 +141,19 @@ def test_opened_configuration_is_looked_at(box: Box, account: Account, repositor
     assert said(box.inside("git", "remote", "add", "x", "../y", options=opened)) == ""
     done = box.inside("sh", "-c", "git config core.sshCommand ./evil", options=opened)
     assert "changed .git/config (git obeys it) core.sshcommand = ./evil" in said(done)
+
+
+def test_file_that_the_user_replaces_is_no_longer_held_but_named(box: Box, account: Account, repository: Path) -> None:
+    """The kernel takes a mount away when its file is replaced from outside, as an editor does that saves by renaming."""
+    wait = "until test -e replaced; do sleep 0.02; done; echo 'export A=evil' > .envrc"
+    account.write(repository / "agent.sh", f"touch started; {wait}\n")
+    with claudebox_terminal(box, "--yes", "--run", "sh", "agent.sh", env=PLAIN) as opened:
+        assert comes_true((repository / "started").exists)
+        account.write(repository / "new", "export A=2\n").rename(repository / ".envrc")
+        account.write(repository / "replaced")
+        opened.wait()
+        assert "changed .envrc" in opened.seen.decode()
+    assert (repository / ".envrc").read_text() == "export A=evil\n"
 
 
 # What agents do all day
