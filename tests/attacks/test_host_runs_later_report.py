@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,7 +145,7 @@ def test_opened_configuration_is_looked_at(box: Box, account: Account, repositor
 
 
 def test_file_that_the_user_replaces_is_no_longer_held_but_named(box: Box, account: Account, repository: Path) -> None:
-    """The kernel takes a mount away when its file is replaced from outside, as an editor does that saves by renaming."""
+    """The kernel takes a mount away when its file is replaced from outside, as by an editor that saves by renaming."""
     wait = "until test -e replaced; do sleep 0.02; done; echo 'export A=evil' > .envrc"
     account.write(repository / "agent.sh", f"touch started; {wait}\n")
     with claudebox_terminal(box, "--yes", "--run", "sh", "agent.sh", env=PLAIN) as opened:
@@ -280,6 +281,19 @@ def test_nobody_is_asked_with_yes(box: Box, repository: Path) -> None:
         assert opened.wait() == 0
         assert TITLE in opened.seen.decode()
     assert (repository / ".mcp.json").exists()
+
+
+def test_nobody_is_asked_who_sent_a_signal(box: Box, repository: Path) -> None:
+    """Whoever ends a box, `timeout` for one, waits for its end and types nothing."""
+    box.account.write(repository / "agent.sh", "echo x > .mcp.json; touch started; exec sleep 60\n")
+    with claudebox_terminal(box, "--run", "sh", "agent.sh", env=PLAIN) as opened:
+        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
+        opened.type("y\n")
+        assert comes_true((repository / "started").exists)
+        opened.signal(signal.SIGTERM)
+        assert opened.wait() == 128 + signal.SIGTERM
+        assert TITLE in opened.seen.decode()
+        assert "quarantine?" not in opened.seen.decode()
 
 
 def test_symlink_on_the_way_is_not_followed(box: Box, account: Account, repository: Path) -> None:

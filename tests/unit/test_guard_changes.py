@@ -32,6 +32,7 @@ BEFORE = """
 ~/shop/.git/config: [core]\\n\\tbare = false\\n
 ~/shop/.git/hooks/pre-commit.sample*
 ~/shop/.vscode/settings.json: {}\\n
+~/shop/.idea/workspace.xml: <a/>
 ~/shop/package.json: {"scripts": {"test": "jest"}}\\n
 ~/shop/pyproject.toml: [build-system]\\nrequires = ["hatchling"]\\n
 ~/shop/Makefile: all:\\n\\techo\\n
@@ -84,6 +85,7 @@ def test_nothing_changed_is_nothing_said(tmp_path: Path) -> None:
         ("sub/package.json", '{"scripts": {"dev": "vite"}}'),
         ("sub/pyproject.toml", "[build-system]\nrequires = []\n"),
         (".vscode/settings.json", None),
+        (".idea/workspace.xml", "<x/>"),
     ],
     ids=lambda change: change[0],
 )

@@ -32,6 +32,7 @@ RUN_BY_THEMSELVES = (
     *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
 )
 GIT_CONFIG = "/.git/config"
+WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
 
 
 class Leftover(Record):
@@ -126,7 +127,7 @@ class Comparison:
 
     def _judge(self, place: Guarded, path: str) -> Iterator[Leftover]:
         old, new = self.before.get(path), self.after.files[path]
-        if old is not None and _is_same(old, new):
+        if (old is not None and _is_same(old, new)) or self._is_editors_own(path):
             return
         what = NEW if old is None else CHANGED
         if old is None and place.group not in (GIT, LINKS) and (posixpath.basename(path), new.content) in self.familiar:
@@ -147,6 +148,11 @@ class Comparison:
         else:
             is_gits = place.group == GIT
             yield Leftover(what, path, place.reason, details, is_ordinary, is_gits, old, new)
+
+    def _is_editors_own(self, path: str) -> bool:
+        """What an editor on this host writes all the time, where the agent could not."""
+        directory, _, name = path.rpartition("/")
+        return name in WRITTEN_BY_EDITORS and any(is_inside(directory, one.path) for one in self.guard.held)
 
     def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What of it matters; None if nothing does."""
