@@ -140,6 +140,8 @@ def ask_nix(host: Host, request: Request, settings: Settings, plan: Plan) -> Pla
     plan = make_plan(read_host(), request, settings)
     if plan.nix is not None and plan.nix.roots:
         raise Problem("what the box needs of the host's store has changed meanwhile", "try again")
+    if plan.nix is not None and plan.nix.needs_trial:
+        raise Problem("Nix's daemon, or its configuration, has changed meanwhile", "try again")
     return plan
 
 

@@ -64,6 +64,7 @@ class Configuration:
     allowed_users: str = "*"
     included: str = ""  # more.conf, for nix.conf to include
     arguments: tuple[str, ...] = ()
+    wrapper: tuple[str, ...] = ()  # a command that starts the daemon
     environ: tuple[tuple[str, str], ...] = ()
     is_silent: bool = False
 
@@ -177,7 +178,8 @@ class NixHost(Machine):
         if self.configuration.is_silent:
             self._start("daemon", sys.executable, "-c", SILENCE)
         else:
-            self._start("daemon", "nix-daemon", *self.configuration.arguments, **dict(self.configuration.environ))
+            command = (*self.configuration.wrapper, "nix-daemon", *self.configuration.arguments)
+            self._start("daemon", *command, **dict(self.configuration.environ))
         self._wait_for((self.directory / SOCKET.removeprefix("/")).exists)
 
     def _start(self, name: str, *command: str, **variables: str) -> None:

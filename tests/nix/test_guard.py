@@ -9,11 +9,13 @@ import pytest
 
 from conftest import ORDINARY_USER, Box, make_account
 from nix.asking import SOCKET, findings, has_daemon, kinds
-from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook
+from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, build, derivation
 from nix.daemon import NEWER, OTHER_GROUP, SYSTEM_NIX, Configuration, NixHost, on
 from nix.machine import Resident
 
 BY_NAME = ("--nix", "daemon")
+# As systemd's PrivateTmp does it.
+PRIVATE_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /var/tmp && exec "$@"', "private-tmp")
 CLOSED = [("--network", "inet"), ("--network", "none")]
 
 
@@ -177,6 +179,32 @@ def test_own_word_for_a_sandbox_does_not_count(box: Box, account: Resident) -> N
 @on(arguments=("--option", "sandbox", "false"))
 @pytest.mark.req("NIXG-01")
 def test_sandbox_that_is_off_though_the_file_says_otherwise_is_seen(box: Box) -> None:
+    assert_refused(box)
+
+
+@on(arguments=("--option", "sandbox", "relaxed"))
+@pytest.mark.req("NIXG-01")
+def test_relaxed_sandbox_that_no_file_tells_of_is_seen(box: Box, account: Resident) -> None:
+    attack = HostFile(account)
+    assert account.run(*attack.command("__noChroot = true;")).stdout == f"{attack.words}\n"
+    assert_refused(box)
+
+
+@on(wrapper=PRIVATE_TMP, arguments=("--option", "sandbox", "false"))
+@pytest.mark.req("NIXG-01")
+def test_sandbox_that_is_off_is_seen_by_a_daemon_with_a_tmp_of_its_own(box: Box, account: Resident) -> None:
+    assert account.run(*build(derivation("echo /etc/nix/* >$out"))).stdout.startswith("/etc/nix/")
+    assert_refused(box)
+
+
+@on(arguments=("--option", "sandbox", "false", "--option", "builders", "/nix/farm x86_64-linux,aarch64-linux"))
+@pytest.mark.req("NIXG-01")
+def test_sandbox_of_another_machine_does_not_count(box: Box, account: Resident) -> None:
+    """Of one that builds for this daemon, unless somebody asks for a build here: that everybody may."""
+    attack = HostFile(account)
+    here = account.run(*attack.command(), "--option", "builders", "", "--max-jobs", "1")
+    elsewhere = account.run(*attack.command())
+    assert (here.stdout, elsewhere.stdout) == (f"{attack.words}\n", "")
     assert_refused(box)
 
 

@@ -21,6 +21,8 @@ CLOSED = "closed"
 OPEN = "open"
 UNKNOWN = "unknown"
 OUTCOMES = (CLOSED, OPEN, UNKNOWN)
+# Beside a file of our own: the daemon may have another /tmp and /var/tmp than we do (PrivateTmp of systemd).
+NEVER_IN_A_SANDBOX = ("/etc/nix", "/home", "/root", "/sys")
 
 
 def recall_outcome(host: Host) -> str:
@@ -37,13 +39,15 @@ def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
     return (directory, Preparation(Preparation.FILE, path, content))
 
 
-def trial_expression(canary: str, nonce: str) -> str:
-    """A build that looks for a file of the host which everybody can read. The nonce makes it another one each time."""
-    script = f"if [ -e {quote(canary)} ]; then echo {OPEN}; else echo {CLOSED}; fi > $out # {nonce}"
+def trial_expression(canary: str, nonce: str, *, asks_for_no_sandbox: bool) -> str:
+    """A build that looks for files of the host which everybody can see. The nonce makes it another one each time."""
+    places = " ".join((quote(canary), *NEVER_IN_A_SANDBOX))
+    look = f"seen={CLOSED}; for place in {places}; do [ ! -e $place ] || seen={OPEN}; done"
+    script = f"{look}; echo $seen > $out # {nonce}"
     escaped = script.replace("\\", "\\\\").replace('"', '\\"').replace("${", "\\${")
     return (
         'derivation { name = "claudebox-trial"; system = builtins.currentSystem; builder = "/bin/sh"; '
-        f'args = [ "-c" "{escaped}" ]; }}'
+        f'args = [ "-c" "{escaped}" ]; __noChroot = {"true" if asks_for_no_sandbox else "false"}; }}'
     )
 
 
