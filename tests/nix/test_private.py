@@ -21,9 +21,10 @@ def built(commands: str) -> tuple[str, ...]:
     return ("nix", "build", "--impure", "--no-link", "--json", "--expr", derivation(commands))
 
 
-def added(account: Resident, name: str, content: str) -> str:
-    """The path of a file in the host's store."""
-    done = account.run("nix-store", "--add", str(account.write(account.home / name, content)))
+def added(account: Resident, name: str, content: str, whole: str = "") -> str:
+    """The path of a file in the host's store, or of a directory that it is in."""
+    account.write(account.home / name, content)
+    done = account.run("nix-store", "--add", str(account.home / (whole or name)))
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -68,16 +69,22 @@ def test_store_of_the_host_stays_as_it_is(box: Box, host: NixHost) -> None:
 @pytest.mark.req("NIXG-01", "SAND-04")
 def test_planted_symlink_is_not_followed(box: Box, account: Resident) -> None:
     """While bwrap makes the mounts, /oldroot is the host's root: it would make a file there, or mount elsewhere."""
-    account.environ["EDITOR"] = file = added(account, "editor", "host's\n")
-    script = f"""
-        cd /nix && mv store before && mkdir store
-        ln -s /newroot/etc store/$(basename before/*-nixpkgs)
-        ln -s /oldroot{account.home}/planted {file}
-    """
-    box.sh(script, PRIVATE)
-    seen = box.sh(f"cat {file}; ls /nix/store/*-nixpkgs; ls -d /etc/passwd", PRIVATE)
-    assert seen == "host's\nflake.nix\n/etc/passwd\n"
+    file = added(account, "editor", "host's\n")
+    directory = added(account, "tools/editor", "host's\n", whole="tools")
+    # In a file: what the command names is mounted, and cannot be replaced any more.
+    script = f"ln -s /oldroot{account.home}/planted {file}\nln -s /newroot/etc {directory}\n"
+    account.write(box.project / "plant", script)
+    box.sh("sh plant", PRIVATE)
+    account.environ["EDITOR"] = f"{directory}/editor {file}"
+    assert box.sh("cat $EDITOR; ls -d /etc/passwd", PRIVATE) == "host's\nhost's\n/etc/passwd\n"
     assert not (account.home / "planted").exists()
+
+
+@pytest.mark.req("NIXG-01")
+def test_store_itself_cannot_be_replaced(box: Box) -> None:
+    """Not even from a box beside the one that starts."""
+    tries = "for place in store var; do mv /nix/$place /nix/x && echo moved; rm -r /nix/$place && echo removed; done"
+    assert box.sh(f"({tries}) 2>/dev/null; true", PRIVATE) == ""
 
 
 @pytest.mark.req("NIXG-01", "SAND-04")

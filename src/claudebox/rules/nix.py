@@ -28,8 +28,8 @@ MEANING = {
     STORE: "the store, read-only; nothing can be built",
     OFF: "nothing of it",
 }
-# Which flake a name such as `nixpkgs` means.
 PARTS = ("store", "var")  # of /nix
+# Which flake a name such as `nixpkgs` means.
 REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
 GLOBAL_REGISTRY = "/etc/nix/flake-registry.json"
 NIX_PROFILES = ("/nix/var/nix/profiles/default/bin", "~/.nix-profile/bin", "~/.local/state/nix/profile/bin")
