@@ -30,6 +30,7 @@ from claudebox.launch import (
     namespaces,
     network,
     nix_closure,
+    nix_trial,
     packages,
     state,
 )
@@ -111,6 +112,14 @@ def store_that_changes(scene: Scene) -> None:
     nix = Nix("private", "", Origin("--nix"), roots=("/nix/store/x",))
     plan = scene.machine.plan().replace(nix=nix)
     scene.monkeypatch.setattr(nix_closure, "look_up_closure", lambda *_: None)
+    scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
+    cli.ask_nix(scene.machine.host(), parse([]), merge([]), plan)
+
+
+def daemon_that_changes(scene: Scene) -> None:
+    """While it was tried."""
+    plan = scene.machine.plan().replace(nix=Nix("daemon", "", Origin("default"), needs_trial=True))
+    scene.monkeypatch.setattr(nix_trial, "try_builds", lambda *_: None)
     scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
     cli.ask_nix(scene.machine.host(), parse([]), merge([]), plan)
 
@@ -622,6 +631,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "namespace-proc": (no_proc_of_its_own, FAILED),
     "nix-closure-without-nix": (store_without_nix, FAILED),
     "nix-closure-changed": (store_that_changes, FAILED),
+    "nix-daemon-changed": (daemon_that_changes, FAILED),
     "nix-no-daemon": (lambda scene: scene.planted("/nix/store/x/").plan("--nix", "daemon"), FAILED),
     "nix-no-store": (lambda scene: scene.plan("--nix", "store"), FAILED),
     "nix-without-programs": (nix_without_programs, FAILED),
