@@ -213,7 +213,7 @@ def test_no_registry_by_a_symlink_that_an_agent_can_have_made(machine: Machine, 
 
 def test_registry_by_a_symlink_of_the_users(machine: Machine) -> None:
     machine.plant("~/registry.json: MINE\n~/.config/nix/registry.json -> ../../registry.json")
-    assert [mount for mount in machine.plan().mounts if mount.content == b"MINE"]
+    assert [mount for mount in machine.plan().mounts if mount.content == b"MINE\n"]
 
 
 def test_config_has_no_end_of_includes(tmp_path: Path) -> None:
