@@ -14,7 +14,7 @@ import pytest
 from claudebox.host import nix as host_nix
 from claudebox.host.nix import Daemon, ask_daemon, read_config
 from claudebox.model import FILE, Finding, Nix, Origin
-from claudebox.rules.nix import nix_mounts
+from claudebox.rules.nix import nix_findings, nix_mounts
 from claudebox.rules.secrets import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
@@ -51,7 +51,10 @@ def test_a_daemon_that_is_no_way_out_is_given(machine: Machine) -> None:
     plan = configured(machine, "trusted-users = root", "sandbox = true").plan()
     assert mode(machine) == "daemon"
     assert ("NIX_REMOTE", "daemon") in {(variable.name, variable.value) for variable in plan.environment}
-    assert not plan.findings
+    # That its builds see nothing is known when one was tried, and not before.
+    assert ["is tried" in finding.text for finding in plan.findings] == [True]
+    assert plan.nix is not None
+    assert nix_findings(plan.nix.replace(needs_trial=False)) == []
 
 
 def test_whom_the_daemon_says_it_trusts_does_not_get_it(machine: Machine) -> None:

@@ -32,4 +32,5 @@ def nix_rows(host: Host, settings: Settings) -> list[Row]:
         return [program, Row(NOTE, "Nix in the box", "the daemon, although it is a way out of the box", why)]
     if plan.holes:
         return [program, Row(NOTE, "Nix in the box", f"{plan.meaning}: {ALTERNATIVES}", f"the daemon: {why}")]
-    return [program, Row(OK, "Nix in the box", plan.meaning)]
+    untried = " (if a build that is tried at the first start sees nothing of this host)" if plan.needs_trial else ""
+    return [program, Row(OK, "Nix in the box", plan.meaning + untried)]

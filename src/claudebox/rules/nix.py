@@ -213,4 +213,7 @@ def nix_findings(nix: Nix) -> list[Finding]:
     if nix.holes:
         text = f"not in the box: {'; '.join(nix.holes)} (--explain nix)"
         return [Finding(Finding.NOTE, "the Nix daemon", text)]
+    if nix.needs_trial:
+        text = "a build is tried at the start: it is in the box if that sees nothing of this host"
+        return [Finding(Finding.NOTE, "the Nix daemon", text)]
     return []

@@ -38,7 +38,8 @@ def _because(nix: Nix) -> tuple[Because, ...]:
     if nix.holes:
         judged = [Because(f"the daemon is a way out of the box: {hole}") for hole in nix.holes]
     elif nix.mode == DAEMON:
-        judged = [Because("the daemon is no way out: it does not trust you, and builds in a sandbox of its own")]
+        builds = "says that it builds in a sandbox; a start tries that" if nix.needs_trial else "builds in a sandbox"
+        judged = [Because(f"the daemon is no way out: it does not trust you, and {builds}")]
     else:
         judged = []
     chosen = [asked] if asked is not None else [Because(f"it is {AUTO}: the daemon, unless that is a way out")]
