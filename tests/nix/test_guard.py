@@ -10,7 +10,7 @@ import pytest
 from conftest import ORDINARY_USER, Box, make_account
 from nix.asking import SOCKET, findings, has_daemon, kinds
 from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, build, derivation
-from nix.daemon import NEWER, OTHER_GROUP, SYSTEM_NIX, Configuration, NixHost, on
+from nix.daemon import NEWER, NIXES, OTHER_GROUP, SYSTEM_NIX, Configuration, NixHost, on
 from nix.machine import Resident
 
 BY_NAME = ("--nix", "daemon")
@@ -176,7 +176,14 @@ def test_own_word_for_a_sandbox_does_not_count(box: Box, account: Resident) -> N
     assert_refused(box)
 
 
-@on(arguments=("--option", "sandbox", "false"))
+@on(NIXES, sandbox="true\nsandbox-paths =")
+@pytest.mark.req("NIXG-01", "SAND-07")
+def test_sandbox_without_a_shell_is_one(box: Box) -> None:
+    """As Debian has it: other packages of Nix bring a /bin/sh for builds."""
+    assert has_daemon(box)
+
+
+@on(NIXES, arguments=("--option", "sandbox", "false"))
 @pytest.mark.req("NIXG-01")
 def test_sandbox_that_is_off_though_the_file_says_otherwise_is_seen(box: Box) -> None:
     assert_refused(box)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import subprocess
@@ -11,7 +10,7 @@ import tempfile
 from claudebox.host import Host
 from claudebox.launch.state import prepare
 from claudebox.rules.nix_program import find_nix, nix_environment
-from claudebox.rules.nix_trial import OUTCOMES, UNKNOWN, keeping_outcome, trial_expression
+from claudebox.rules.nix_trial import NOT_SEEN, PUBLIC_FILE, copying, copying_its_own, judge, keeping_outcome
 
 # Everybody may ask the daemon for that. Of another machine nothing would be learnt about this one.
 HERE = ("--option", "substitute", "false", "--option", "builders", "", "--max-jobs", "1")
@@ -20,26 +19,27 @@ PATIENCE = 60  # seconds: other builds may have to end first
 
 def try_builds(host: Host) -> None:
     """What came of it is kept."""
+    nonce = secrets.token_hex(8)
     # Where everybody looks into: the users that build are others.
     descriptor, canary = tempfile.mkstemp(prefix="claudebox-canary-", dir="/var/tmp")
     try:
         os.fchmod(descriptor, 0o644)
-        # A sandbox that is `relaxed` is one only for those who do not ask for none. A closed one refuses to build that.
-        outcome = _build(host, canary, asks_for_no_sandbox=True)
-        if outcome == UNKNOWN:
-            outcome = _build(host, canary, asks_for_no_sandbox=False)
+        os.write(descriptor, nonce.encode())
+        files = {canary: nonce.encode(), PUBLIC_FILE: host.tree.read(PUBLIC_FILE)}
+        copied = [_builds(host, copying(file, content, nonce)) for file, content in files.items() if content]
     finally:
         os.close(descriptor)
         os.unlink(canary)
+    outcome = judge(copied, _builds(host, copying_its_own(nonce)))
     prepare(keeping_outcome(host, outcome), "")
 
 
-def _build(host: Host, canary: str, *, asks_for_no_sandbox: bool) -> str:
+def _builds(host: Host, expression: str) -> bool | None:
+    """False if it did not see what it should copy, None if it failed otherwise."""
     nix = find_nix(host)
     if not nix:
-        return UNKNOWN
-    expression = trial_expression(canary, secrets.token_hex(8), asks_for_no_sandbox=asks_for_no_sandbox)
-    words = ("build", "--no-link", "--json", "--impure", *HERE, "--expr", expression)
+        return None
+    words = ("build", "--no-link", "--impure", *HERE, "--expr", expression)
     try:
         done = subprocess.run(
             [nix, "--extra-experimental-features", "nix-command", *words],
@@ -51,8 +51,8 @@ def _build(host: Host, canary: str, *, asks_for_no_sandbox: bool) -> str:
             start_new_session=True,
             check=False,
         )
-        with open(json.loads(done.stdout)[0]["outputs"]["out"]) as file:
-            said = file.read().strip()
-    except (OSError, subprocess.TimeoutExpired, ValueError, LookupError, TypeError):
-        return UNKNOWN
-    return said if said in OUTCOMES else UNKNOWN
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode == 0:
+        return True
+    return False if NOT_SEEN in done.stderr.decode(errors="replace") else None

@@ -43,7 +43,7 @@ ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:n
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
-    UNKNOWN: "it cannot be tried whether its builds are in a sandbox (they need /bin/sh there)",
+    UNKNOWN: "whether its builds are in a sandbox could not be tried: they failed",
 }
 # What the box shows anyhow, or what is no file of anybody's.
 HARMLESS_IN_BUILDS = (

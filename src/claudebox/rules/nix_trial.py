@@ -10,7 +10,6 @@ from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.nix import CONFIG, SOCKET, read_config
 from claudebox.model import Preparation
-from claudebox.quoting import quote
 from claudebox.rules.instance import STATE
 
 RECORD = "nix-trial"
@@ -21,8 +20,10 @@ CLOSED = "closed"
 OPEN = "open"
 UNKNOWN = "unknown"
 OUTCOMES = (CLOSED, OPEN, UNKNOWN)
-# Beside a file of our own: the daemon may have another /tmp and /var/tmp than we do (PrivateTmp of systemd).
-NEVER_IN_A_SANDBOX = ("/etc/nix", "/home", "/root", "/sys")
+# Everybody can read it, and no sandbox shows it. Of /var/tmp the daemon may have its own (systemd's PrivateTmp).
+PUBLIC_FILE = "/etc/os-release"
+# What Nix says if the file is not there. If it cannot be read for another reason, another build will fail, too.
+NOT_SEEN = "unable to download 'file://"
 
 
 def recall_outcome(host: Host) -> str:
@@ -39,16 +40,29 @@ def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
     return (directory, Preparation(Preparation.FILE, path, content))
 
 
-def trial_expression(canary: str, nonce: str, *, asks_for_no_sandbox: bool) -> str:
-    """A build that looks for files of the host which everybody can see. The nonce makes it another one each time."""
-    places = " ".join((quote(canary), *NEVER_IN_A_SANDBOX))
-    look = f"seen={CLOSED}; for place in {places}; do [ ! -e $place ] || seen={OPEN}; done"
-    script = f"{look}; echo $seen > $out # {nonce}"
-    escaped = script.replace("\\", "\\\\").replace('"', '\\"').replace("${", "\\${")
+def copying(place: str, content: bytes, nonce: str) -> str:
+    """A build that copies a file whose content is known, and fails if it does not see it.
+
+    What copies is a part of Nix: no program has to be in the sandbox, not even a shell. `place` may hold an expression.
+    The nonce makes it another build each time.
+    """
     return (
-        'derivation { name = "claudebox-trial"; system = builtins.currentSystem; builder = "/bin/sh"; '
-        f'args = [ "-c" "{escaped}" ]; __noChroot = {"true" if asks_for_no_sandbox else "false"}; }}'
+        f'derivation {{ name = "claudebox-trial-{nonce}"; system = "builtin"; builder = "builtin:fetchurl"; '
+        f'url = "file://{place}"; outputHashMode = "flat"; outputHashAlgo = "sha256"; '
+        f'outputHash = "{sha256(content)}"; preferLocalBuild = true; unpack = false; executable = false; }}'
     )
+
+
+def copying_its_own(nonce: str) -> str:
+    """One that succeeds in every sandbox: the file is in the store."""
+    return copying(f'${{builtins.toFile "claudebox-trial" "{nonce}"}}', nonce.encode(), nonce)
+
+
+def judge(copied: list[bool | None], copied_its_own: bool | None) -> str:
+    """Of files of the host: whether builds could copy them; None if they failed for another reason."""
+    if True in copied:
+        return OPEN
+    return CLOSED if None not in copied and copied_its_own else UNKNOWN
 
 
 def _path(host: Host) -> str:
