@@ -202,6 +202,22 @@ def test_symlink_of_an_agent_is_no_way_to_a_flake(machine: Machine) -> None:
             planned(machine, name)
 
 
+@pytest.mark.parametrize(
+    "repository",
+    [
+        "/srv/tools/.git: gitdir: ~/shop/.git/worktrees/tools\\n\n~/shop/.git/worktrees/tools/commondir: ../..\\n",
+        "/srv/tools/.git: gitdir: /srv/data\\n\n/srv/data/commondir: ~/shop/.git\\n\n~/shop/.git/config",
+        "/srv/tools/.git -> ~/shop/.git\n~/shop/.git/config",
+    ],
+    ids=["worktree", "common directory", "symlink"],
+)
+def test_repository_of_an_agent_is_not_used_by_git(machine: Machine, repository: str) -> None:
+    """Its configuration can name programs, and Nix starts git."""
+    machine.plant(f"/srv/tools/flake.nix\n{repository}")
+    with pytest.raises(Problem, match="evaluated on this host"):
+        planned(machine, "/srv/tools#x")
+
+
 # What is kept
 
 

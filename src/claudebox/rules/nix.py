@@ -43,7 +43,8 @@ ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:n
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
-    UNKNOWN: "whether its builds are in a sandbox could not be tried: they failed",
+    UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm ~/.claudebox/"
+    "nix-trial)",
 }
 # What the box shows anyhow, or what is no file of anybody's.
 HARMLESS_IN_BUILDS = (

@@ -132,7 +132,7 @@ def check_place(tree: Tree, named: Named, place: str, agents: tuple[str, ...]) -
         raise Problem(f"{named.origin.rule}: {place} does not exist", "check the spelling, or create it first")
     way = (place, real, *(link for link, _ in tree.links(place)))
     whole = _repository(tree, real)
-    if is_in_any(way, agents) or any(is_inside(agent, whole) for agent in agents):
+    if is_in_any((*way, *_git_directories(tree, whole)), agents) or any(is_inside(agent, whole) for agent in agents):
         raise Problem(
             f"{named.origin.rule}: {named.path} leads to {real}, where an agent can write, and its code would be "
             "evaluated on this host",
@@ -143,6 +143,18 @@ def check_place(tree: Tree, named: Named, place: str, agents: tuple[str, ...]) -
 def _repository(tree: Tree, path: str) -> str:
     """What Nix takes for the flake: all of the repository."""
     return next((above for above in (path, *parents(path)) if tree.lstat(f"{above}/.git") is not None), path)
+
+
+def _git_directories(tree: Tree, checkout: str) -> tuple[str, ...]:
+    """Where git finds its configuration, which for a worktree or a submodule is elsewhere."""
+    place = tree.resolve(f"{checkout}/.git")
+    if place is not None and not tree.is_dir(place):
+        named = (tree.text(place) or "").removeprefix("gitdir:").strip()
+        place = tree.resolve(posixpath.join(checkout, named))
+    if place is None:
+        return ()
+    common = (tree.text(f"{place}/commondir") or "").strip()
+    return (place, tree.resolve(posixpath.join(place, common)) or place)
 
 
 def registered_places(tree: Tree, home: str, name: str) -> list[str]:
