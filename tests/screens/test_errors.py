@@ -134,7 +134,8 @@ def probe_that_fails(scene: Scene, *said: str) -> None:
     attempts = iter(Attempt({}, error) for error in said)
     scene.monkeypatch.setattr(prove, "read_host", scene.machine.host)
     scene.monkeypatch.setattr(prove, "set_stage", lambda *_, **__: None)
-    scene.monkeypatch.setattr(prove, "run_probe", lambda *_: next(attempts))
+    for name in ("run_outside", "run_inside"):
+        scene.monkeypatch.setattr(prove, name, lambda *_: next(attempts))
     prove.prove(parse(["--prove"]))
 
 

@@ -18,7 +18,7 @@ from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.prove.canaries import KERNEL, NIX, TERMINAL, Stage, Trial
 from claudebox.prove.report import HELD, OPEN, UNTESTED, Result, report_json, report_text
-from claudebox.prove.run import Attempt, run_probe
+from claudebox.prove.run import Attempt, run_inside, run_outside
 from claudebox.settings import BY_NAME, FULL, ON, Settings
 from claudebox.view.text import style_for
 
@@ -49,10 +49,10 @@ def prove(request: Request) -> tuple[str, int]:
     against = dict(request.said).get(AGAINST, "")
     with Stage() as stage:
         set_stage(stage, host, plan, settings, is_ours=not against)
-        outside = run_probe([sys.executable], stage, plan.project)
+        outside = run_outside(stage)
         if outside.error:
             raise Problem(f"the probe does not even work outside of the box: {outside.error}", "please report this")
-        inside = run_probe(_command(host, plan, request, against), stage, plan.project)
+        inside = run_inside(_command(host, plan, request, against), stage, plan.project)
     if inside.error:
         raise Problem(f"the probe did not come to its end in the box: {inside.error}", "see what happens: --run true")
     results = [judge(trial, outside, inside) for trial in stage.trials]

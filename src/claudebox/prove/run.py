@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
+import tempfile
 
 from claudebox.prove.canaries import Stage
 from claudebox.record import Record
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 120
 MARK = "claudebox-prove "
+PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
 
 
 class Attempt(Record):
@@ -27,17 +28,64 @@ class Attempt(Record):
     error: str = ""
 
 
-def run_probe(command: list[str], stage: Stage, project: str) -> Attempt:
+def run_outside(stage: Stage) -> Attempt:
+    """On this host itself. Nothing of it may lie in the project: an agent in another box could put its own there."""
+    directory = stage.directory(tempfile.gettempdir())
+    return _run([sys.executable], stage, PROBE, _write(f"{directory}/trials.json", _trials(stage)))
+
+
+def run_inside(command: list[str], stage: Stage, project: str) -> Attempt:
     """`command`: what starts an interpreter. Isolated, or the project could give it modules of its own.
 
     The probe lies in the project meanwhile, which every sandbox shows: some do not pass on long or odd words.
     """
-    trials = [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in stage.trials]
     directory = stage.directory(project)
-    script = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py"), directory)
-    with open(f"{directory}/trials.json", "w") as file:
-        json.dump(trials, file)
-    done = _with_terminal([*command, "-I", script, file.name], stage)
+    script = _write(f"{directory}/probe.py", _read(PROBE))
+    trials = _write(f"{directory}/trials.json", _trials(stage))
+    before = _state(directory, script, trials)
+    is_ours = _read(script) == _read(PROBE) and _read(trials) == _trials(stage)
+    attempt = _run(command, stage, script, trials) if is_ours else Attempt({})
+    if not is_ours or _state(directory, script, trials) != before:
+        return Attempt({}, "somebody else changed the probe, which lies in the project meanwhile")
+    return attempt
+
+
+def _write(path: str, content: bytes) -> str:
+    """A new file: never through a symlink that somebody has put there meanwhile."""
+    with open(path, "xb") as file:
+        file.write(content)
+    return path
+
+
+def _trials(stage: Stage) -> bytes:
+    return json.dumps(
+        [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in stage.trials]
+    ).encode()
+
+
+def _read(path: str) -> bytes:
+    """Nothing if it is not there any more, or is a symlink by now."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _state(*paths: str) -> list[tuple[int, int] | None]:
+    """Which files these are, and when they were changed, renamed or replaced last: that nobody can set."""
+    return [(status.st_ino, status.st_ctime_ns) if (status := _lstat(path)) else None for path in paths]
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _run(command: list[str], stage: Stage, script: str, trials: str) -> Attempt:
+    done = _with_terminal([*command, "-I", script, trials], stage)
     line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
     if not line:
         said = done.stderr.strip().splitlines() or ["nothing was said"]
