@@ -74,7 +74,66 @@ ATTACKS = {
         f"{LINK}; mkdir target; mv sub target; git add -f target/sub; git config --file target/sub/.git/config {EVIL}",
         ("new target/sub/.git", "core.fsmonitor = "),
     ),
+    "gitlink-in-a-split-index": (
+        (
+            f"{LINK}; mkdir target; mv sub target; git add -f target/sub; git update-index --split-index; "
+            f"git config --file target/sub/.git/config {EVIL}"
+        ),
+        ("new target/sub/.git", "core.fsmonitor = "),
+    ),
+    "gitlink-in-an-index-elsewhere": (
+        (
+            f"{LINK}; mkdir target; mv sub target; git add -f target/sub; mv .git/index moved; ln -s ../moved .git/index; "
+            f"git config --file target/sub/.git/config {EVIL}"
+        ),
+        ("new target/sub/.git", "core.fsmonitor = "),
+    ),
+    "gitlink-of-a-gitlink": (
+        (
+            f"{LINK}; mkdir target; mv sub target; cd target/sub; mkdir target; {LINK}; mv sub target; "
+            "git add -f target/sub; git commit -qm x; cd ../..; git add -f target/sub; "
+            f"git config --file target/sub/target/sub/.git/config {EVIL}"
+        ),
+        ("new target/sub/target/sub/.git", "core.fsmonitor = "),
+    ),
+    "gitlink-among-thousands-of-repositories": (
+        (
+            "mkdir d; cd d; mkdir $(seq 2001); for i in *; do mkdir $i/.git; done; cd ..; "
+            f"{LINK}; mkdir -p a/b; mv sub a/b; git add a/b/sub; git config --file a/b/sub/.git/config {EVIL}"
+        ),
+        ("new a/b/sub/.git (one repository too many: nothing in it was looked at)",),
+    ),
+    "configuration-that-is-a-symlink": (
+        (
+            f"{LINK}; git add sub; mv sub/.git/config moved; git config --file moved {EVIL}; "
+            "ln -s ../../moved sub/.git/config"
+        ),
+        ("new sub/.git", "-> ../../moved"),
+    ),
+    "git-file-with-a-space-at-the-end": (
+        (
+            f"{LINK}; mv sub/.git '.git/other '; echo 'gitdir: ../.git/other ' > sub/.git; git add sub; "
+            f"git config --file '.git/other /config' {EVIL}"
+        ),
+        ("new .git/other ", "core.fsmonitor = "),
+    ),
+    "git-file-with-a-zero-byte": (
+        (
+            f"{LINK}; mv sub/.git .git/other; printf 'gitdir: ../.git/other\\0.' > sub/.git; git add sub; "
+            f"git config --file .git/other/config {EVIL}"
+        ),
+        ("new .git/other ", "core.fsmonitor = "),
+    ),
     "rebase": (REBASE, ("new .git/rebase-merge", "exec ")),
+    "rebase-tab": (f"{REBASE} printf ' x\\t%s\\n' $OLDPWD/evil > git-rebase-todo", ("new .git/rebase-merge", "x\\t")),
+    "rebase-symlink": (
+        f"{REBASE} mv git-rebase-todo moved; ln -s moved git-rebase-todo",
+        ("new .git/rebase-merge", "-> moved"),
+    ),
+    "rebase-long": (
+        f"{REBASE} head -c 70000 /dev/zero | tr '\\0' '#' >> git-rebase-todo",
+        ("new .git/rebase-merge", "too large to be looked at"),
+    ),
 }
 
 
@@ -98,7 +157,14 @@ def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, reposit
 
 
 # What appears where nothing was, so that there was nothing to mount over.
+CONFIG = "printf '[core]\\nbare=false\\nworktree=..\\nfsmonitor=x\\n'"
 NEW_PLACES = {
+    f"mkdir -p e/objects e/refs; ln -s refs/heads/x e/HEAD; {CONFIG} > e/config": "new e (a repository: git obeys it)",
+    f"mkdir -p e/refs; ln -s /usr e/objects; cp .git/HEAD e; {CONFIG} > e/config": "new e (a repository: git obeys it)",
+    "mkdir -p e c/objects c/refs; cp .git/HEAD e; echo ../c > e/commondir; "
+    f"{CONFIG} > e/config.worktree": "new e/config.worktree (git obeys it)",
+    "git init -q n; git -C n config protocol.ext.allow always": "new n/.git (a repository: git obeys it)",
+    "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
     "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
     "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
     "echo '{}' > .mcp.json": "new .mcp.json",

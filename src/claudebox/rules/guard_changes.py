@@ -7,18 +7,28 @@ configuration or a hook of it would run something; nor is a package.json with a 
 from __future__ import annotations
 
 import posixpath
+import stat
 
 from claudebox.host import gitconfig
 from claudebox.host.gitlinks import find_gitlinks
-from claudebox.host.project import DIRECTORY, FILE, LINK, Entry, list_directory, walk_project
+from claudebox.host.project import DIRECTORY, FILE, LINK, UNREAD, Entry, list_directory, walk_project
 from claudebox.host.tree import Tree
 from claudebox.model import Guard, Guarded, Trace
-from claudebox.paths import is_inside, parents
+from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
 from claudebox.rules.guard import find_guarded
-from claudebox.rules.guard_git import CONFIG, INCLUDED, POINTER, Account, checkout_of, is_include, runs_program
-from claudebox.rules.guard_table import BUILD, DOT_GIT, GIT, USE, WANTED
-from claudebox.rules.guard_watch import LINKS, TODO, UNSEEN, find_others, take_picture
+from claudebox.rules.guard_git import (
+    CONFIG,
+    INCLUDED,
+    POINTER,
+    Account,
+    checkout_of,
+    is_include,
+    pointed_to,
+    runs_program,
+)
+from claudebox.rules.guard_table import BUILD, DOT_GIT, GIT, UNSEEN, USE, WANTED
+from claudebox.rules.guard_watch import LINKS, TODO, find_others, take_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +42,8 @@ RUN_BY_THEMSELVES = (
     *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
 )
 GIT_CONFIG = "/.git/config"
+MOST_OF_INDEXES = 1 << 26  # bytes
+TOO_LARGE = ("too large to be looked at",)
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
 
 
@@ -70,15 +82,25 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
 
 
 def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
-    """Repositories that the index names, also where nobody looks otherwise."""
+    """Repositories that an index names, also where nobody looks otherwise; and so on, for they have one themselves."""
     known = {entry.path for entry in entries}
-    found = []
-    for entry in entries:
-        checkout = checkout_of(tree, entry) if entry.name == DOT_GIT else None
-        if checkout is not None:
-            names = find_gitlinks(tree, checkout.git_dir)
-            paths = (posixpath.normpath(posixpath.join(checkout.work_tree, name, DOT_GIT)) for name in names)
-            found += [Entry(path, _kind(tree, path)) for path in paths if path not in known and tree.lstat(path)]
+    found: list[Entry] = []
+    room = [MOST_OF_INDEXES]
+    waiting = [entry for entry in entries if entry.name == DOT_GIT]
+    while waiting:
+        checkout = checkout_of(tree, waiting.pop(0))
+        if checkout is None:
+            continue
+        names = find_gitlinks(tree, checkout.git_dir, room)
+        if names is None:
+            found.append(Entry(f"{checkout.git_dir}/index", UNREAD))
+            continue
+        for name in dict.fromkeys(names):
+            path = posixpath.normpath(posixpath.join(checkout.work_tree, name, DOT_GIT))
+            if path not in known and tree.lstat(path):
+                known.add(path)
+                waiting.append(Entry(path, _kind(tree, path)))
+                found.append(waiting[-1])
     return found
 
 
@@ -158,6 +180,8 @@ class Comparison:
         """What of it matters; None if nothing does."""
         if place.group == LINKS:
             return self._leaving(path, new)
+        if stat.S_ISLNK(new.mode):
+            return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",)  # what it leads to counts
         if place.reason in (CONFIG, INCLUDED):
             return _running_pairs(old, new)
         if place.reason == TODO:
@@ -173,6 +197,8 @@ class Comparison:
     def _new_repository(self, path: str) -> str:
         """The directory of git's that was not there before, if it belongs to one."""
         for above in parents(path):
+            if not any(is_below(above, root) for root in self.guard.roots):
+                return ""  # never the project itself, which would be moved away as a whole
             if self.tree.lstat(f"{above}/HEAD") is not None and self.tree.lstat(f"{above}/objects") is not None:
                 return "" if f"{above}/config" in self.known else above
         return ""
@@ -190,7 +216,8 @@ class Comparison:
 
     def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """Worktrees and submodules that were added name a directory of their own repository."""
-        said = (new.content or b"").decode(errors="surrogateescape").removeprefix("gitdir:").strip()
+        text = (new.content or b"").decode(errors="surrogateescape")
+        said = pointed_to(text, "" if path.endswith("/commondir") else "gitdir: ")
         base = posixpath.dirname(path)
         named = posixpath.normpath(posixpath.join(base, said))
         if path.endswith("/commondir"):
@@ -235,18 +262,23 @@ def _pairs(trace: Trace | None) -> list[tuple[str, str]]:
 
 def _running_pairs(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
     if new.content is None:
-        return ("too large to be looked at",)
-    added = [pair for pair in _pairs(new) if pair not in _pairs(old)]
+        return TOO_LARGE
+    before = _pairs(old)
+    added = [pair for pair in _pairs(new) if pair not in before]
     return tuple(f"{name} = {value}" for name, value in added) or None
 
 
 def _commands(new: Trace) -> tuple[str, ...] | None:
-    lines = (new.content or b"").decode(errors="replace").splitlines()
-    return tuple(line for line in lines if line.split(" ")[0] in ("exec", "x")) or None
+    if new.content is None:
+        return TOO_LARGE
+    lines = new.content.decode(errors="replace").splitlines()
+    return tuple(line.strip() for line in lines if line.split()[:1] in (["exec"], ["x"])) or None
 
 
 def _scripts(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
     """Scripts of a package that changed. Of a new one only those that run without being named."""
+    if new.content is None:
+        return TOO_LARGE
     before, after = _table(old, "scripts"), _table(new, "scripts")
     changed = [name for name, script in after.items() if before.get(name) != script]
     changed = changed if old is not None else [name for name in changed if name in RUN_BY_THEMSELVES]
@@ -266,6 +298,8 @@ def _table(trace: Trace | None, name: str) -> dict[str, object]:
 
 def _build_system(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
     """Dependencies change all the time; what builds the package does not. A new one counts if it is its own code."""
+    if new.content is None:
+        return TOO_LARGE
     before, after = _toml_table(old, "build-system"), _toml_table(new, "build-system")
     if old is None:
         return ("build-system",) if "backend-path" in after else None

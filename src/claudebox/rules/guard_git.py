@@ -13,7 +13,7 @@ from claudebox.host.project import DIRECTORY, FILE, LINK, Entry
 from claudebox.host.tree import Tree
 from claudebox.model import Guarded
 from claudebox.record import Record
-from claudebox.rules.guard_table import DOT_GIT, GIT, HEAD
+from claudebox.rules.guard_table import DOT_GIT, GIT, HEAD, UNSEEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ HOOKS = "git runs hooks"
 POINTER = "git goes where it says"
 INCLUDED = "git's configuration includes it"
 PROGRAM = "git's configuration runs it"
+TOO_MANY = "one repository too many: nothing in it was looked at"
 
 MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
@@ -34,7 +35,7 @@ MOST_REPOSITORIES = 2000
 _COMMANDS = frozenset(
     "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand "
     "sequence.editor diff.external gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook "
-    "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd imap.tunnel web.browser instaweb.httpd".split()
+    "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser instaweb.httpd".split()
 )
 _KINDS_OF_COMMANDS = {
     "filter": ("clean", "smudge", "process"),
@@ -52,7 +53,11 @@ _KINDS_OF_COMMANDS = {
     "man": ("cmd", "path"),
     "guitool": ("cmd",),
     "hook": ("command",),
+    "sendemail": ("sendmailcmd", "tocmd", "cccmd", "headercmd"),
+    "lfs": ("path", "clean", "smudge"),
 }
+# Without these no address is obeyed that is a command: `ext::sh -c …`, which many keys may hold.
+_PROTOCOLS = ("protocol.ext.allow", "protocol.allow")
 _ANY_OF_SECTION = ("alias", "pager")
 # A configuration without any of these words names nothing of interest: most do not, and need no parsing.
 _TELLING = (
@@ -85,7 +90,7 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[
             checkout = checkout_of(tree, entry)
             found += [] if entry.kind == DIRECTORY else [Guarded(entry.path, GIT, POINTER)]
             checkouts += [checkout] if checkout is not None else []
-        elif entry.name == HEAD and entry.kind == FILE and _is_bare(tree, posixpath.dirname(entry.path)):
+        elif entry.name == HEAD and entry.kind in (FILE, LINK) and _is_bare(tree, posixpath.dirname(entry.path)):
             checkouts.append(Checkout(posixpath.dirname(entry.path), ""))
     seen: set[Checkout] = set()
     configs = Configs(tree, account)
@@ -95,6 +100,8 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[
             seen.add(checkout)
             found += _files(tree, checkout, configs)
             checkouts += _further(tree, checkout, configs)
+    # All of what is there is held then, and named afterwards.
+    found += [Guarded(checkout.git_dir, UNSEEN, TOO_MANY) for checkout in checkouts if checkout not in seen]
     return list(dict.fromkeys(found))
 
 
@@ -105,13 +112,21 @@ def checkout_of(tree: Tree, entry: Entry) -> Checkout | None:
     if entry.kind == LINK:
         real = tree.resolve(entry.path)
     else:
-        says, _, target = (tree.text(entry.path) or "").partition(":")
-        real = tree.resolve(posixpath.join(work_tree, target.strip())) if says == "gitdir" and target.strip() else None
+        target = pointed_to(tree.text(entry.path) or "")
+        real = tree.resolve(posixpath.join(work_tree, target)) if target else None
     return Checkout(real, work_tree) if real is not None and tree.is_plain_directory(real) else None
 
 
 def _is_bare(tree: Tree, directory: str) -> bool:
-    return tree.is_plain_directory(f"{directory}/objects") and tree.is_plain_directory(f"{directory}/refs")
+    """As git sees it, for which the parts may be symlinks, or be in a common directory."""
+    return tree.lstat(f"{directory}/commondir") is not None or all(
+        tree.exists(f"{directory}/{part}") for part in ("objects", "refs")
+    )
+
+
+def pointed_to(text: str, begins: str = "gitdir: ") -> str:
+    """The path that git reads there: a line break is no part of it, but a space is, and it ends with a zero byte."""
+    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
 
 
 def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded]:
@@ -134,7 +149,7 @@ def _hook_targets(tree: Tree, hooks: str) -> Iterator[Guarded]:
 def _further(tree: Tree, checkout: Checkout, configs: Configs) -> list[Checkout]:
     """Common directory, worktrees and submodules, which have directories of their own."""
     git_dir, found = checkout.git_dir, []
-    common = (tree.text(f"{git_dir}/commondir") or "").strip() if tree.lstat(f"{git_dir}/commondir") else ""
+    common = pointed_to(tree.text(f"{git_dir}/commondir") or "", "") if tree.lstat(f"{git_dir}/commondir") else ""
     if common and (real := tree.resolve(posixpath.join(git_dir, common))) is not None:
         found.append(Checkout(real, checkout.work_tree))
     for name in tree.entries(f"{git_dir}/worktrees"):
@@ -230,6 +245,10 @@ def runs_program(name: str, value: str) -> bool:
         return value.lower() not in _SWITCHES
     if name in _COMMANDS or section in _ANY_OF_SECTION:
         return bool(value)
-    if name.endswith(".url") and value.startswith("ext::"):
+    if name.endswith(("url", ".insteadof")) and "ext::" in name + value:
         return True
+    if name in _PROTOCOLS:
+        return value.lower() != "never"
+    if name == "sendemail.smtpserver" or (section == "sendemail" and last == "smtpserver"):
+        return value.startswith(("/", "~", "!"))
     return bool(middle) and last in _KINDS_OF_COMMANDS.get(section, ())

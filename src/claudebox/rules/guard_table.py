@@ -20,6 +20,7 @@ EDITOR = "editor"
 AGENT = "agents"
 COMMIT = "commit"
 CI = "CI"
+UNSEEN = "unseen"  # what could not be looked at
 
 
 class Row(Record):

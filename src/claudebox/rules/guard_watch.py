@@ -8,7 +8,7 @@ from claudebox.host.fingerprint import Fingerprint
 from claudebox.host.project import BEYOND, LINK, UNREAD, Entry
 from claudebox.host.tree import Tree
 from claudebox.model import Guard, Guarded, Trace
-from claudebox.rules.guard_table import GIT, ORDINARY_BY_NAME
+from claudebox.rules.guard_table import GIT, ORDINARY_BY_NAME, UNSEEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
 HIDDEN = "cannot be listed: nothing in it was looked at"
-UNSEEN = "unseen"
 TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
