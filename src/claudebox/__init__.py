@@ -1,3 +1,7 @@
 """Claude Code in a bubblewrap box."""
 
+from claudebox.importing import import_quickly
+
 __version__ = "0.1.0"
+
+import_quickly()
