@@ -27,13 +27,14 @@ class Record:
         cls._defaults = {name: cls.__dict__[name] for name in cls._fields if name in cls.__dict__}
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        state = self.__dict__
-        state.update(self._defaults)
-        state.update(zip(self._fields, values, strict=False))
-        state.update(named)
+        fields = self._fields
+        state = self._defaults | named if named else self._defaults.copy()
+        state.update(zip(fields, values, strict=False))
+        # The attributes in one go: hundreds of records are made at every start.
+        object.__setattr__(self, "__dict__", state)
         # One comparison when all is well; the reason is looked for only when not.
-        twice = named and not named.keys().isdisjoint(self._fields[: len(values)])
-        if len(state) != len(self._fields) or len(values) > len(self._fields) or twice:
+        twice = named and not named.keys().isdisjoint(fields[: len(values)])
+        if len(state) != len(fields) or len(values) > len(fields) or twice:
             raise TypeError(self._complaint(values))
 
     def _complaint(self, values: tuple[Any, ...]) -> str:

@@ -21,7 +21,7 @@ from claudebox.rules.guard import (
     within,
 )
 from claudebox.rules.guard_git import Account, is_include, runs_program
-from claudebox.rules.guard_table import ORDINARY, ROWS, WANTED
+from claudebox.rules.guard_table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
 from claudebox.rules.mounts import arrange
 from claudebox.settings import Named
 from hosts.machine import plant
@@ -46,10 +46,11 @@ def held(tree: Tree, *writable: str) -> list[str]:
 
 
 def test_every_row_says_why_in_one_line() -> None:
-    for row in (*ROWS, *ORDINARY):
-        assert row.reason
-        assert len(row.reason) < 56, row
-    assert len({row.name for row in ROWS}) == len(ROWS)
+    for _, reason, names in (*ANYWHERE, *IN_ROOTS, *ORDINARY):
+        assert reason
+        assert len(reason) < 56, names
+    every = [name.partition(":")[0] for _, _, names in (*ANYWHERE, *IN_ROOTS) for name in names]
+    assert len(set(every)) == len(every)
 
 
 def test_nothing_to_guard_adds_no_mount(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_every_row_has_a_reason_and_can_be_found() -> None:
         name = f"shop-{name}" if pattern == "*.json" else name
         row = row_for(f"/p/{name}")
         assert row is not None, pattern
-        assert (row.style, bool(reason)) == (style, True), pattern
+        assert (row[0], bool(reason)) == (style, True), pattern
 
 
 def test_symlinks_are_left_alone_and_pipes_are_not() -> None:

@@ -8,7 +8,7 @@ from claudebox.host.fingerprint import Fingerprint
 from claudebox.host.project import BEYOND, LINK, UNREAD, Entry
 from claudebox.host.tree import Tree
 from claudebox.model import Guard, Guarded, Trace
-from claudebox.rules.guard_table import GIT, ORDINARY_BY_NAME, UNSEEN
+from claudebox.rules.guard_table import GIT, UNSEEN, ordinary_row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[G
 
 def _by_name(entries: Iterable[Entry]) -> Iterator[Guarded]:
     for entry in entries:
-        row = ORDINARY_BY_NAME.get(entry.name)
+        row = ordinary_row_of(entry.name)
         if row is not None:
             for inner in row.inner or ("",):
                 yield Guarded(posixpath.join(entry.path, inner).rstrip("/"), row.group, row.reason)

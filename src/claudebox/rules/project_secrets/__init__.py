@@ -135,11 +135,7 @@ RULE = "secrets"
 MEMORY = "masked"  # in the state of the project
 
 
-class Row(Record):
-    """What is known about a file by its name."""
-
-    style: str
-    reason: str
+Row = tuple[str, str]  # what is known about a file by its name: style and reason
 
 
 class Candidate(Record):
@@ -152,9 +148,11 @@ class Candidate(Record):
 
 
 def _sorted_out() -> tuple[dict[str, Row], dict[str, Row], dict[str, Row]]:
-    whole, beginnings, ends = {}, {}, {}
+    whole: dict[str, Row] = {}
+    beginnings: dict[str, Row] = {}
+    ends: dict[str, Row] = {}
     for pattern, style, reason in TABLE:
-        row = Row(style, reason)
+        row = (style, reason)
         if pattern.endswith("*"):
             beginnings[pattern[:-1]] = row
         elif pattern.startswith("*"):
@@ -178,7 +176,7 @@ def candidates(entries: Iterable[Entry]) -> list[Candidate]:
     found = []
     for entry in entries:
         if entry.kind in (FILE, OTHER) and (row := row_for(entry.path)) is not None:
-            found.append(Candidate(entry.path, row.style, row.reason, entry.kind == FILE))
+            found.append(Candidate(entry.path, *row, is_file=entry.kind == FILE))
     return found
 
 
@@ -214,7 +212,7 @@ def git_files(tree: Tree, git_dirs: Iterable[str]) -> list[Candidate]:
             for name in GIT_FILES:
                 row = _WHOLE[f".git/{name}"]
                 if _may_hold_password(tree.read_plain(f"{directory}/{name}") or b""):
-                    found.append(Candidate(f"{directory}/{name}", row.style, row.reason))
+                    found.append(Candidate(f"{directory}/{name}", *row))
     return found
 
 
