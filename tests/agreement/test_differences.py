@@ -40,7 +40,7 @@ from claudebox.rules.agreement import (
     write_agreements,
 )
 from claudebox.rules.mounts import arrange
-from claudebox.settings import TIERS
+from claudebox.settings.table import TIERS
 from hosts.machine import EVERYONE, TREES, Machine
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])

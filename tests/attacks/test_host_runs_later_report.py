@@ -83,7 +83,8 @@ ATTACKS = {
     ),
     "gitlink-in-an-index-elsewhere": (
         (
-            f"{LINK}; mkdir target; mv sub target; git add -f target/sub; mv .git/index moved; ln -s ../moved .git/index; "
+            f"{LINK}; mkdir target; mv sub target; git add -f target/sub; mv .git/index moved; "
+            "ln -s ../moved .git/index; "
             f"git config --file target/sub/.git/config {EVIL}"
         ),
         ("new target/sub/.git", "core.fsmonitor = "),

@@ -18,18 +18,8 @@ from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.rules.mounts import holder
-from claudebox.settings import (
-    BY_NAME,
-    PROJECT_FILE,
-    TIERS,
-    VALUE,
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-    merge,
-)
+from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Named, Said, Tier, merge
+from claudebox.settings.table import BY_NAME, TIERS, VALUE
 from hosts.machine import EVERYONE, TREES, Machine
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

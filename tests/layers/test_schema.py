@@ -10,7 +10,8 @@ from claudebox.layers.documents import parse
 from claudebox.layers.schema import describe, said_in
 from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
-from claudebox.settings import BY_KEY, EnvWish, MountWish, Named, Said, Tier, merge
+from claudebox.settings import EnvWish, MountWish, Named, Said, Tier, merge
+from claudebox.settings.table import BY_KEY
 
 FILE = "~/.claudebox/profiles/aws.toml"
 

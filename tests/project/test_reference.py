@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.problem import Problem
-from claudebox.settings import SETTINGS
+from claudebox.settings.table import SETTINGS
 from claudebox.view.completion import SHELLS, completion
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent

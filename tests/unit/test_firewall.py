@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from claudebox.host.network import Neighbourhood
 from claudebox.rules.firewall import Resolver, internet_only, nothing
 from claudebox.rules.uplink import find_resolvers
-from claudebox.settings import LAST_PORT
+from claudebox.settings.table import LAST_PORT
 from hosts.machine import HOME_NETWORK
 
 QUICK = settings(deadline=None, max_examples=200)

@@ -18,7 +18,8 @@ from claudebox.problem import Problem
 from claudebox.rules.firewall import Resolver
 from claudebox.rules.network import needs_uplink, plan_network
 from claudebox.rules.uplink import find_resolvers, network_findings, plan_uplink
-from claudebox.settings import LAST_PORT, TIERS, Settings, Tier, from_options, from_variables, merge
+from claudebox.settings import Settings, Tier, from_options, from_variables, merge
+from claudebox.settings.table import LAST_PORT, TIERS
 from hosts.machine import HOME_NETWORK
 
 QUICK = settings(deadline=None, max_examples=100)

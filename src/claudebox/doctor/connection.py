@@ -16,7 +16,7 @@ from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.network import connect
 from claudebox.model import Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings import INET
+from claudebox.settings.table import INET
 
 PRIVATE = ("10.255.255.1", "fdff:ffff:ffff::1")
 PORT = 9  # discard

@@ -9,7 +9,8 @@ from claudebox.problem import Problem
 from claudebox.rules.nix import plan_nix
 from claudebox.rules.nix_program import find_nix
 from claudebox.rules.system import NIX_STORE, find_system
-from claudebox.settings import AUTO, DAEMON, OFF, Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import AUTO, DAEMON, OFF
 
 ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
 

@@ -15,7 +15,8 @@ from claudebox.problem import Problem
 from claudebox.rules import kernel
 from claudebox.rules.helpers import choose_uplink
 from claudebox.rules.uplink import plan_uplink
-from claudebox.settings import INET, Settings, Tier
+from claudebox.settings import Settings, Tier
+from claudebox.settings.table import INET
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"

@@ -10,7 +10,8 @@ from claudebox.host import Host
 from claudebox.model import Finding, Preparation
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
-from claudebox.settings import BY_NAME, PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
+from claudebox.settings import PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
+from claudebox.settings.table import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

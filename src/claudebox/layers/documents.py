@@ -6,7 +6,7 @@ from claudebox.layers.lines import MARK, TEXT, WORD, Excess, Lines, json_lines, 
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.secrets import looks_secret, secret_value
-from claudebox.settings import BY_KEY
+from claudebox.settings.table import BY_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
-from claudebox.settings import BY_NAME, MountWish, Named, Said
+from claudebox.settings import MountWish, Named, Said
+from claudebox.settings.table import BY_NAME
 
 
 def expanded(said: Said, host: Host) -> Said:

@@ -14,7 +14,8 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
 from claudebox.rules.limits import LIMITS, amount
-from claudebox.settings import BY_NAME, OFF, PROJECT_FILE, Named, Said, Setting, Settings, Tier
+from claudebox.settings import PROJECT_FILE, Named, Said, Settings, Tier
+from claudebox.settings.table import BY_NAME, OFF, Setting
 
 DECISIONS = "trust.json"
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them

@@ -9,20 +9,9 @@ from claudebox.layers.values import checked_variables, example, label, notation,
 from claudebox.model import RO, RW, Origin
 from claudebox.problem import Problem
 from claudebox.rules.secrets import looks_secret
-from claudebox.settings import (
-    BY_KEY,
-    MOUNTS,
-    PORTS,
-    TABLE,
-    TEXT,
-    TEXTS,
-    EnvWish,
-    MountWish,
-    Said,
-    Setting,
-    is_variable_name,
-    read_text,
-)
+from claudebox.settings import EnvWish, MountWish, Said
+from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
+from claudebox.settings.text import is_variable_name, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

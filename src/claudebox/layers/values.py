@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from claudebox.layers.documents import Document, shown
-from claudebox.settings import BY_KEY, MOUNTS, PORTS, TABLE, TEXTS, is_variable_name
+from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXTS
+from claudebox.settings.text import is_variable_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from claudebox.rules.instance import STATE, canonical_root, instance_directory
 from claudebox.rules.places import check_project
 from claudebox.rules.secrets import NIX_SOCKETS, secret_places
 from claudebox.rules.trusted import TrustedSource
-from claudebox.settings import AUTO, DAEMON, OFF, PASSTHROUGH, Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import AUTO, DAEMON, OFF, PASSTHROUGH
 
 
 class Ground(Record):

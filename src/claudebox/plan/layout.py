@@ -13,7 +13,8 @@ from claudebox.rules.guard_git import Account
 from claudebox.rules.guard_table import WANTED
 from claudebox.rules.guard_watch import find_others
 from claudebox.rules.mounts import arrange
-from claudebox.settings import ON, PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.table import ON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

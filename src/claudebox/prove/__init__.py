@@ -19,7 +19,8 @@ from claudebox.problem import Problem
 from claudebox.prove.canaries import KERNEL, NIX, TERMINAL, Stage, Trial
 from claudebox.prove.report import HELD, OPEN, UNTESTED, Result, report_json, report_text
 from claudebox.prove.run import Attempt, run_inside, run_outside
-from claudebox.settings import BY_NAME, FULL, ON, Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import BY_NAME, FULL, ON
 from claudebox.view.text import style_for
 
 AGAINST = "against"

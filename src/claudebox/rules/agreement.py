@@ -33,7 +33,7 @@ from claudebox.record import Record
 from claudebox.rules.guard import RULE as GUARD
 from claudebox.rules.guard import is_guard
 from claudebox.rules.project_secrets import RULE as SECRETS
-from claudebox.settings import TIERS
+from claudebox.settings.table import TIERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

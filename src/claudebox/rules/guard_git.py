@@ -35,7 +35,8 @@ MOST_REPOSITORIES = 2000
 _COMMANDS = frozenset(
     "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand "
     "sequence.editor diff.external gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook "
-    "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser instaweb.httpd".split()
+    "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser "
+    "instaweb.httpd".split()
 )
 _KINDS_OF_COMMANDS = {
     "filter": ("clean", "smudge", "process"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from claudebox.host.tree import Tree
 from claudebox.model import Finding
 from claudebox.problem import Problem
-from claudebox.settings import ON, Named, Settings
+from claudebox.settings import Named, Settings
+from claudebox.settings.table import ON
 
 APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from claudebox.model import Network, Uplink
 from claudebox.problem import Problem
-from claudebox.settings import FULL, INET, NO_NETWORK, Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import FULL, INET, NO_NETWORK
 
 MEANING = {
     FULL: "the host's network: internet, LAN, VPNs and this host's localhost",

@@ -18,7 +18,8 @@ from claudebox.rules.helpers import is_in_any
 from claudebox.rules.nix_trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.rules.secrets import secret_value
 from claudebox.rules.system import NIX_STORE, STORE_ORIGIN
-from claudebox.settings import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE, Named, Settings
+from claudebox.settings import Named, Settings
+from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 
 RULE = "nix"
 NIX = Origin(RULE, "so that nix works")

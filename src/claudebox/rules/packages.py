@@ -18,7 +18,8 @@ from claudebox.rules.nix_paths import is_store_path
 from claudebox.rules.nix_program import agents_places
 from claudebox.rules.references import check_place, may_change, read_reference, short_name
 from claudebox.rules.system import NIX_STORE
-from claudebox.settings import OFF, Named, Settings
+from claudebox.settings import Named, Settings
+from claudebox.settings.table import OFF
 
 DIRECTORY = "packages"
 HEADER = "What Nix made of a package. claudebox asks Nix again when this directory is gone. (format 1)"

@@ -7,7 +7,8 @@ from claudebox.host.tree import Tree
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.rules.firewall import DEVICE, Resolver, internet_only, nothing
-from claudebox.settings import INET, NO_NETWORK, Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import INET, NO_NETWORK
 
 RESOLVER = Origin("resolver", "name servers, as this network tier reaches them")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from claudebox.model import Port, Profile
-from claudebox.settings import BY_NAME, EnvWish, MountWish, Named, Said, Tier
+from claudebox.settings import EnvWish, MountWish, Named, Said, Tier
+from claudebox.settings.table import BY_NAME
 from claudebox.view.text import BOLD, Style, escape, table_row
 
 TYPE_CHECKING = False

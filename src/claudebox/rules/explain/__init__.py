@@ -21,7 +21,9 @@ from claudebox.rules.explain.packages import explain_packages, is_named
 from claudebox.rules.explain.paths import PathQuestion, absolute
 from claudebox.rules.explain.variables import explain_variable
 from claudebox.rules.secrets import secret_value
-from claudebox.settings import LAST_PORT, Settings, is_variable_name
+from claudebox.settings import Settings
+from claudebox.settings.table import LAST_PORT
+from claudebox.settings.text import is_variable_name
 
 FILE_URL = "file://"
 KINDS = "a path, a variable, a host, an address, a port, a package, or nix"

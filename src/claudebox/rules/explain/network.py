@@ -20,7 +20,7 @@ from claudebox.rules.explain.answer import (
 )
 from claudebox.rules.firewall import GLOBAL, NAT64, NEAR, PRIVATE4, PRIVATE6, translated
 from claudebox.rules.uplink import BOX, PREFIX4, PREFIX6
-from claudebox.settings import FULL, INET, LAST_PORT, NO_NETWORK
+from claudebox.settings.table import FULL, INET, LAST_PORT, NO_NETWORK
 
 Address = IPv4Address | IPv6Address
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.model import Nix, Plan
 from claudebox.rules.explain.answer import IN, NIX, OUT, Answer, Because, Change, named, undo
-from claudebox.settings import AUTO, DAEMON, OFF, PRIVATE, STORE
+from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
 
 WORD = "nix"
 EFFECTS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from claudebox.rules.project_secrets.values import BEGIN, MASKED, change, is_name, is_reference
 from claudebox.rules.secrets import looks_secret, secret_value
-from claudebox.settings import is_variable_name
+from claudebox.settings.text import is_variable_name
 
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")
