@@ -9,7 +9,6 @@ from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
 from claudebox.host import Host, read_host
 from claudebox.layers import Layers, gather
 from claudebox.model import FROM_HOST, Finding, Plan
-from claudebox.paths import is_inside
 from claudebox.plan import make_plan
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.rules.agreement import find_news, keeping, recall
@@ -21,6 +20,7 @@ from claudebox.view.text import BOLD, RED, WIDTH, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 LONGEST_LINE = 4096  # that a terminal hands over
@@ -112,14 +112,15 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
 
         require_namespaces(host, plan.bwrap)
     agreed = confirm(host, plan, request)
-    from claudebox.launch.aftermath import import_now, report, take_fingerprint
     from claudebox.launch.box import launch
 
-    if any(is_inside(host.own_source, root) for root in agreed.guard.roots):
-        import_now()
-    before = take_fingerprint(host.tree, agreed)
-    may_ask = not request.yes and sys.stderr.isatty()
-    launch(agreed, (lambda: report(agreed, before, _ask if may_ask else None),))
+    def watch() -> Callable[[], None]:
+        from claudebox.launch import aftermath
+
+        may_ask = not request.yes and sys.stderr.isatty()
+        return aftermath.watch(host.tree, agreed, host.own_source, _ask if may_ask else None)
+
+    launch(agreed, watch)
 
 
 def ask_nix(host: Host, request: Request, settings: Settings, plan: Plan) -> Plan:

@@ -73,7 +73,7 @@ sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
 from claudebox.launch import box
 launch = box.launch
-box.launch = lambda plan, afterwards=(): launch(plan.replace(alone=False), afterwards)
+box.launch = lambda plan, watch: launch(plan.replace(alone=False), watch)
 cli.main()
 """
 WEAKER = (os.path.realpath(sys.executable), "-I", "-c", WITHOUT_A_NAMESPACE, str(CHECKOUT / "src"))

@@ -30,9 +30,18 @@ from claudebox.problem import Problem
 def deed():
     {deed}
 
+def watch():
+    {watch}
+    return deed
+
 launch = box.launch
-box.launch = lambda plan, afterwards: launch(plan, (deed,))
+box.launch = lambda plan, _: launch(plan, watch)
 cli.main()
+"""
+TAKES_LONG = """
+    import time
+    time.sleep(0.5)
+    os.write(2, f"started by then: {os.path.exists('started')}\\n".encode())
 """
 ASKS = """
     answer = cli._ask("Keep it? ")
@@ -64,9 +73,10 @@ exit 7
 """
 
 
-def command(deed: str, *arguments: str) -> tuple[str, ...]:
+def command(deed: str, *arguments: str, watch: str = "pass") -> tuple[str, ...]:
     python = os.path.realpath(sys.executable)
-    return (python, "-I", "-c", WITH_A_DEED.replace("{deed}", deed), str(CHECKOUT / "src"), "--yes", *arguments)
+    code = WITH_A_DEED.replace("{deed}", deed).replace("{watch}", watch)
+    return (python, "-I", "-c", code, str(CHECKOUT / "src"), "--yes", *arguments)
 
 
 def run(box: Box, deed: str, *program: str) -> subprocess.CompletedProcess[str]:
@@ -75,6 +85,22 @@ def run(box: Box, deed: str, *program: str) -> subprocess.CompletedProcess[str]:
 
 def at_a_terminal(box: Box, deed: str, *arguments: str) -> AbstractContextManager[Terminal]:
     return terminal(box.account, *command(deed, *arguments), cwd=box.project, env=PLAIN)
+
+
+@pytest.mark.parametrize("network", ["full", "inet"])
+def test_program_does_not_start_before_the_first_look(box: Box, network: str) -> None:
+    arguments = command("pass", "--network", network, "--run", "touch", "started", watch=TAKES_LONG)
+    result = box.account.run(*arguments, cwd=box.project)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (0, "started by then: False")
+    assert (box.project / "started").exists()
+
+
+def test_failed_look_lets_nothing_start(box: Box) -> None:
+    arguments = command("pass", "--run", "touch", "started", watch=FAILS)
+    result = box.account.run(*arguments, cwd=box.project)
+    assert result.returncode == 125
+    assert "error: cannot report" in result.stderr
+    assert not (box.project / "started").exists()
 
 
 @pytest.mark.parametrize("round_number", range(3))

@@ -28,7 +28,7 @@ def main() -> None:
     try:
         scope_to_box()
         life = os.pipe()
-        fork_below((), life)
+        fork_below(None, life)
         connect(Network(INET, "", Origin("--check")), uplink, *life)
     except Problem as problem:
         json.dump({"problem": problem.message}, sys.stdout)

@@ -1,6 +1,7 @@
 """When the box has ended: what it has left that this host may run, and whether that shall stay.
 
-Imports: this is loaded at every launch, to look before the box starts. What is needed afterwards is imported then.
+Imports: loaded while bwrap makes the mounts, for the first look; so what every box needs afterwards costs nobody time.
+What only a report needs is imported for one.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import sys
 from claudebox.host.tree import Tree
 from claudebox.launch.attended import passed_on
 from claudebox.model import Plan
-from claudebox.paths import is_below
+from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
+from claudebox.rules.guard_changes import Comparison, look
 from claudebox.rules.guard_watch import take_picture
 
 TYPE_CHECKING = False
@@ -30,13 +32,16 @@ SHOW = ("s", "show")
 QUARANTINE = ("q", "quarantine")
 
 
-def take_fingerprint(tree: Tree, plan: Plan) -> dict[str, Trace]:
-    """What could be run later, as it is before the box starts."""
-    return take_picture(tree, plan.guard)
+def watch(tree: Tree, plan: Plan, own_source: str, ask: Ask | None) -> Callable[[], None]:
+    """See what could be run later, as it is before the program starts. Returns what to do when the box has ended."""
+    before = take_picture(tree, plan.guard)
+    if any(is_inside(own_source, root) for root in plan.guard.roots):
+        _import_everything()
+    return lambda: report(plan, before, ask)
 
 
-def import_now() -> None:
-    """All that is needed afterwards: for a claudebox that the agent in the box could change."""
+def _import_everything() -> None:
+    """That a report may need: for a claudebox that the agent in the box could change."""
     import difflib
     import json
     import shutil
@@ -44,10 +49,9 @@ def import_now() -> None:
     import tomllib
 
     from claudebox.launch import quarantine
-    from claudebox.rules import guard_changes
     from claudebox.view import aftermath
 
-    del difflib, json, shutil, stat, tomllib, quarantine, guard_changes, aftermath
+    del difflib, json, shutil, stat, tomllib, quarantine, aftermath
 
 
 def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
@@ -66,8 +70,6 @@ def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
 
 
 def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
-    from claudebox.rules.guard_changes import Comparison, look
-
     tree = Tree()
     after = look(tree, plan.guard, plan.person.home)
     return Comparison(tree, plan.guard, before, after).leftovers()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from claudebox.launch.inspection import Gate
 
     Deed = Callable[[], None]
+    Watch = Callable[[], Deed]
 
 FROM_THE_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 NAME = b"claudebox"
@@ -36,7 +37,7 @@ passed_on: list[int] = []  # signals that were meant for the program: who sent t
 
 
 def fork_below(
-    afterwards: tuple[Deed, ...],
+    watch: Watch | None,
     life: tuple[int, int] | None = None,
     gate: Gate | None = None,
     *,
@@ -45,7 +46,8 @@ def fork_below(
 ) -> None:
     """Return in the child alone. The parent waits, does what is to be done afterwards, and ends as the child did.
 
-    The gate is opened when the child has become bwrap. `life` is a pipe whose other end belongs to something that the
+    The gate is opened when the child has become bwrap. `watch` looks before that, while bwrap makes the mounts, and
+    returns what is to be done afterwards. `life` is a pipe whose other end belongs to something that the
     box must not outlive. `alone` says whether this machine lets us make a pid namespace; `shares_group`, whether the
     program may be in the process group of the caller, which it can signal if nothing else keeps it from that.
     """
@@ -59,10 +61,10 @@ def fork_below(
         for descriptor in (started, below, *(life or ())[1:]):
             os.close(descriptor)
         attendant = Attendant(child, terminal, alone=alone, is_apart=is_apart)
-        attendant.wait(starting, life[0] if life else -1, above, gate)
+        afterwards = attendant.wait(starting, life[0] if life else -1, above, gate, watch)
         attendant.be_ordinary_again()
-        for deed in afterwards:
-            deed()
+        if afterwards is not None:
+            afterwards()
         attendant.end_likewise()
     os.close(starting)
     os.close(above)
@@ -109,7 +111,7 @@ class Attendant:
         self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
         self.was_foreground = self._foreground() == os.getpgrp()
 
-    def wait(self, starting: int, life: int, above: int, gate: Gate | None) -> None:
+    def wait(self, starting: int, life: int, above: int, gate: Gate | None, watch: Watch | None) -> Deed | None:
         """Until nothing of the box is left. Who reads what it prints does not have to wait for us as well."""
         _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
@@ -119,8 +121,9 @@ class Attendant:
         self._relay_signals()
         if gate is not None:
             gate.fill()
-            if life < 0 or self._lasts(life, until_writable=gate.ours):
-                self._let_in(gate)
+        afterwards = watch() if watch is not None else None
+        if gate is not None and (life < 0 or self._lasts(life, until_writable=gate.ours)):
+            self._let_in(gate)
         if life >= 0:
             self._lasts(life)
         _, status = os.waitpid(self.child, 0)
@@ -129,6 +132,7 @@ class Attendant:
             from claudebox.launch.relay import end_orphans
 
             end_orphans()
+        return afterwards
 
     def _relay_signals(self) -> None:
         """What the terminal sends reaches the program by itself. What was ignored before we came stays so (nohup)."""

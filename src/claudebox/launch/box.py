@@ -20,29 +20,28 @@ from claudebox.launch.inspection import Gate, expect
 from claudebox.launch.keyring import leave_session_keyring
 from claudebox.launch.landlock import scope_to_box
 from claudebox.launch.state import prepare
-from claudebox.model import Plan
+from claudebox.model import Plan, Preparation
 from claudebox.problem import CANNOT_EXECUTE, Problem
 from claudebox.view.argv import SECCOMP, Word, bwrap_operations, program_words
-from claudebox.view.sandbox import sandbox_md
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from claudebox.launch.attended import Deed
+    from claudebox.launch.attended import Watch
 
 
-def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
+def launch(plan: Plan, watch: Watch | None = None) -> NoReturn:
     """Start the box, wait for its end, do what is to be done afterwards, and end as the program in it did.
 
-    What is done afterwards has standard error and the terminal, not standard output; its children gain no privileges
-    (sudo). A Problem is shown, and is 125.
+    `watch` looks around while bwrap makes the mounts, and returns what is to be done afterwards. That has standard
+    error and the terminal, not standard output; its children gain no privileges (sudo). A Problem is shown, and is 125.
     """
     check_standard_streams()
     if not plan.network.is_hosts:
         refuse_internet_sockets()
     seal_standard_input()
-    prepare(plan.preparations, sandbox_md(plan))
+    prepare(plan.preparations, _sandbox(plan))
     _start_beside(plan)
     if plan.limits is not None:
         from claudebox.launch.limits import put_into_force
@@ -57,13 +56,22 @@ def launch(plan: Plan, afterwards: tuple[Deed, ...] = ()) -> NoReturn:
     is_scoped = scope_to_box()
     life = os.pipe() if plan.network.uplink is not None else None
     # A network of its own cannot be had without a namespace of ours.
-    fork_below(afterwards, life, gate, alone=plan.alone or life is not None, shares_group=is_scoped)
+    fork_below(watch, life, gate, alone=plan.alone or life is not None, shares_group=is_scoped)
     leave_session_keyring()
     if plan.network.uplink is not None and life is not None:
         from claudebox.launch.network import connect
 
         connect(plan.network, plan.network.uplink, *life)
     _become_bwrap(plan, [plan.bwrap, *options, *program_words(plan)], descriptors)
+
+
+def _sandbox(plan: Plan) -> str:
+    """What the agent is told, if there is one."""
+    if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
+        return ""
+    from claudebox.view.sandbox import sandbox_md
+
+    return sandbox_md(plan)
 
 
 def _start_beside(plan: Plan) -> None:
