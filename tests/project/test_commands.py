@@ -232,7 +232,7 @@ def test_what_root_set_up_starts_as_fast_for_others(user: Account, root_checkout
     assert starts(run_as_root(root_checkout / "claudebox"))
     assert processes_of(user, str(root_checkout / "claudebox"), "--help") == {"programs": 2, "processes": 0}
     compiled = {path.name.split(".")[0] for path in (root_checkout / "src/claudebox/__pycache__").iterdir()}
-    assert {"cli", "settings", "model"} <= compiled
+    assert {"cli", "arguments", "model"} <= compiled
 
 
 def test_root_leaves_nothing_of_its_own_in_somebody_elses_checkout(user: Account, checkout: Path) -> None:
