@@ -12,11 +12,10 @@ from claudebox.host.gitlinks import find_gitlinks
 from claudebox.host.project import walk_project
 from claudebox.host.tree import Tree
 from claudebox.model import RW, Mount, Origin
-from claudebox.rules.guard import find_guarded, plan_guard
-from claudebox.rules.guard_changes import Comparison, Leftover, look
+from claudebox.rules.guard import find_guarded, find_others, plan_guard
+from claudebox.rules.guard_changes import Comparison, Leftover, look, take_picture
 from claudebox.rules.guard_git import Account
 from claudebox.rules.guard_table import WANTED
-from claudebox.rules.guard_watch import find_others, take_picture
 from claudebox.view.aftermath import Where, contents, moved, report
 from claudebox.view.text import WIDTH, Style, width
 from golden import Golden

@@ -14,8 +14,7 @@ from claudebox.launch.attended import passed_on
 from claudebox.model import Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
-from claudebox.rules.guard_changes import Comparison, look
-from claudebox.rules.guard_watch import take_picture
+from claudebox.rules.guard_changes import Comparison, look, take_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from claudebox.model import COVER, RW, TMPFS, Finding, Guard, Mount, Network, Or
 from claudebox.plan.ground import Ground
 from claudebox.record import Record
 from claudebox.rules import claude_home, git, programs, system, wishes
-from claudebox.rules.guard import find_guarded, guard_findings, guard_mounts, openings, pinned, plan_guard
+from claudebox.rules.guard import find_guarded, find_others, guard_findings, guard_mounts, openings, pinned, plan_guard
 from claudebox.rules.guard_git import Account
 from claudebox.rules.guard_table import WANTED
-from claudebox.rules.guard_watch import find_others
 from claudebox.rules.mounts import arrange
 from claudebox.settings import PROJECT_FILE
 from claudebox.settings.table import ON

@@ -10,14 +10,14 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.host.project import Entry
+from claudebox.host.project import BEYOND, LINK, UNREAD, Entry
 from claudebox.host.tree import Tree
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin
 from claudebox.paths import expand_home, is_below, is_inside, move, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.guard_git import Account, git_guarded
-from claudebox.rules.guard_table import DOT_GIT, row_of
+from claudebox.rules.guard_table import DOT_GIT, GIT, UNSEEN, ordinary_row_of, row_of
 from claudebox.rules.mounts import depth, holder
 from claudebox.settings import Named
 
@@ -29,6 +29,13 @@ RULE = "guard"
 PIN = Origin(RULE, "pinned: what is guarded in it stays where it is")
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
 MOST_LINKED = 200  # looked at for another name, in one directory
+
+# What is only looked at when the box has ended.
+LEAVING = "a symlink that leaves the project"
+LINKS = "links"
+HIDDEN = "cannot be listed: nothing in it was looked at"
+TODO = "git rebase --continue runs it"
+TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
 
 class Opening(Record):
@@ -57,6 +64,31 @@ def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
         yield Guarded(f"{entry.path}/{inner}", row.group, row.reason)
     if not row.inner:
         yield Guarded(entry.path, row.group, row.reason)
+
+
+def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
+    """Besides what is guarded: symlinks, what runs on request, and what git would go on with."""
+    return tuple(dict.fromkeys([*_looked_at(entries), *_unfinished(guarded)]))
+
+
+def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
+    for entry in entries:
+        row = ordinary_row_of(entry.name)
+        if row is not None:
+            for inner in row.inner or ("",):
+                yield Guarded(posixpath.join(entry.path, inner).rstrip("/"), row.group, row.reason)
+        elif entry.kind in (UNREAD, BEYOND):
+            yield Guarded(entry.path, UNSEEN, HIDDEN)
+        elif entry.kind == LINK:
+            yield Guarded(entry.path, LINKS, LEAVING)
+
+
+def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
+    """A rebase that was left in the middle may have commands among what is to be done next."""
+    for one in guarded:
+        if one.group == GIT and posixpath.basename(one.path) == "config":
+            for name in TODO_LISTS:
+                yield Guarded(f"{posixpath.dirname(one.path)}/{name}", GIT, TODO)
 
 
 def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:

@@ -10,13 +10,14 @@ import posixpath
 import stat
 
 from claudebox.host import gitconfig
+from claudebox.host.fingerprint import Fingerprint
 from claudebox.host.gitlinks import find_gitlinks
 from claudebox.host.project import DIRECTORY, FILE, LINK, UNREAD, Entry, list_directory, walk_project
 from claudebox.host.tree import Tree
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
-from claudebox.rules.guard import find_guarded
+from claudebox.rules.guard import LINKS, TODO, find_guarded, find_others
 from claudebox.rules.guard_git import (
     CONFIG,
     INCLUDED,
@@ -28,7 +29,6 @@ from claudebox.rules.guard_git import (
     runs_program,
 )
 from claudebox.rules.guard_table import BUILD, DOT_GIT, GIT, UNSEEN, USE, WANTED
-from claudebox.rules.guard_watch import LINKS, TODO, find_others, take_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,12 @@ class Moment(Record):
 
     places: tuple[Guarded, ...]
     files: dict[str, Trace]
+
+
+def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
+    """The files of all these places as they are now."""
+    places = (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
+    return Fingerprint(tree).take(place.path for place in places if place.group != UNSEEN)
 
 
 def look(tree: Tree, guard: Guard, home: str) -> Moment:
