@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # Where no agent can write, whatever is mounted: of the system, or of the kernel.
-SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/nix/store", "/nix/var", "/run", "/dev", "/proc", "/sys")
-USERS = "/run/user"
+SYSTEM = (
+    *("/usr/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/nix/store/", "/nix/var/"),
+    *("/run/", "/dev/", "/proc/", "/sys/"),
+)
+USERS = "/run/user/"
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -60,8 +63,8 @@ def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, 
 
 
 def _is_within_reach(mount: Mount) -> bool:
-    is_systems = any(is_inside(mount.source, place) for place in SYSTEM) and not is_inside(mount.source, USERS)
-    return mount.kind in FROM_HOST and not is_systems
+    source = f"{mount.source}/"
+    return mount.kind in FROM_HOST and (not source.startswith(SYSTEM) or source.startswith(USERS))
 
 
 def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:

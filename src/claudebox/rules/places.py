@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.model import SecretPlace
-from claudebox.paths import is_below, is_inside
+from claudebox.paths import is_below, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 
@@ -71,15 +71,15 @@ def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace
         return Refusal(f"{path} is not a place for files")
     if path in BROAD:
         return Refusal(f"{path} is too broad")
-    for place in places:
-        if is_inside(path, place.path):
-            return Refusal(f"{place.path} is secret ({place.reason})")
-    return None
+    above = {path, *parents(path), "/"}
+    secret = next((place for place in places if place.path in above), None)
+    return Refusal(f"{secret.path} is secret ({secret.reason})") if secret is not None else None
 
 
 def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
     """A secret place below `path`."""
-    found = [place for place in places if is_below(place.path, path)]
+    below = f"{path}/"
+    found = [place for place in places if place.path.startswith(below)]
     return min(found, key=lambda place: not place.exists, default=None)
 
 

@@ -33,9 +33,10 @@ def call_filter(machine: str, *, with_namespaces: bool = False) -> bytes:
         (JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]),
         (RETURN, 0, 0, KILL_PROCESS),
         (LOAD, 0, 0, CALL),
-        *_search(_ranges(_answers(table.MACHINES.index(machine), with_namespaces))),
     ]
-    return b"".join(_encode(*instruction) for instruction in program)
+    _add_search(program, _ranges(_answers(table.MACHINES.index(machine), with_namespaces)))
+    # Each is a `struct sock_filter`; the import of `struct` would cost more than this.
+    return b"".join([(code | yes << 16 | no << 24 | k << 32).to_bytes(8, "little") for code, yes, no, k in program])
 
 
 def _answers(machine: int, with_namespaces: bool) -> dict[int, Block]:
@@ -104,14 +105,13 @@ def _ranges(answers: dict[int, Block]) -> list[tuple[int, Block]]:
     return ranges
 
 
-def _search(ranges: list[tuple[int, Block]]) -> Block:
+def _add_search(program: Block, ranges: list[tuple[int, Block]]) -> None:
+    """At its end, which is known only when the lower half has been added."""
     if len(ranges) == 1:
-        return ranges[0][1]
-    middle = len(ranges) // 2
-    below, above = _search(ranges[:middle]), _search(ranges[middle:])
-    return [(JUMP_GREATER_EQUAL, len(below), 0, ranges[middle][0]), *below, *above]
-
-
-def _encode(code: int, if_true: int, if_false: int, operand: int) -> bytes:
-    """One `struct sock_filter`, without the import of `struct`."""
-    return (code | if_true << 16 | if_false << 24 | operand << 32).to_bytes(8, "little")
+        program += ranges[0][1]
+        return
+    middle, jump = len(ranges) // 2, len(program)
+    program += ALLOWED  # to be replaced
+    _add_search(program, ranges[:middle])
+    program[jump] = (JUMP_GREATER_EQUAL, len(program) - jump - 1, 0, ranges[middle][0])
+    _add_search(program, ranges[middle:])
