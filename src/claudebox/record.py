@@ -28,17 +28,20 @@ class Record:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self._fields
-        state = self._defaults | named if named else self._defaults.copy()
-        state.update(zip(fields, values, strict=False))
-        # The attributes in one go: hundreds of records are made at every start.
+        if len(values) == len(fields) and not named:
+            state = dict(zip(fields, values, strict=True))
+        else:
+            state = self._defaults | named
+            state.update(zip(fields, values, strict=False))
+            # One comparison when all is well; the reason is looked for only when not.
+            twice = named and not named.keys().isdisjoint(fields[: len(values)])
+            if len(state) != len(fields) or len(values) > len(fields) or twice:
+                raise TypeError(self._complaint(values, state))
+        # All attributes in one go: hundreds of records are made at every start.
         object.__setattr__(self, "__dict__", state)
-        # One comparison when all is well; the reason is looked for only when not.
-        twice = named and not named.keys().isdisjoint(fields[: len(values)])
-        if len(state) != len(fields) or len(values) > len(fields) or twice:
-            raise TypeError(self._complaint(values))
 
-    def _complaint(self, values: tuple[Any, ...]) -> str:
-        name, state = type(self).__name__, self.__dict__
+    def _complaint(self, values: tuple[Any, ...], state: dict[str, Any]) -> str:
+        name = type(self).__name__
         if len(values) > len(self._fields):
             return f"{name} takes {len(self._fields)} values"
         if missing := [field for field in self._fields if field not in state]:

@@ -19,7 +19,6 @@ class Tree:
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
         self._plain: set[str] = set()  # directories known not to be symlinks
-        self._names: dict[str, set[str]] = {}  # what is in a directory
         self._seen: dict[str, os.stat_result | None] = {}
 
     def lstat(self, path: str) -> os.stat_result | None:
@@ -75,15 +74,6 @@ class Tree:
                 return path
         real, _ = self._walk(path)
         return real
-
-    def lacks(self, path: str, directory: str) -> bool:
-        """Whether a directory surely has nothing on the way to this path: quicker than asking for each of many."""
-        if not path.startswith(directory + "/"):
-            return False
-        if directory not in self._names:
-            self._names[directory] = set(self.entries(directory))
-        names = self._names[directory]
-        return bool(names) and path[len(directory) + 1 :].partition("/")[0] not in names
 
     def links(self, path: str) -> tuple[tuple[str, str], ...]:
         """The symlinks met on the way to the real path: (link, what it says)."""

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
-from claudebox.paths import expand_home
 
 NIX_SOCKETS = "/nix/var/nix/daemon-socket"
 # Path and reason. `~` is the user's home. Plain pairs: the table is read at every start.
@@ -190,11 +189,15 @@ def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]
     """The table with real paths: as written and, where a symlink leads elsewhere, also the place it leads to."""
     places: list[SecretPlace] = []
     for number, home in enumerate(homes):
+        names = set(tree.entries(home))  # most people have few of them: one look instead of a hundred
         for written, reason in SECRET_PLACES:
-            if number and not written.startswith("~"):
+            path, is_missing = written, False
+            if written.startswith("~"):
+                path, first = home + written[1:], written[2:].partition("/")[0]
+                is_missing = bool(names) and first not in names
+            elif number:
                 continue
-            path = expand_home(written, home)
-            real = None if tree.lacks(path, home) else tree.resolve(path)
+            real = None if is_missing else tree.resolve(path)
             # A symlink is not a place of its own: what counts as existing is what it leads to.
             places.append(SecretPlace(path, reason, real == path))
             if real is not None and real != path:
