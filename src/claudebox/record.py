@@ -23,8 +23,9 @@ class Record:
     _defaults: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        cls._fields = tuple(cls.__annotations__)
-        cls._defaults = {name: cls.__dict__[name] for name in cls._fields if name in cls.__dict__}
+        cls._fields = fields = tuple(cls.__annotations__)
+        body = cls.__dict__
+        cls._defaults = {name: body[name] for name in fields if name in body}
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self._fields
