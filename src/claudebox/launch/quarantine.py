@@ -11,7 +11,8 @@ from claudebox.record import Record
 
 PRIVATE = 0o700
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-CROSS_DEVICE = 18
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_EXISTS, CROSS_DEVICE = 17, 18
 
 
 class Old(Record):
@@ -34,22 +35,27 @@ class Quarantine:
     def take(self, root: str, name: str, old: Old | None) -> None:
         """Something below a directory of the user's. Raises OSError if it cannot be moved."""
         parent, _, last = name.rpartition("/")
-        target = f"{self.directory}/{name}"
         source = _open_below(root, parent)
+        # What was moved before may be a symlink, and lead anywhere.
+        target = _open_below(self.directory, parent, makes=True)
         try:
-            os.makedirs(os.path.dirname(target), mode=PRIVATE, exist_ok=True)
+            if last in os.listdir(target):
+                raise FileExistsError(FILE_EXISTS, "something of this name was moved already")
             _move(source, last, target)
             if old is not None:
                 _put_back(source, last, old)
         finally:
             os.close(source)
+            os.close(target)
 
 
-def _open_below(root: str, path: str) -> int:
+def _open_below(root: str, path: str, *, makes: bool = False) -> int:
     """The directory, entered name by name, so that none of them is a symlink."""
     here = os.open(root, DIRECTORY)
     for name in filter(None, path.split("/")):
         try:
+            if makes and name not in os.listdir(here):
+                os.mkdir(name, PRIVATE, dir_fd=here)
             below = os.open(name, DIRECTORY, dir_fd=here)
         finally:
             os.close(here)
@@ -57,9 +63,9 @@ def _open_below(root: str, path: str) -> int:
     return here
 
 
-def _move(directory: int, name: str, target: str) -> None:
+def _move(directory: int, name: str, target: int) -> None:
     try:
-        os.rename(name, target, src_dir_fd=directory)
+        os.rename(name, name, src_dir_fd=directory, dst_dir_fd=target)
     except OSError as error:
         if error.errno != CROSS_DEVICE:
             raise
@@ -67,25 +73,26 @@ def _move(directory: int, name: str, target: str) -> None:
         _remove(directory, name)
 
 
-def _copy(directory: int, name: str, target: str) -> None:
+def _copy(directory: int, name: str, target: int) -> None:
     """To another file system."""
     import stat
 
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
-        os.symlink(os.readlink(name, dir_fd=directory), target)
+        os.symlink(os.readlink(name, dir_fd=directory), name, dir_fd=target)
     elif stat.S_ISDIR(status.st_mode):
-        os.mkdir(target, PRIVATE)
-        inner = os.open(name, DIRECTORY, dir_fd=directory)
+        os.mkdir(name, PRIVATE, dir_fd=target)
+        inner, copied = os.open(name, DIRECTORY, dir_fd=directory), os.open(name, DIRECTORY, dir_fd=target)
         for one in os.listdir(inner):
-            _copy(inner, one, f"{target}/{one}")
+            _copy(inner, one, copied)
         os.close(inner)
+        os.close(copied)
     elif stat.S_ISREG(status.st_mode):
-        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-        with open(source, "rb") as read, open(target, "xb") as written:
+        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+        with open(source, "rb") as read, open(os.open(name, NEW_FILE, PRIVATE, dir_fd=target), "wb") as written:
             while piece := read.read(1 << 20):
                 written.write(piece)
-        os.chmod(target, stat.S_IMODE(status.st_mode) & 0o777)
+            os.fchmod(written.fileno(), stat.S_IMODE(status.st_mode) & 0o777)
 
 
 def _remove(directory: int, name: str) -> None:
@@ -99,8 +106,12 @@ def _remove(directory: int, name: str) -> None:
 
 
 def _put_back(directory: int, name: str, old: Old) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, old.mode & 0o777, dir_fd=directory)
+    import stat
+
+    if stat.S_ISLNK(old.mode):
+        os.symlink(old.content, os.fsencode(name), dir_fd=directory)
+        return
+    descriptor = os.open(name, NEW_FILE, old.mode & 0o777, dir_fd=directory)
     with open(descriptor, "wb") as file:
         file.write(old.content)
         os.fchmod(descriptor, old.mode & 0o777)
