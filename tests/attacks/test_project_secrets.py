@@ -169,6 +169,28 @@ def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, a
     assert "node_modules/app/.env" in box.sh(SEARCH)
 
 
+@pytest.mark.parametrize("place", [".", "node_modules/a"])
+def test_locked_away_until_the_next_box(box: Box, planted: Path, account: Account, place: str) -> None:
+    """Where nobody can look, nothing is masked; but the agent owns it, and opens it again."""
+    box.sh(f"mkdir -p node_modules/a; mv app {place}/ 2>/dev/null; chmod 0 {place}/app")
+    done = box.inside("sh", "-c", f"chmod 700 {place}/app; {SEARCH}")
+    assert CANARY not in done.stdout
+    if not account.is_root:  # who can list it nevertheless
+        assert done.returncode == 125
+        assert "app/.env held secrets and is gone, or has been moved" in " ".join(done.stderr.split())
+    (planted / place / "app").chmod(0o700)
+
+
+def test_hard_link_locked_away(box: Box, planted: Path, account: Account) -> None:
+    account.write(planted / "locked/x")
+    (planted / "locked/link").hardlink_to(planted / ".env")
+    (planted / "locked").chmod(0)
+    done = box.inside("sh", "-c", f"chmod 700 locked; {SEARCH}")
+    assert CANARY not in done.stdout
+    assert account.is_root or done.returncode == 125
+    (planted / "locked").chmod(0o700)
+
+
 def test_parent_replaced_by_a_symlink(box: Box, planted: Path, account: Account) -> None:
     """Into a skipped directory, and to where the user's own secrets are."""
     account.write(account.home / ".aws" / ".env", f"KEY={CANARY}\n")

@@ -449,6 +449,14 @@ def secret_gone_from_a_large_project(scene: Scene) -> None:
     scene.plan()
 
 
+def secret_with_another_name_in_a_large_project(scene: Scene) -> None:
+    scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
+    scene.planted("~/shop/.env: KEY=one\n~/shop/b")
+    env = scene.machine.root / "home/alice/shop/.env"
+    (env.parent / "other").hardlink_to(env)
+    scene.plan()
+
+
 def explained(scene: Scene, thing: str) -> None:
     host, request = scene.machine.host(), parse(["--explain", thing])
     settings = gather(host, request).settings
@@ -704,6 +712,7 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "project-file-names-a-program": (lambda scene: with_project_file(scene, "bwrap = './bwrap'").plan(), FAILED),
     "project-secrets-candidates": (lambda scene: many_secrets(scene, "MOST_CANDIDATES"), FAILED),
     "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),
+    "project-secrets-linked": (secret_with_another_name_in_a_large_project, FAILED),
     "project-secrets-moved": (secret_gone_from_a_large_project, FAILED),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),

@@ -149,7 +149,10 @@ def unseen(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 
 
 def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, int] | None:
-    """Every path of these files, wherever they are in the project. None if it is too large to be sure."""
+    """Every path of these files, wherever they are in the project.
+
+    None if nobody can be sure: it is too large, or has a directory that cannot be listed now, but later.
+    """
     found: dict[str, int] = {}
     waiting, seen = [project], 0
     while waiting:
@@ -157,6 +160,8 @@ def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, i
         try:
             listing = os.scandir(tree.root + directory)
         except OSError:
+            if _may_be_opened(tree, directory):
+                return None
             continue
         with listing:
             for entry in listing:
@@ -168,3 +173,13 @@ def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, i
         if seen > MOST_SEARCHED:
             return None
     return found
+
+
+def _may_be_opened(tree: Tree, directory: str) -> bool:
+    """Whether who owns it, as the agent does, can make it readable again."""
+    try:
+        return os.lstat(tree.root + directory).st_uid == os.geteuid()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True

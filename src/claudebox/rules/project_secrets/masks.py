@@ -11,6 +11,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import HIDE, MASK, Finding, Mount, Origin, Preparation
 from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.rules.mounts import appearances
 from claudebox.rules.project_secrets import RULE, Candidate
@@ -137,10 +138,19 @@ class Search:
             for masked in self.masked.values()
             if (status := self.tree.lstat(masked.path)) is not None and status.st_nlink > 1
         }
-        if several:
-            for path, inode in (find_inodes(self.tree, self.project, frozenset(several)) or {}).items():
-                if self._reveal(path) is None:
-                    self.masked.setdefault(path, several[inode].replace(path=path))
+        if not several:
+            return
+        found = find_inodes(self.tree, self.project, frozenset(several))
+        if found is None:
+            name = next(iter(several.values())).path.removeprefix(self.project + "/")
+            raise Problem(
+                f"{name} holds secrets and has another name, a hard link; the project is too large to look for it, "
+                "or has a directory that cannot be listed",
+                f"if it need not be masked: --reveal {quote(name)}",
+            )
+        for path, inode in found.items():
+            if self._reveal(path) is None:
+                self.masked.setdefault(path, several[inode].replace(path=path))
 
 
 def find_secrets(search: Search, found: Iterable[Candidate]) -> Secrets:

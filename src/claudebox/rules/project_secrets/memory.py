@@ -62,7 +62,8 @@ def _check_revealed(project: str, lost: list[str], reveals: tuple[Named, ...]) -
     for path in lost:
         if not any(is_inside(path, f"{project}/{reveal.path}") for reveal in reveals):
             raise Problem(
-                f"{path} held secrets and is gone, or has been moved; the project is too large to look for it",
+                f"{path} held secrets and is gone, or has been moved; the project is too large to look for it, "
+                "or has a directory that cannot be listed",
                 f"if it need not be masked wherever it is: --reveal {quote(path.removeprefix(project + '/'))}",
             )
 
