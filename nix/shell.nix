@@ -1,7 +1,10 @@
 # What ./run-tests looks for. It gets pytest and the linters itself, into .venv, and Claude Code with npm.
 {
   bubblewrap,
+  gcc,
+  gdb,
   git,
+  gnumake,
   iproute2,
   mkShell,
   nftables,
@@ -11,13 +14,17 @@
   procps,
   python3,
   shellcheck,
+  sqlite,
   strace,
   tmux,
 }:
 mkShell {
   packages = [
     bubblewrap
+    gcc
+    gdb
     git
+    gnumake
     iproute2
     nftables
     nix
@@ -26,6 +33,7 @@ mkShell {
     procps
     python3
     shellcheck
+    sqlite
     strace
     tmux
   ];

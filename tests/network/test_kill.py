@@ -164,6 +164,7 @@ def test_death_at_a_start_leaves_nothing(start: Start, account: Resident, moment
     if status == KILLED:
         assert wait_until(lambda: attempt.household.launcher.poll() is not None)
     gate.open()
+    assert wait_until(lambda: attempt.household.launcher.poll() is not None)
     wait_until(lambda: attempt.has_begun() or not attempt.household.remains(), AT_ONCE)
     assert not attempt.has_begun()
     assert attempt.end() == status

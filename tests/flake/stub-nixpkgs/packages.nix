@@ -52,6 +52,9 @@ let
     gnutar = "tar";
     gzip = "gzip";
     iproute2 = "ip";
+    gcc = "gcc";
+    gdb = "gdb";
+    gnumake = "make";
     jq = "jq";
     less = "less";
     nftables = "nft";
@@ -61,6 +64,7 @@ let
     procps = "ps";
     ripgrep = "rg";
     shellcheck = "shellcheck";
+    sqlite = "sqlite3";
     strace = "strace";
     tmux = "tmux";
     which = "which";
