@@ -232,7 +232,12 @@ BUDGET = {
 }
 BUDGET |= {"_sha2", "_sha256", "_ctypes"}  # of which a Python has one; the name of a project's state is a hash
 BUDGET |= {"__future__"}  # small, and asked for by every file
-MOST_MODULES_OF_OURS = 70
+MOST_MODULES_OF_OURS = 65
+# Loaded while bwrap makes the mounts, when there is time.
+MEANWHILE = {
+    *("claudebox.launch.aftermath", "claudebox.rules.guard_changes"),
+    *("claudebox.host.fingerprint", "claudebox.host.gitlinks"),
+}
 # A machine where bwrap may not work is tried before, which costs what it costs: not measured here.
 LAUNCHER = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox import cli; "
@@ -265,5 +270,6 @@ def test_launch_imports_next_to_nothing(tmp_path: Path) -> None:
     ours = {module for module in loaded if module.split(".")[0] == "claudebox"}
     assert "claudebox.launch" in ours
     assert loaded - bare - ours <= BUDGET
-    assert len(ours) <= MOST_MODULES_OF_OURS
+    assert ours >= MEANWHILE
+    assert len(ours - MEANWHILE) <= MOST_MODULES_OF_OURS
     assert not {module for module in ours if module.startswith(("claudebox.doctor", "claudebox.view.as_json"))}
