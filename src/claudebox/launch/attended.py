@@ -65,6 +65,7 @@ def fork_below(
         attendant.be_ordinary_again()
         if afterwards is not None:
             afterwards()
+            attendant.release_witness()
         attendant.end_likewise()
     os.close(starting)
     os.close(above)
@@ -108,6 +109,7 @@ class Attendant:
         self.alone = alone
         self.is_apart = is_apart
         self.status = 0
+        self.witness = -1
         self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
         self.was_foreground = self._foreground() == os.getpgrp()
 
@@ -122,6 +124,10 @@ class Attendant:
         if gate is not None:
             gate.fill()
         afterwards = watch() if watch is not None else None
+        if afterwards is not None:
+            from claudebox.launch.witness import stand_by
+
+            self.witness = stand_by(self.child, afterwards)
         if gate is not None and (life < 0 or self._lasts(life, until_writable=gate.ours)):
             self._let_in(gate)
         if life >= 0:
@@ -188,6 +194,11 @@ class Attendant:
             _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
             os.tcsetpgrp(self.terminal, os.getpgrp())
             _signal.signal(_signal.SIGTTOU, _signal.SIG_DFL)
+
+    def release_witness(self) -> None:
+        from claudebox.launch.witness import release
+
+        release(self.witness)
 
     def has_lost_terminal(self) -> bool:
         return self.terminal >= 0 and self._foreground() == 0
