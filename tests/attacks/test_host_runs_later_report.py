@@ -164,6 +164,19 @@ def test_parent_that_is_killed_from_inside_leaves_a_witness(box: Box, repository
     assert "new .envrc.local" in said(done)
 
 
+def test_file_behind_many_others_is_not_lost(box: Box, repository: Path) -> None:
+    """Each of them is nothing to speak of."""
+    script = "mkdir -p .vscode/$a; echo '{}' > .vscode/$a/package.json"
+    many = f"for a in $(seq 100 450); do {script}; done; echo '{{}}' > .vscode/tasks.json"
+    assert "there are more files than were looked at" in said(box.inside("sh", "-c", many))
+
+
+def test_content_that_was_there_before_is_news_elsewhere(box: Box, repository: Path) -> None:
+    """What was cloned is obeyed when somebody opens it; then the agent copies it to where the project obeys it."""
+    box.inside("sh", "-c", "git init -q v; mkdir v/.vscode; echo '{}' > v/.vscode/tasks.json")
+    assert "new .vscode/tasks.json" in said(box.inside("sh", "-c", "cp -r v/.vscode ."))
+
+
 # What appears where nothing was, so that there was nothing to mount over.
 CONFIG = "printf '[core]\\nbare=false\\nworktree=..\\nfsmonitor=x\\n'"
 NEW_PLACES = {

@@ -22,6 +22,8 @@ MOST_FILES = 300  # of one directory
 DEEPEST = 4
 NOT_RUN = ".sample"  # how the hooks end that git brings and does not run
 
+ONE_TOO_MANY = Trace((0, 0, 0, 0, 0), None, 0)  # of the first file that was not looked at
+
 
 class Fingerprint:
     """The files of some places, by path."""
@@ -38,7 +40,7 @@ class Fingerprint:
 
     def _take(self, path: str, left: list[int], depth: int) -> None:
         status = self.tree.lstat(path)
-        if status is None or left[0] <= 0 or path in self.files:
+        if status is None or left[0] < 0 or path in self.files:
             return
         if stat.S_ISDIR(status.st_mode):
             for name in self.tree.entries(path) if depth < DEEPEST else ():
@@ -46,6 +48,9 @@ class Fingerprint:
                     self._take(f"{path}/{name}", left, depth + 1)
             return
         left[0] -= 1
+        if left[0] < 0:
+            self.files[path] = ONE_TOO_MANY
+            return
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         self.files[path] = Trace(identity, self._content(path, status), status.st_mode)
 

@@ -56,11 +56,16 @@ def _import_everything() -> None:
 def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask. Nothing else happens by it:
     how claudebox ends is up to the program that it ran."""
+    has_looked = False
     try:
         leftovers = find_leftovers(plan, before)
+        has_looked = True
         if leftovers:
             _report(plan, leftovers, ask)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except KeyboardInterrupt:
+        # An agent can make it last.
+        _say("" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
+    except BrokenPipeError:
         pass
     except Exception as error:
         from claudebox.view.text import escape

@@ -10,7 +10,7 @@ import posixpath
 import stat
 
 from claudebox.host import gitconfig
-from claudebox.host.fingerprint import Fingerprint
+from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.gitlinks import find_gitlinks
 from claudebox.host.project import DIRECTORY, FILE, LINK, UNREAD, Entry, list_directory, walk_project
 from claudebox.host.tree import Tree
@@ -125,8 +125,22 @@ class Comparison:
         self.known = {one.path for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)}
         self.files_in = _by_directory(after)
         # A worktree has what the project has.
-        self.familiar = {(posixpath.basename(path), trace.content) for path, trace in before.items() if trace.content}
+        self.familiar = self._familiar()
         self.by_request = [one.path for one in guard.opened if one.group != GIT] + self._new_checkouts()
+
+    def _familiar(self) -> set[tuple[str, str, bytes | None]]:
+        """What the project itself has been obeyed for; not what lies in repositories that were cloned into it."""
+        guard = self.guard
+        groups = {
+            one.path: one.group for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
+        }
+        cloned = {path.removesuffix(GIT_CONFIG) for path in groups if path.endswith(GIT_CONFIG)} - {*guard.roots}
+        return {
+            (group, posixpath.basename(path), trace.content)
+            for path, trace in self.before.items()
+            if trace.content and cloned.isdisjoint(parents(path))
+            for group in [next((groups[above] for above in (path, *parents(path)) if above in groups), "")]
+        }
 
     def _new_checkouts(self) -> list[str]:
         """Somebody else's project, cloned into this one: an editor obeys it when it is opened there."""
@@ -158,7 +172,8 @@ class Comparison:
         if (old is not None and _is_same(old, new)) or self._is_editors_own(path):
             return
         what = NEW if old is None else CHANGED
-        if old is None and place.group not in (GIT, LINKS) and (posixpath.basename(path), new.content) in self.familiar:
+        key = (place.group, posixpath.basename(path), new.content)
+        if old is None and place.group not in (GIT, LINKS) and key in self.familiar:
             return
         is_ordinary = place.group in (BUILD, USE) or (
             place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)
@@ -184,6 +199,8 @@ class Comparison:
 
     def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What of it matters; None if nothing does."""
+        if new == ONE_TOO_MANY:
+            return ("there are more files than were looked at",)
         if place.group == LINKS:
             return self._leaving(path, new)
         if stat.S_ISLNK(new.mode):
