@@ -157,13 +157,6 @@ def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, reposit
     assert not ran(account, repository)
 
 
-@pytest.mark.parametrize("attack", ["kill -s KILL 0", "kill -s KILL -- -1 0"])
-def test_parent_that_is_killed_from_inside_leaves_a_witness(box: Box, repository: Path, attack: str) -> None:
-    done = box.inside("sh", "-c", f"echo true > .envrc.local; trap '' TERM; {attack}; sleep 9")
-    assert done.returncode != 0
-    assert "new .envrc.local" in said(done)
-
-
 def test_file_behind_many_others_is_not_lost(box: Box, repository: Path) -> None:
     """Each of them is nothing to speak of."""
     script = "mkdir -p .vscode/$a; echo '{}' > .vscode/$a/package.json"

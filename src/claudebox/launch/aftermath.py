@@ -36,7 +36,32 @@ def watch(tree: Tree, plan: Plan, own_source: str, ask: Ask | None) -> Callable[
     before = take_picture(tree, plan.guard)
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
-    return lambda: report(plan, before, ask)
+    take_back = _remember_terminal()
+    return lambda: report(plan, before, ask, take_back)
+
+
+def _remember_terminal() -> Callable[[], None]:
+    """What brings it back to how it is now: the program may leave it so that nothing is shown, or answers are lost."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if sys.stderr.isatty() else -1
+    except OSError:
+        terminal = -1
+    if terminal < 0:
+        return lambda: os.set_blocking(2, True)
+    import termios
+
+    state = termios.tcgetattr(terminal)
+    os.close(terminal)
+
+    def take_back() -> None:
+        os.set_blocking(2, True)
+        try:
+            termios.tcflow(2, termios.TCOON)
+            termios.tcsetattr(2, termios.TCSANOW, state)
+        except termios.error:
+            pass  # it is gone
+
+    return take_back
 
 
 def _import_everything() -> None:
@@ -53,7 +78,7 @@ def _import_everything() -> None:
     del difflib, json, shutil, stat, tomllib, quarantine, aftermath
 
 
-def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
+def report(plan: Plan, before: dict[str, Trace], ask: Ask | None, take_back: Callable[[], None] = lambda: None) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask. Nothing else happens by it:
     how claudebox ends is up to the program that it ran."""
     has_looked = False
@@ -61,6 +86,7 @@ def report(plan: Plan, before: dict[str, Trace], ask: Ask | None) -> None:
         leftovers = find_leftovers(plan, before)
         has_looked = True
         if leftovers:
+            take_back()
             _report(plan, leftovers, ask)
     except KeyboardInterrupt:
         # An agent can make it last.
