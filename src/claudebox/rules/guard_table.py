@@ -57,8 +57,12 @@ ANYWHERE = (
             ".gemini: settings.json",
             ".codex: config.toml",
             ".kiro: hooks settings",
+            ".roo: mcp.json",
+            ".amazonq: mcp.json",
+            *(".opencode", "opencode.json", ".aider.conf.yml"),
         ),
     ),
+    (EDITOR, "R runs it when it starts", (".Rprofile",)),
     (GIT, "Mercurial runs its hooks", (".hg: hgrc",)),
     (GIT, "Jujutsu runs the programs that it names", (".jj: repo/config.toml",)),
 )
@@ -93,7 +97,7 @@ ORDINARY = (
     (BUILD, "package managers run its scripts", ("package.json",)),
     (
         *(BUILD, "package managers obey it"),
-        (".npmrc", ".yarnrc.yml", ".yarnrc", ".pnpmfile.cjs", ".cargo: config.toml"),
+        (".npmrc", ".yarnrc.yml", ".yarnrc", ".pnpmfile.cjs", ".cargo: config config.toml"),
     ),
     (BUILD, "installing runs it", ("setup.py", "pyproject.toml", "build.rs")),
     (USE, "Claude on this host obeys it", (".claude: commands agents skills output-styles",)),
