@@ -167,7 +167,8 @@ def test_death_at_a_start_leaves_nothing(start: Start, account: Resident, moment
     assert wait_until(lambda: attempt.household.launcher.poll() is not None)
     wait_until(lambda: attempt.has_begun() or not attempt.household.remains(), AT_ONCE)
     assert not attempt.has_begun()
-    assert attempt.end() == status
+    # A pasta that was ready before it died is missed a little later: by the parent, which then ends bwrap.
+    assert attempt.end() in ((status, KILLED) if part == "pasta" else (status,))
 
 
 @pytest.mark.req("NET-02")
