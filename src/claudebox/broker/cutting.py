@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 SHORTEST = 8  # what is shorter is in every text, and no secret
 MOST_AT_ONCE = 256 * 1024  # of what a compressed piece becomes
+CODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
@@ -64,7 +65,7 @@ def decompressed(pieces: Iterable[bytes], coding: str) -> Iterator[bytes]:
     if coding in ("", "identity"):
         yield from pieces
         return
-    if coding not in ("gzip", "x-gzip", "deflate"):
+    if coding not in CODINGS:
         raise ValueError("it is compressed in a way that cannot be looked into")
     unpacker = zlib.decompressobj(GZIP_OR_ZLIB)
     try:

@@ -1,0 +1,62 @@
+"""A line for each request of a box: when, what, how much. Never what was said, and no secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+LARGEST = 1 << 20  # then it becomes the older half, and the one before is gone
+OLDER = ".1"
+
+
+class Journal:
+    """A file of limited size, to which the boxes of a project append."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lock = threading.Lock()
+
+    def note(self, **fields: str | int) -> None:
+        """If it cannot be written, nothing else suffers."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = json.dumps({"time": stamp, "box": os.getpid(), **fields}).encode() + b"\n"
+        try:
+            with self.lock:
+                self._append(line)
+        except OSError:
+            pass
+
+    def _append(self, line: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.path, flags, 0o600)
+        try:
+            if os.fstat(descriptor).st_size + len(line) > LARGEST:
+                os.rename(self.path, self.path + OLDER)
+                os.close(descriptor)
+                descriptor = os.open(self.path, flags, 0o600)
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+
+def read_journal(path: str) -> list[dict[str, object]]:
+    """The lines that there are, the oldest first."""
+    lines: list[bytes] = []
+    for file in (path + OLDER, path):
+        try:
+            with open(file, "rb") as opened:
+                lines += opened.read(2 * LARGEST).splitlines()
+        except OSError:
+            continue
+    return [entry for line in lines if (entry := _entry(line))]
+
+
+def _entry(line: bytes) -> dict[str, object]:
+    """Nothing for a line that was not written to its end."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

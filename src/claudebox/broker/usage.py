@@ -1,0 +1,65 @@
+"""What an answer says about itself: the model, and how many tokens it took."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_LINE = 64 * 1024
+LARGEST_ANSWER = 4 * 1024 * 1024
+EVENTS = (b'"message_start"', b'"message_delta"')
+INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+LONGEST_MODEL = 100
+
+
+class Usage:
+    """Watches the answer go by; the API's word counts, not the box's."""
+
+    def __init__(self, *, is_stream: bool) -> None:
+        self.is_stream = is_stream
+        self.buffer = b""
+        self.model = ""
+        self.taken = 0
+        self.made = 0
+
+    def feed(self, piece: bytes) -> None:
+        self.buffer += piece
+        if not self.is_stream:
+            self.buffer = self.buffer[:LARGEST_ANSWER]
+            return
+        *lines, self.buffer = self.buffer.split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:") and any(event in line[:200] for event in EVENTS):
+                self._note(line[len(b"data:") :])
+        if len(self.buffer) > LONGEST_LINE:
+            self.buffer = b"-"  # of a line that is none of those
+
+    def finish(self) -> None:
+        if not self.is_stream:
+            self._note(self.buffer)
+
+    def _note(self, text: bytes) -> None:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(value, dict):
+            return
+        message = value.get("message", value)
+        if not isinstance(message, dict):
+            return
+        if isinstance(message.get("model"), str):
+            self.model = message["model"][:LONGEST_MODEL]
+        usage = message.get("usage")
+        if isinstance(usage, dict):
+            # Each event has the sum so far.
+            self.taken = max(self.taken, sum(_number(usage, name) for name in INPUT))
+            self.made = max(self.made, _number(usage, "output_tokens"))
+
+
+def _number(usage: dict[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) and value >= 0 else 0

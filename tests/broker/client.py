@@ -1,0 +1,54 @@
+"""Talks to the broker as Claude in the box would; or as somebody would who wants more."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from claudebox.broker.bodies import read_body
+from claudebox.broker.messages import read_answer
+from claudebox.broker.reading import Reader
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, path: Path, dummy: str) -> None:
+        self.dummy = dummy
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        self.socket.connect(str(path))
+        self.reader = Reader(self.socket.recv)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def ask(self, body: bytes = b"{}", target: str = "/v1/messages?beta=true", headers: str = "") -> Answer:
+        """What Claude sends."""
+        head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.dummy}\r\n{headers}"
+        return self.raw(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    def raw(self, data: bytes) -> Answer:
+        self.socket.sendall(data)
+        return self.read()
+
+    def read(self) -> Answer:
+        self.reader.next_message()
+        head = read_answer(self.reader)
+        return Answer(head.status, dict(head.headers), b"".join(read_body(self.reader, head.framing)))
+
+    @property
+    def is_closed(self) -> bool:
+        return self.socket.recv(1) == b""

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from broker.client import Client
+from broker.standin import Certificates, Handler, Server, hello, make_certificates
+from claudebox.broker.address import Proxy, read_address
+from claudebox.broker.credentials import Fixed, Subscription
+from claudebox.broker.exchange import Session
+from claudebox.broker.journal import Journal, read_journal
+from claudebox.broker.limits import Limits, Meter
+from claudebox.broker.server import BACKLOG, serve
+from claudebox.broker.upstream import Upstream, trust
+
+KEY = "sk-ant-api03-real-0123456789"
+DUMMY = "dummy-of-this-box"
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("ca"))
+
+
+@dataclass
+class Running:
+    """A broker in this process."""
+
+    session: Session
+    path: Path
+    api: Server
+
+    def client(self) -> Client:
+        return Client(self.path, DUMMY)
+
+    @property
+    def journal(self) -> list[dict[str, object]]:
+        return read_journal(self.session.journal.path)
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
+    """Starts brokers with a stand-in each, which end with the test."""
+    with ExitStack() as stack:
+
+        def begin(
+            handler: Handler = hello,
+            credential: Fixed | Subscription | None = None,
+            limits: Limits | None = None,
+            proxy: Proxy | None = None,
+            url: str = "",
+        ) -> Running:
+            api = stack.enter_context(Server(handler, certificates.server))
+            upstream = Upstream(read_address(url or api.url), proxy, trust(str(certificates.authority)))
+            stack.callback(upstream.close)
+            session = Session(
+                dummy=DUMMY,
+                credential=credential or Fixed("ANTHROPIC_API_KEY", KEY),
+                upstream=upstream,
+                meter=Meter(limits or Limits()),
+                journal=Journal(str(tmp_path / "journal")),
+            )
+            path = tmp_path / f"{api.port}.sock"
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(path))
+            listener.listen(BACKLOG)
+            stack.callback(listener.close)
+            end, stop = os.pipe()
+            thread = threading.Thread(target=serve, args=(listener, session, end), daemon=True)
+            thread.start()
+            stack.callback(os.close, end)
+            stack.callback(thread.join)
+            stack.callback(os.close, stop)
+            return Running(session, path, api)
+
+        yield begin

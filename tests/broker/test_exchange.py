@@ -1,0 +1,405 @@
+"""A request of the box, through the broker, to a stand-in for the API and back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from broker.client import Client
+from broker.conftest import DUMMY, KEY, Start
+from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
+from claudebox.broker.bodies import read_body
+from claudebox.broker.limits import Limits
+from claudebox.broker.messages import read_answer
+from claudebox.broker.reading import Ended, Truncated
+from terminal.pseudoterminal import comes_true
+
+
+@pytest.mark.req("AUTH-03")
+def test_the_api_gets_the_key_and_the_box_the_answer(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        answer = client.ask(b'{"model": "m"}', headers="Cookie: a=b\r\nX-App: cli\r\n")
+    assert (answer.status, answer.body) == (200, b"".join(message()))
+    assert sorted(answer.headers) == ["content-type", "transfer-encoding"]
+    asked = broker.api.asked[0]
+    assert (asked.line, asked.body) == ("POST /v1/messages?beta=true HTTP/1.1", b'{"model": "m"}')
+    assert dict(asked.headers) == {
+        "host": f"localhost:{broker.api.port}",
+        "x-app": "cli",
+        "accept-encoding": "identity",
+        "x-api-key": KEY,
+        "content-length": "14",
+    }
+
+
+@pytest.mark.req("AUTH-03")
+def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        client.ask(b'{"messages": "secret plan"}')
+        client.ask(target="/v1/organizations/me")
+    assert comes_true(lambda: len(broker.journal) == 2, 5)
+    first, second = broker.journal
+    assert {name: first[name] for name in ("path", "model", "input_tokens", "output_tokens", "status")} == {
+        "path": "/v1/messages",
+        "model": "claude-test",
+        "input_tokens": 15,
+        "output_tokens": 7,
+        "status": 200,
+    }
+    assert (second["path"], second["status"]) == ("/v1/organizations/me", 404)
+    assert not {"secret plan", "hello", KEY, DUMMY} & set(json.dumps(broker.journal).split('"'))
+
+
+def test_connections_are_kept_on_both_sides(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        assert [client.ask().status for _ in range(5)] == [200] * 5
+    assert broker.api.connections == 1
+
+
+def test_head_is_answered_here(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        client.socket.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_answer(client.reader).status == 200
+        assert client.ask().status == 200
+    assert len(broker.api.asked) == 1
+
+
+@pytest.mark.req("AUTH-03")
+def test_refused_request_reaches_nobody_and_the_next_one_passes(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        for target in (
+            "/api/oauth/claude_cli/create_api_key",
+            "/v1/messages/../models",
+            "http://localhost/v1/messages",
+        ):
+            answer = client.ask(b"x" * 100_000, target=target)
+            assert answer.status in (404, 421)
+            assert json.loads(answer.body)["error"]["message"].startswith("claudebox: ")
+            assert answer.headers["x-should-retry"] == "false"
+        assert client.ask().status == 200
+    assert len(broker.api.asked) == 1
+
+
+@pytest.mark.req("AUTH-03")
+def test_token_is_demanded(start: Start) -> None:
+    broker = start()
+    with Client(broker.path, "wrong") as client:
+        assert client.ask().status == 403
+    assert broker.api.asked == []
+
+
+@pytest.mark.req("AUTH-03")
+def test_malformed_request_ends_the_connection(start: Start) -> None:
+    broker = start()
+    smuggled = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer dummy-of-this-box\r\n"
+    for headers in (
+        b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"Content-Length: 3\r\n x: y\r\n\r\n",
+    ):
+        with broker.client() as client:
+            assert client.raw(smuggled + headers + smuggled).status == 400
+            assert client.is_closed
+    assert broker.api.asked == []
+
+
+def test_chunked_request_is_framed_anew(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        head = (
+            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        assert client.raw(head.encode() + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX: y\r\n\r\n").status == 200
+    assert broker.api.asked[0].body == b"abcde"
+    assert broker.api.asked[0].header("transfer-encoding") == ""
+
+
+def test_expectation_is_answered(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nExpect: 100-continue\r\n"
+        client.socket.sendall(f"{head}Content-Length: 2\r\n\r\n".encode())
+        assert client.socket.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert client.raw(b"{}").status == 200
+        refused = head.replace(DUMMY, "wrong")
+        assert client.raw(f"{refused}Content-Length: 2\r\n\r\n".encode()).status == 403
+        assert client.is_closed
+
+
+def test_too_large_a_request_is_refused(start: Start) -> None:
+    broker = start()
+    with broker.client() as client:
+        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\n"
+        assert client.raw(f"{head}Content-Length: {1 << 30}\r\n\r\n".encode()).status == 413
+    assert broker.api.asked == []
+
+
+def test_large_bodies_pass_both_ways(start: Start) -> None:
+    big = bytes(range(256)) * 20_000  # 5 MB
+
+    def echo(asked: Asked) -> Pieces:
+        yield reply(asked.body, headers="content-type: application/octet-stream\r\n")
+
+    with start(echo).client() as client:
+        assert client.ask(big).body == big
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize("coding", ["gzip", ""])
+@pytest.mark.parametrize("cut", [None, 5])
+def test_answer_with_the_key_is_cut(start: Start, coding: str, cut: int | None) -> None:
+    def leak(asked: Asked) -> Pieces:
+        text = f"before {asked.header('x-api-key')} after".encode()
+        pieces = [text] if cut is None else [text[start : start + cut] for start in range(0, len(text), cut)]
+        if coding:
+            yield reply(gzip.compress(text), headers="content-encoding: gzip\r\n")
+        else:
+            yield from chunked(*pieces)
+
+    broker = start(leak)
+    with broker.client() as client:
+        client.socket.sendall(
+            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
+        received = b""
+        while piece := client.socket.recv(4096):
+            received += piece
+    assert b"sk-" not in received
+    assert not received.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.req("AUTH-03")
+def test_headers_with_the_key_are_left_out(start: Start) -> None:
+    broker = start(lambda _: iter([reply({}, headers=f"request-id: {KEY}\r\nretry-after: 1\r\nlocation: /x\r\n")]))
+    with broker.client() as client:
+        assert sorted(client.ask().headers) == ["content-type", "retry-after", "transfer-encoding"]
+
+
+def test_compressed_answer_arrives_plain(start: Start) -> None:
+    broker = start(lambda _: iter([reply(gzip.compress(b"hello"), headers="content-encoding: gzip\r\n")]))
+    with broker.client() as client:
+        answer = client.ask()
+    assert answer.body == b"hello"
+    assert "content-encoding" not in answer.headers
+
+
+def test_what_cannot_be_looked_into_is_refused(start: Start) -> None:
+    broker = start(lambda _: iter([reply(b"hello", headers="content-encoding: br\r\n")]))
+    with broker.client() as client:
+        assert client.ask().status == 502
+
+
+@pytest.mark.req("AUTH-03")
+def test_redirect_is_not_followed(start: Start) -> None:
+    other = start()
+    broker = start(lambda _: iter([reply({}, 307, f"location: {other.api.url}/v1/messages\r\n")]))
+    with broker.client() as client:
+        answer = client.ask()
+    assert (answer.status, "location" in answer.headers) == (502, False)
+    assert (len(broker.api.asked), other.api.asked) == (1, [])
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 413, 429, 500, 529])
+def test_errors_of_the_api_pass_with_what_claude_needs_to_wait(start: Start, status: int) -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}
+    broker = start(lambda _: iter([reply(error, status, "retry-after: 7\r\nx-should-retry: true\r\n")]))
+    with broker.client() as client:
+        answer = client.ask()
+    assert (answer.status, json.loads(answer.body)) == (status, error)
+    assert (answer.headers["retry-after"], answer.headers["x-should-retry"]) == ("7", "true")
+    assert len(broker.api.asked) == 1
+
+
+@pytest.mark.req("AUTH-03")
+def test_a_refused_key_never_reaches_the_box_as_401(start: Start) -> None:
+    broker = start(lambda _: iter([reply({"error": "invalid x-api-key"}, 401)]))
+    with broker.client() as client:
+        answer = client.ask()
+    assert answer.status == 403
+    assert "ANTHROPIC_API_KEY" in json.loads(answer.body)["error"]["message"]
+
+
+def test_answers_are_streamed(start: Start) -> None:
+    go = threading.Event()
+
+    def slow(_: Asked) -> Pieces:
+        first, *rest = chunked(b"one", b"two")
+        yield first
+        yield rest[0]
+        go.wait(10)
+        yield from rest[1:]
+
+    with start(slow).client() as client:
+        client.socket.sendall(
+            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
+        head = read_answer(client.reader)
+        pieces = read_body(client.reader, head.framing)
+        assert next(pieces) == b"one"
+        go.set()
+        assert list(pieces) == [b"two"]
+
+
+def test_end_in_the_middle_of_an_answer_is_seen(start: Start) -> None:
+    def closing(_: Asked) -> Pieces:
+        yield from list(chunked(*message()))[:3]
+        raise Close
+
+    with start(closing).client() as client, pytest.raises(Truncated):
+        client.ask()
+
+
+def test_end_before_an_answer_is_an_error_that_claude_understands(start: Start) -> None:
+    def closing(asked: Asked) -> Pieces:
+        raise Close
+
+    broker = start(closing)
+    with broker.client() as client:
+        answer = client.ask()
+    assert (answer.status, answer.headers["x-should-retry"]) == (502, "true")
+    assert len(broker.api.asked) == 1  # it may have been understood: not sent again
+
+
+def test_kept_connection_that_was_closed_is_replaced(start: Start) -> None:
+    """With nothing received on it since, the request was seen by nobody."""
+    calls = iter(range(10))
+
+    def closing(asked: Asked) -> Pieces:
+        number = next(calls)
+        if number == 1:
+            raise Close
+        yield from hello(asked)
+
+    with start(closing).client() as client:
+        assert [client.ask().status for _ in range(3)] == [200, 200, 200]
+
+
+def test_who_goes_away_takes_the_request_along(start: Start) -> None:
+    """An answer that nobody reads would cost tokens."""
+    noticed = threading.Event()
+
+    def endless(_: Asked) -> Pieces:
+        with suppress(GeneratorExit):
+            yield b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n"
+            try:
+                while True:
+                    time.sleep(0.05)
+                    yield b"1\r\nb\r\n"
+            finally:
+                noticed.set()
+
+    broker = start(endless)
+    client = broker.client()
+    client.socket.sendall(
+        f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
+    )
+    read_answer(client.reader)
+    client.socket.close()
+    assert noticed.wait(5)
+    assert comes_true(lambda: broker.session.meter.streams == 0, 5)
+
+
+def test_who_goes_away_before_the_answer_takes_the_request_along(start: Start) -> None:
+    def silent(_: Asked) -> Pieces:
+        time.sleep(3)
+        yield b""
+
+    broker = start(silent)
+    client = broker.client()
+    client.socket.sendall(
+        f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
+    )
+    assert comes_true(lambda: broker.session.meter.streams == 1, 5)
+    client.socket.close()
+    assert comes_true(lambda: broker.session.meter.streams == 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [(Limits(requests=2), 2), (Limits(tokens=30), 2), (Limits(tokens=1), 1)],
+)
+def test_limits_hold(start: Start, limits: Limits, asked: int) -> None:
+    broker = start(limits=limits)
+    with broker.client() as client:
+        answers = [client.ask() for _ in range(5)]
+    assert [answer.status for answer in answers] == [200] * asked + [403] * (5 - asked)
+    assert "used up" in json.loads(answers[-1].body)["error"]["message"]
+    assert len(broker.api.asked) == asked
+
+
+def test_time_is_limited(start: Start) -> None:
+    broker = start(limits=Limits(minutes=1))
+    broker.session.meter.started -= 60
+    with broker.client() as client:
+        assert client.ask().status == 403
+
+
+def test_streams_are_limited(start: Start) -> None:
+    go = threading.Event()
+
+    def slow(asked: Asked) -> Pieces:
+        go.wait(10)
+        yield from hello(asked)
+
+    broker = start(slow, limits=Limits(streams=1))
+    with broker.client() as first, broker.client() as second:
+        thread = threading.Thread(target=first.ask)
+        thread.start()
+        assert comes_true(lambda: broker.session.meter.streams == 1, 5)
+        answer = second.ask()
+        assert (answer.status, answer.headers["x-should-retry"]) == (429, "true")
+        go.set()
+        thread.join()
+        assert second.ask().status == 200
+
+
+def test_fifty_streams_at_once(start: Start) -> None:
+    broker = start()
+    statuses: list[int] = []
+
+    def ask() -> None:
+        with broker.client() as client:
+            statuses.extend(client.ask(b"x" * 10_000).status for _ in range(4))
+
+    threads = [threading.Thread(target=ask) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * 200
+
+
+def test_too_many_connections_are_closed(start: Start) -> None:
+    broker = start()
+    clients = [broker.client() for _ in range(128)]
+    with broker.client() as one_more, suppress(ConnectionResetError):
+        assert one_more.is_closed
+    for client in clients:
+        client.socket.close()
+
+    def works() -> bool:
+        with broker.client() as client, suppress(OSError, Ended, Truncated):
+            return client.ask().status == 200
+        return False
+
+    assert comes_true(works, 5)
+
+
+def test_no_connection_is_an_error_that_claude_understands(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    broker = start(url=f"https://localhost:{port}")
+    with broker.client() as client:
+        answer = client.ask()
+    assert (answer.status, answer.headers["x-should-retry"]) == (502, "true")
+    assert "Connection refused" in json.loads(answer.body)["error"]["message"]
