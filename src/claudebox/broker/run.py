@@ -1,0 +1,116 @@
+"""The process beside the box: made ready, tried, and then at work until the box has ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import suppress
+
+from claudebox.broker.address import API, Address, Proxy, find_proxy, read_address
+from claudebox.broker.credentials import Fixed, Revoked, Subscription, Unavailable
+from claudebox.broker.exchange import Session
+from claudebox.broker.journal import Journal
+from claudebox.broker.limits import Limits, Meter
+from claudebox.broker.login_file import read_tokens
+from claudebox.broker.server import serve
+from claudebox.broker.token_endpoint import URL, TokenEndpoint
+from claudebox.broker.upstream import Unreachable, Upstream, trust
+from claudebox.model import Broker
+from claudebox.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+
+READY = b"\n"
+SOCKET = "api.sock"
+LONGEST_MESSAGE = 4096  # that a pipe takes in one piece
+OTHERWISE = "choose: --auth passthrough, --auth none"
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # where a login is renewed, if it is not the usual place
+
+
+def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
+    """Say on `report` that all is ready, or what is wrong. It stays open as long as this process lives."""
+    try:
+        session = make_session(broker, dict(os.environ), dummy)
+    except Problem as problem:
+        os.write(report, f"{problem.message}\0{problem.hint}".encode()[:LONGEST_MESSAGE])
+        return
+    os.write(report, READY)
+    threading.Thread(target=_warm, args=(session,), daemon=True).start()
+    remove_dead(broker.sockets)
+    serve(socket.socket(fileno=listener), session, end)
+
+
+def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
+    """Raises a Problem if the broker could not do its work. The network is not asked: nobody waits for it here."""
+    context = _trust(broker.certificates, environ.get("NODE_EXTRA_CA_CERTS", ""))
+    address = _address("ANTHROPIC_BASE_URL", broker.url or API)
+    return Session(
+        dummy=dummy,
+        credential=_credential(broker, environ, context),
+        upstream=Upstream(address, _proxy(environ, address), context),
+        meter=Meter(Limits(**dict(broker.limits))),
+        journal=Journal(broker.journal),
+    )
+
+
+def _credential(broker: Broker, environ: dict[str, str], context: ssl.SSLContext) -> Fixed | Subscription:
+    if broker.variable:
+        return Fixed(broker.variable, environ[broker.variable])
+    if read_tokens(broker.file) is None:
+        raise Problem(f"{broker.file} holds no login", f"log in: start `claude`, type /login\n      or {OTHERWISE}")
+    address = _address(TOKEN_URL, environ.get(TOKEN_URL) or URL)
+    endpoint = TokenEndpoint(Upstream(address, _proxy(environ, address), context))
+    return Subscription(broker.file, broker.locks, f"{broker.sockets}.lock", endpoint.exchange)
+
+
+def _address(name: str, url: str) -> Address:
+    try:
+        return read_address(url)
+    except ValueError as error:
+        raise Problem(f"{name} is nothing that the broker can use: {error}", OTHERWISE) from None
+
+
+def _proxy(environ: dict[str, str], address: Address) -> Proxy | None:
+    try:
+        return find_proxy(environ, address)
+    except ValueError as error:
+        raise Problem(f"the broker cannot use the proxy of this host: {error}", OTHERWISE) from None
+
+
+def _trust(certificates: str, extra: str) -> ssl.SSLContext:
+    try:
+        return trust(certificates, extra)
+    except OSError as error:
+        text = error.strerror or str(error)
+        raise Problem(f"the broker cannot read the certificates that this host trusts: {text}", OTHERWISE) from None
+
+
+def remove_dead(sockets: str) -> None:
+    """What brokers left that were killed together with the parents of their boxes: nobody listens there any more."""
+    for name in os.listdir(sockets):
+        directory = f"{sockets}/{name}"
+        with socket.socket(socket.AF_UNIX) as trial:
+            try:
+                parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    trial.connect(f"/proc/self/fd/{parent}/{SOCKET}")
+                finally:
+                    os.close(parent)
+            except ConnectionRefusedError:
+                for act, path in ((os.unlink, f"{directory}/{SOCKET}"), (os.rmdir, directory)):
+                    with suppress(OSError):
+                        act(path)
+            except OSError:
+                continue
+
+
+def _warm(session: Session) -> None:
+    """Renew the login if it is due, and have a connection by the time that Claude asks. Claude hears of failures."""
+    try:
+        session.credential.headers()
+        session.upstream.keep(session.upstream.connect())
+    except (Revoked, Unavailable, Unreachable):
+        pass
