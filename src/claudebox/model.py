@@ -170,6 +170,22 @@ class Login(Record):
     place: str  # the directory in the box
 
 
+class Broker(Record):
+    """Who talks to the API for the box: the credential stays outside, and the box gets a socket."""
+
+    shown: str  # which credential: a variable of the host, or a file
+    variable: str  # that holds it; "" for a login
+    file: str  # of the login
+    locks: str  # the directory in which Claude locks that file
+    url: str  # of the API, if it is not the usual one
+    certificates: str
+    token_name: str  # the variable of the box that gets the token of the launch
+    sockets: str  # a directory, in which each launch makes one with its socket
+    place: str  # that directory in the box
+    journal: str
+    limits: tuple[tuple[str, int], ...] = ()
+
+
 class State(Record):
     """Where the state of a project is kept on the host."""
 
@@ -257,6 +273,7 @@ class Plan(Record):
     outside: Outside
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
+    broker: Broker | None = None
     state: State | None = None
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()

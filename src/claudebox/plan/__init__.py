@@ -80,6 +80,7 @@ def _plan_box(ground: Ground) -> Plan:
         packages=ground.packages,
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
+        broker=ground.broker,
         nix=ground.nix,
         alone=alone,
         state=state,
@@ -150,10 +151,30 @@ def _variables(ground: Ground) -> tuple[EnvVar, ...]:
         shell=ground.base.shell,
         certificates=ground.certificates,
         nix=_nix_variables(ground),
-        claude=claude_home.home_variables(ground.claude, with_login=ground.shares_login) if ground.install else [],
+        claude=_claude_variables(ground),
         wishes=ground.settings.env,
         dropped=ground.settings.dropped,
+        kept_out=_brokers_secrets(ground),
     )
+
+
+def _claude_variables(ground: Ground) -> list[EnvVar]:
+    if ground.install is None:
+        return []
+    variables = claude_home.home_variables(ground.claude, with_login=ground.shares_login)
+    if ground.broker is None:
+        return variables
+    from claudebox.rules.broker import broker_variables
+
+    return variables + broker_variables(ground.broker, ground.host.tree)
+
+
+def _brokers_secrets(ground: Ground) -> dict[str, str]:
+    if ground.broker is None:
+        return {}
+    from claudebox.rules.broker import kept_out
+
+    return kept_out(ground.broker, ground.host)
 
 
 def _nix_path(ground: Ground) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.repository import Repository, find_repository
 from claudebox.host.tree import Tree
-from claudebox.model import Login, Nix, Package, Person, SecretPlace
+from claudebox.model import Broker, Login, Nix, Package, Person, SecretPlace
 from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
@@ -17,7 +17,7 @@ from claudebox.rules.places import check_project
 from claudebox.rules.secrets import NIX_SOCKETS, secret_places
 from claudebox.rules.trusted import TrustedSource
 from claudebox.settings import Settings
-from claudebox.settings.table import AUTO, DAEMON, OFF, PASSTHROUGH
+from claudebox.settings.table import AUTO, BROKER, DAEMON, OFF, PASSTHROUGH
 
 
 class Ground(Record):
@@ -38,6 +38,7 @@ class Ground(Record):
     claude: claude_home.ClaudeHome
     trusted: TrustedSource
     login: Login | None
+    broker: Broker | None
     nix: Nix | None
     packages: tuple[Package, ...]
 
@@ -77,6 +78,7 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
     install = _find_claude(host, request, settings, places)
     with_login = settings.auth == PASSTHROUGH and install is not None
     trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
+    certificates = system.find_certificates(tree, environ)
     nix = _find_nix(host, settings, base, instance)
     if nix is not None and nix.mode == DAEMON:  # otherwise no mount shows it, be it one of /nix
         places = tuple(place for place in places if place.path != NIX_SOCKETS)
@@ -91,14 +93,30 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
         base=base,
         repository=repository,
         identity=git.find_identity(tree, environ, home, repository.git_dir),
-        certificates=system.find_certificates(tree, environ),
+        certificates=certificates,
         install=install,
         claude=claude,
         trusted=trusted,
         login=claude_home.find_login(trusted, claude, home) if with_login else None,
+        broker=_find_broker(host, settings, trusted, claude, person, certificates) if install is not None else None,
         nix=nix,
         packages=_find_packages(host, settings, nix),
     )
+
+
+def _find_broker(
+    host: Host,
+    settings: Settings,
+    trusted: TrustedSource,
+    claude: claude_home.ClaudeHome,
+    person: Person,
+    certificates: str,
+) -> Broker | None:
+    if settings.auth != BROKER:
+        return None
+    from claudebox.rules.broker import plan_broker
+
+    return plan_broker(host, settings, trusted, claude, person, certificates)
 
 
 def _find_nix(host: Host, settings: Settings, base: system.System, instance: str) -> Nix | None:

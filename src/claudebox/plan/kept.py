@@ -28,7 +28,8 @@ def plan_seed(ground: Ground, layout: Layout) -> Seed:
 
         return Runnable(tree, layout.mounts, ground.path, home).can_run(command)
 
-    key = ground.host.environ.get("ANTHROPIC_API_KEY", "")
+    # Claude remembers the end of a key: with a broker not even that enters.
+    key = ground.host.environ.get("ANTHROPIC_API_KEY", "") if ground.broker is None else ""
     seed = seed_state(ground.trusted, claude, home, ground.project, key, can_run)
     return seed.replace(preparations=(*layout.preparations, *directories, *seed.preparations))
 

@@ -145,4 +145,8 @@ def _home_mounts(ground: Ground) -> list[Mount]:
         return []
     tree, claude = ground.host.tree, ground.claude
     mounts = [*claude_home.home_mounts(claude, ground.trusted), *claude_home.managed_mounts(tree, claude)]
+    if ground.broker is not None:
+        from claudebox.rules.broker import broker_mounts
+
+        return mounts + broker_mounts(ground.broker, claude, tree)
     return mounts + (claude_home.auth_mounts(claude) if ground.shares_login else [])

@@ -186,6 +186,8 @@ def _host_port_line(port: Port) -> str:
 
 
 def _login_lines(plan: Plan) -> list[str]:
+    if plan.broker is not None:
+        return [f"broker {_word(plan.broker.shown)}"]
     return [f"login {_word(plan.login.file)}"] if plan.login is not None and plan.login.file else []
 
 

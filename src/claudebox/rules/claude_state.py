@@ -141,6 +141,8 @@ def merge_state(current: bytes, path: str, project: str, api_key: str, servers: 
         approved = responses.get("approved")
         kept = approved if isinstance(approved, list) else []
         responses["approved"] = [*(key for key in kept if key != api_key[-KEY_TAIL:]), api_key[-KEY_TAIL:]]
+    elif "customApiKeyResponses" in state:
+        _inner(state, "customApiKeyResponses")["approved"] = []  # of a box that had the key itself
     return state
 
 

@@ -9,6 +9,7 @@ from claudebox.settings import EnvWish, Named
 
 BOX = Origin("box", "made for this box")
 ALLOWED = Origin("allowed", "passed on if the host has it")
+BROKER = "broker"  # the rule whose values are no secrets
 CLAUDE = "claude"  # the rule that tells Claude where its home is
 CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
 
@@ -33,8 +34,12 @@ def plan_environment(
     nix: list[EnvVar],
     wishes: tuple[EnvWish, ...],
     dropped: tuple[Named, ...] = (),
+    kept_out: dict[str, str] | None = None,
 ) -> tuple[EnvVar, ...]:
-    """Every variable of the box; a later rule wins over an earlier one, and none over one that keeps it out."""
+    """Every variable of the box; a later rule wins over an earlier one, and none over one that keeps it out.
+
+    `kept_out`: names that stay outside, whatever lets them in, and the reason.
+    """
     variables = made_by_the_box(person, path, shell)
     variables += [
         EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ and _may_pass(name, environ)
@@ -44,12 +49,19 @@ def plan_environment(
     variables += [*nix, *claude]
     for wish in wishes:
         variables += _granted(wish, environ)
+        if kept_out and wish.name in kept_out:
+            raise Problem(f"{wish.origin.rule}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
+    variables = [variable for variable in variables if variable.name not in (kept_out or ()) or _is_brokers(variable)]
     by_name = {variable.name: _marked(variable) for variable in variables}
     for drop in dropped:
-        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.rule == CLAUDE):
+        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.rule in (CLAUDE, BROKER)):
             raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
         by_name.pop(drop.path, None)
     return tuple(by_name.values())
+
+
+def _is_brokers(variable: EnvVar) -> bool:
+    return variable.origin.rule == BROKER
 
 
 def _may_pass(name: str, environ: dict[str, str]) -> bool:
@@ -80,7 +92,7 @@ def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
 
 
 def _marked(variable: EnvVar) -> EnvVar:
-    if variable.origin.rule == BOX.rule:
+    if variable.origin.rule in (BOX.rule, BROKER):
         return variable
     secret = looks_secret(variable.name, variable.value)
     late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES

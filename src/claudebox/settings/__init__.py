@@ -72,6 +72,7 @@ class Settings(Record):
     pasta: Named | None = None
     nft: Named | None = None
     auth: str = PASSTHROUGH
+    auth_limits: tuple[Named, ...] = ()
     network: Tier = Tier(FULL, Origin("default"))
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
@@ -115,6 +116,7 @@ LIST_OF = {
     "pass_env": "env",
     "drop_env": "dropped",
     "host_port": "host_ports",
+    "auth_limit": "auth_limits",
     "profile": "profiles",
     "package": "packages",
     "reveal": "reveals",

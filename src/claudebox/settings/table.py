@@ -42,6 +42,7 @@ class Setting(Record):
 
 
 PASSTHROUGH = "passthrough"
+BROKER = "broker"
 NONE = "none"
 FULL = "full"
 INET = "inet"
@@ -92,12 +93,19 @@ SETTINGS = (
     ),
     Setting("drop_env", LIST, "keep a variable out", metavar="NAME", key="drop_env", shape=TEXTS, tightens=True),
     Setting(
-        *("auth", VALUE, "Claude's login: passthrough (default) or none"),
+        *("auth", VALUE, "Claude's login: passthrough (default), broker (it stays outside) or none"),
         metavar="HOW",
         variable="CLAUDEBOX_AUTH",
         key="auth",
         shape=TEXT,
-        choices=(PASSTHROUGH, NONE),
+        choices=(PASSTHROUGH, BROKER, NONE),
+    ),
+    Setting(
+        *("auth_limit", LIST, "the most that a box may ask of the broker: requests, tokens, streams or minutes"),
+        metavar="WHAT=N",
+        key="auth_limits",
+        shape=TEXTS,
+        tightens=True,
     ),
     Setting(
         *("network", VALUE, "what the box reaches: full (default), inet (the internet alone) or none"),
@@ -184,6 +192,7 @@ SETTINGS = (
     Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
+    Setting("auth_log", MODE, "show what boxes of this project asked of the broker"),
     Setting("check", MODE, "check this machine, say how to fix it"),
     Setting("prove", MODE, "attack the box that these options build, from inside, and say what held"),
     Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from claudebox.host import Host
 from claudebox.model import EnvVar, Finding, Origin, Plan
-from claudebox.rules.environment import LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
+from claudebox.rules.broker import kept_out
+from claudebox.rules.environment import BROKER, LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
 from claudebox.rules.explain.answer import (
     IN,
     OUT,
@@ -20,6 +21,7 @@ from claudebox.rules.secrets import looks_secret
 from claudebox.settings import EnvWish, Settings
 
 LONGEST_VALUE = 200
+PASSTHROUGH = ("--auth", "passthrough")
 SETTABLE = ("PATH", "SHELL")
 MADE_BY_THE_BOX = "cannot be changed: it is made by the box, and programs need it"
 
@@ -37,6 +39,9 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
         wishes = [wish for wish in wishes if wish.value is not None or name in host.environ]
         because = [*_entering(variable, host, wishes), *notes]
         return Answer(VARIABLE, name, IN, "in the box", tuple(because), tuple(_ways_out(variable, wishes)))
+    if plan.broker is not None and name in kept_out(plan.broker, host):
+        reason = Because("--auth broker keeps credentials, and the way to them, outside")
+        return Answer(VARIABLE, name, OUT, "not in the box", (reason,), (Change("lets it in", PASSTHROUGH),))
     because = _staying_out(host, settings, name, wishes)
     because += [note for note in notes if not any(wish.origin.rule in note.text for wish in wishes)]
     return Answer(VARIABLE, name, OUT, "not in the box", tuple(because), tuple(_ways_in(host, settings, name, wishes)))
@@ -66,7 +71,7 @@ def _ways_out(variable: EnvVar, wishes: list[EnvWish]) -> list[Change]:
     name = variable.name
     if name in SETTABLE:
         return [Change("gives it another value", ("--env", f"{name}=VALUE")), *_undone(wishes)]
-    if name in (*MADE, "PWD"):
+    if name in (*MADE, "PWD") or variable.origin.rule == BROKER:
         return [Change(MADE_BY_THE_BOX)]
     return [
         Change("keeps it out", ("--drop-env", name)),
