@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from claudebox.launch.broker import Companion
     from claudebox.launch.inspection import Gate
 
     Deed = Callable[[], None]
@@ -43,13 +44,15 @@ def fork_below(
     *,
     alone: bool = True,
     shares_group: bool = True,
+    broker: Companion | None = None,
 ) -> None:
     """Return in the child alone. The parent waits, does what is to be done afterwards, and ends as the child did.
 
     The gate is opened when the child has become bwrap. `watch` looks before that, while bwrap makes the mounts, and
     returns what is to be done afterwards. `life` is a pipe whose other end belongs to something that the
     box must not outlive. `alone` says whether this machine lets us make a pid namespace; `shares_group`, whether the
-    program may be in the process group of the caller, which it can signal if nothing else keeps it from that.
+    program may be in the process group of the caller, which it can signal if nothing else keeps it from that. The box
+    begins when the broker is ready, and ends with it.
     """
     starting, started = os.pipe()  # ends when the child becomes another program
     below, above = os.pipe()  # ends when the parent does
@@ -61,7 +64,11 @@ def fork_below(
         for descriptor in (started, below, *(life or ())[1:]):
             os.close(descriptor)
         attendant = Attendant(child, terminal, alone=alone, is_apart=is_apart)
-        afterwards = attendant.wait(starting, life[0] if life else -1, above, gate, watch)
+        try:
+            afterwards = attendant.wait(starting, life[:1] if life else (), above, gate, watch, broker)
+        finally:
+            if broker is not None:
+                broker.clear()
         attendant.be_ordinary_again()
         if afterwards is not None:
             afterwards()
@@ -113,12 +120,21 @@ class Attendant:
         self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
         self.was_foreground = self._foreground() == os.getpgrp()
 
-    def wait(self, starting: int, life: int, above: int, gate: Gate | None, watch: Watch | None) -> Deed | None:
+    def wait(
+        self,
+        starting: int,
+        lives: tuple[int, ...],
+        above: int,
+        gate: Gate | None,
+        watch: Watch | None,
+        broker: Companion | None,
+    ) -> Deed | None:
         """Until nothing of the box is left. Who reads what it prints does not have to wait for us as well."""
         _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
+        lives = lives if broker is None else (*lives, broker.life)
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
-        close_all_but([starting, life, above, self.terminal, *(gate.descriptors if gate else ())])
-        _forget_arguments()
+        close_all_but([starting, *lives, above, self.terminal, *(gate.descriptors if gate else ())])
+        forget_arguments()
         os.read(starting, 1)
         self._relay_signals()
         if gate is not None:
@@ -128,10 +144,12 @@ class Attendant:
             from claudebox.launch.witness import stand_by
 
             self.witness = stand_by(self.child, afterwards)
-        if gate is not None and (life < 0 or self._lasts(life, until_writable=gate.ours)):
-            self._let_in(gate)
-        if life >= 0:
-            self._lasts(life)
+        if gate is not None and broker is not None:
+            self._or_end(broker.require_ready)
+        if gate is not None and (not lives or self._lasts(lives, until_writable=gate.ours)):
+            self._or_end(lambda: gate.open(self.child))
+        if lives:
+            self._lasts(lives)
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.alone:
@@ -154,24 +172,26 @@ class Attendant:
 
         pass_on(number, self)
 
-    def _let_in(self, gate: Gate) -> None:
+    def _or_end(self, deed: Deed) -> None:
+        """The box, if there is a Problem."""
         try:
-            gate.open(self.child)
+            deed()
         except Problem:
             os.kill(self.child, _signal.SIGKILL)
             os.waitpid(self.child, 0)
             raise
 
-    def _lasts(self, life: int, until_writable: int = -1) -> bool:
-        """Wait for the end of the box, or until this pipe can be written to. If the other life ends first, end it."""
+    def _lasts(self, lives: tuple[int, ...], until_writable: int = -1) -> bool:
+        """Wait for the end of the box, or until this pipe can be written to. If another life ends first, end it."""
         import select
 
         poll = select.poll()
-        poll.register(life, 0)
+        for life in lives:
+            poll.register(life, 0)
         poll.register(os.pidfd_open(self.child), select.POLLIN)
         if until_writable >= 0:
             poll.register(until_writable, select.POLLOUT)
-        if life not in dict(poll.poll()):
+        if dict(poll.poll()).keys().isdisjoint(lives):
             return True
         os.kill(self.child, _signal.SIGKILL)
         return False
@@ -217,7 +237,7 @@ class Attendant:
         os._exit(self.status)
 
 
-def _forget_arguments() -> None:
+def forget_arguments() -> None:
     """Everybody can read them (`ps`), for as long as the box lives: `--env TOKEN=…` may be among them."""
     with open("/proc/self/stat", "rb") as file:
         start, end = map(int, file.read().rpartition(b")")[2].split()[ARGUMENTS])

@@ -26,7 +26,7 @@ def start_beside(login: Login) -> None:
         os.close(watch)
         return
     try:
-        _detach(watch)
+        detach((watch,))
         from claudebox.launch.login import follow
 
         follow(login, watch)
@@ -76,13 +76,13 @@ def stamp(path: str) -> str:
     return f"{path} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
 
 
-def _detach(keep: int) -> None:
+def detach(keep: tuple[int, ...]) -> None:
     """Away from the terminal, its signals, and every descriptor whose end somebody may wait for."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) != keep:
+        if int(name) > 2 and int(name) not in keep:
             os.closerange(int(name), int(name) + 1)
     os.chdir("/")

@@ -43,6 +43,11 @@ def launch(plan: Plan, watch: Watch | None = None) -> NoReturn:
     seal_standard_input()
     prepare(plan.preparations, _sandbox(plan))
     _start_beside(plan)
+    broker = None
+    if plan.broker is not None:
+        from claudebox.launch.broker import start_broker
+
+        plan, broker = start_broker(plan, plan.broker)
     if plan.limits is not None:
         from claudebox.launch.limits import put_into_force
 
@@ -56,7 +61,7 @@ def launch(plan: Plan, watch: Watch | None = None) -> NoReturn:
     is_scoped = scope_to_box()
     life = os.pipe() if plan.network.uplink is not None else None
     # A network of its own cannot be had without a namespace of ours.
-    fork_below(watch, life, gate, alone=plan.alone or life is not None, shares_group=is_scoped)
+    fork_below(watch, life, gate, alone=plan.alone or life is not None, shares_group=is_scoped, broker=broker)
     leave_session_keyring()
     if plan.network.uplink is not None and life is not None:
         from claudebox.launch.network import connect

@@ -1,0 +1,104 @@
+"""Starts the broker beside the box: a process that holds the credential, and a socket that the box gets instead.
+
+It ends when the parent of the box does, and the parent ends the box when it has.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.launch.attended import forget_arguments
+from claudebox.launch.beside import detach
+from claudebox.launch.system_calls import c_function
+from claudebox.model import Broker, Plan
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.rules.broker import AT_START, SOCKET
+
+READY = b"\n"
+BACKLOG = 1024
+LONGEST_MESSAGE = 4096
+PATIENCE_MS = 30_000
+TOKEN_BYTES = 32
+SET_DUMPABLE = 4
+PRIVATE = 0o700
+OTHERWISE = "choose: --auth passthrough, --auth none"
+
+
+class Companion(Record):
+    """The broker, seen from the parent of the box."""
+
+    life: int  # a pipe that says when it is ready, and ends when it does
+    directory: str
+
+    def require_ready(self) -> None:
+        """Wait until it has tried itself. Raises a Problem with its reason."""
+        import select
+
+        poll = select.poll()
+        poll.register(self.life, select.POLLIN)
+        said = os.read(self.life, LONGEST_MESSAGE) if poll.poll(PATIENCE_MS) else b""
+        if said != READY:
+            message, _, hint = said.decode(errors="replace").partition("\0")
+            raise Problem(message or "the broker ended before it had begun", hint or OTHERWISE)
+
+    def clear(self) -> None:
+        """It does that itself, unless somebody killed it."""
+        remove(self.directory)
+
+
+def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
+    """The plan with the socket and the token of this launch, and the broker."""
+    directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
+    token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
+    try:
+        os.makedirs(directory, PRIVATE)
+        listener = _listen(directory)
+    except OSError as error:
+        raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
+    life, report = os.pipe()
+    end = os.pidfd_open(os.getpid())
+    if os.fork() == 0:
+        _become_broker(broker, token, listener, end, report, directory)
+    for descriptor in (listener, end, report):
+        os.close(descriptor)
+    mounts = tuple(mount.replace(source=directory) if mount.path == broker.place else mount for mount in plan.mounts)
+    variables = tuple(
+        variable.replace(value=token) if variable.value == AT_START else variable for variable in plan.environment
+    )
+    return plan.replace(mounts=mounts, environment=variables), Companion(life, directory)
+
+
+def _listen(directory: str) -> int:
+    import _socket
+
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    # The name of a socket may be 107 bytes long, and a home may be more.
+    parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener.bind(f"/proc/self/fd/{parent}/{SOCKET}")
+    os.close(parent)
+    listener.listen(BACKLOG)
+    return listener.detach()
+
+
+def _become_broker(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
+    try:
+        detach((listener, end, report))
+        forget_arguments()
+        control = c_function("prctl")
+        if control is not None:
+            control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
+        from claudebox.broker.run import run
+
+        run(broker, token, listener, end, report)
+    finally:
+        remove(directory)
+        os._exit(0)
+
+
+def remove(directory: str) -> None:
+    for act, path in ((os.unlink, f"{directory}/{SOCKET}"), (os.rmdir, directory)):
+        try:
+            act(path)
+        except OSError:
+            pass
