@@ -90,6 +90,9 @@ def run(words: list[str]) -> int:
         show(text)
         return status
     host = read_host()
+    if request.mode == "auth_log":
+        show(_auth_log(host))
+        return 0
     if request.mode == PROFILES:
         show(_profiles(host))
         return 0
@@ -184,6 +187,18 @@ def decide(host: Host, request: Request, layers: Layers) -> Layers:
     state = f"{host.person.home}/{STATE}"
     remember_decision(state, DECISIONS, decisions(host), project.content_id, granted=granted)
     return gather(host, request, project.replace(granted=granted))
+
+
+def _auth_log(host: Host) -> str:
+    from claudebox.broker.journal import read_journal
+    from claudebox.host.repository import find_repository
+    from claudebox.rules.broker import JOURNAL
+    from claudebox.rules.instance import canonical_root, instance_directory
+    from claudebox.view.auth_log import auth_log_text
+
+    repository = find_repository(host.tree, host.cwd)
+    directory = instance_directory(host.person.home, canonical_root(host.cwd, repository))
+    return auth_log_text(read_journal(f"{directory}/{JOURNAL}"))
 
 
 def _profiles(host: Host) -> str:

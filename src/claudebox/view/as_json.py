@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from claudebox.model import FILE, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
+from claudebox.model import FILE, Broker, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
 from claudebox.rules.secrets import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
@@ -29,6 +29,7 @@ def audit_json(plan: Plan) -> str:
                 "variables": plan.outside.variables,
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
             },
+            **({"broker": _broker(plan.broker)} if plan.broker is not None else {}),
             "guard": _guard(plan.guard),
             "program": [_argument(word) for word in plan.program.argv],
             "findings": [
@@ -36,6 +37,10 @@ def audit_json(plan: Plan) -> str:
             ],
         }
     )
+
+
+def _broker(broker: Broker) -> Any:
+    return {"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal}
 
 
 def _mount(mount: Mount) -> Any:

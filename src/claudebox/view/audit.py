@@ -15,6 +15,7 @@ from claudebox.model import (
     RW,
     SYMLINK,
     TMPFS,
+    Broker,
     EnvVar,
     Finding,
     Guarded,
@@ -228,6 +229,8 @@ def _ports(published: tuple[Port, ...], host_ports: tuple[Port, ...], style: Sty
 def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:
     places, home = plan.outside.places, plan.person.home
     lines = table_row("variables", [f"{plan.outside.variables} of the host's variables"], LABEL, style)
+    if plan.broker is not None:
+        lines += table_row("credential", _credential(plan.broker, home), LABEL, style)
     if everything:
         for place in places:
             words = [escape(shorten_home(place.path, home)), f"({place.reason})"]
@@ -237,6 +240,12 @@ def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:
     more = [f"and {len(places) - 6} more"] if len(places) > 6 else []
     found = [f"{len(places)} found here:", *named, *more] if places else ["none found here"]
     return lines + table_row("secret places", found, LABEL, style)
+
+
+def _credential(broker: Broker, home: str) -> list[str]:
+    words = [escape(shorten_home(broker.shown, home)), "(the", "broker", "uses", "it", "for", "the", "box)"]
+    limits = [f"{number} {name}" for name, number in broker.limits]
+    return words + (f"at most {', '.join(limits)}".split() if limits else [])
 
 
 def _runs(plan: Plan, style: Style) -> list[str]:
@@ -272,6 +281,8 @@ def _news(plan: Plan, news: News, style: Style) -> list[str]:
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
     lines += _files(news.mounts, home, style, everything=False)
+    if news.login and plan.broker is not None:
+        lines += table_row("credential", _credential(plan.broker, home), LABEL, style)
     if news.login and plan.login is not None:
         lines += table_row("login", [escape(shorten_home(plan.login.file, home))], LABEL, style)
     for protection, path in news.lost:

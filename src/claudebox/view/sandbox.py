@@ -49,6 +49,10 @@ branch itself is made), `git branch -m` (the branch is renamed all the same), `g
 `git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
 """
 MOST_NAMED = 20
+BROKER = """\
+You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
+for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
+"""
 _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
@@ -145,7 +149,7 @@ def _environment(plan: Plan) -> str:
 
 
 def _is_the_users(variable: EnvVar) -> bool:
-    return variable.origin.rule not in ("box", "certificates", "claude")
+    return variable.origin.rule not in ("box", "certificates", "claude", "broker")
 
 
 def _network(plan: Plan) -> str:
@@ -153,7 +157,8 @@ def _network(plan: Plan) -> str:
     lines = [f"- port {port.box} of the box is the user's `localhost:{port.host}`" for port in network.published]
     lines += [f"- `localhost:{port.box}` is a server on the user's machine" for port in network.host_ports]
     ports = "\n" + "\n".join(lines) + "\n" if lines else ""
-    return f"## Network\n\nTier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}\n{ports}"
+    broker = f"\n{BROKER}" if plan.broker is not None else ""
+    return f"## Network\n\nTier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}\n{ports}{broker}"
 
 
 def _tools(plan: Plan) -> str:

@@ -13,6 +13,7 @@ LAST_DESCRIPTOR = 9
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
+NO_BROKER = "# --auth broker: only claudebox itself starts the broker. Pasted, claude finds nobody at its socket.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gives it back
 
 
@@ -65,7 +66,8 @@ def _preparations(plan: Plan) -> str:
     """What claudebox writes before it starts the box, but for what is private."""
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
     missing = [quote(package.reference) for package in plan.packages if not package.paths]
-    text = "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
+    text = NO_BROKER if plan.broker is not None else ""
+    text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
     text += f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
     for item in plan.preparations:
         if item.kind == Preparation.EMPTY_FILE:
