@@ -32,7 +32,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "plan": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record"),
     "layers": ("rules", "host", "arguments", "settings", "model", "paths", "problem", "record", "version"),
     "view": ("rules", "settings", "model", "paths", "problem", "quoting", "record", "version"),
-    "launch": ("view", "rules", "host", "model", "paths", "problem", "quoting", "record"),
+    "broker": ("model", "problem", "record"),
+    "launch": ("broker", "view", "rules", "host", "model", "paths", "problem", "quoting", "record"),
     "doctor": (
         "layers",
         "launch",
@@ -53,6 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "demo": ("view", "host", "problem", "record"),
     "cli": (
         "layers",
+        "broker",
         "prove",
         "demo",
         "instances",

@@ -15,6 +15,7 @@ import pytest
 import claudebox
 from claudebox import cli, demo, instances, prove
 from claudebox.arguments import parse
+from claudebox.broker.run import make_session
 from claudebox.host import project, read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
@@ -34,8 +35,9 @@ from claudebox.launch import (
     packages,
     state,
 )
+from claudebox.launch import broker as launch_broker
 from claudebox.layers import gather
-from claudebox.model import RW, Limits, Login, Mount, Network, Nix, Origin, Port, Preparation
+from claudebox.model import RW, Broker, Limits, Login, Mount, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.prove.run import Attempt
@@ -478,7 +480,51 @@ def too_much_to_guard(scene: Scene) -> None:
     scene.planted("\n".join(f"~/shop/{number}/.envrc" for number in range(1001))).plan()
 
 
+BROKER = Broker(
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", "", "", "", "", "ANTHROPIC_AUTH_TOKEN"),
+    *("/proc/nowhere", "/run/broker", "/nonexistent/journal"),
+)
+
+
+def broker_tries_itself(scene: Scene, **environ: str) -> None:
+    """With what the environment says."""
+    make_session(BROKER.replace(url=environ.get("ANTHROPIC_BASE_URL", "")), {"ANTHROPIC_API_KEY": "x", **environ}, "")
+
+
+def broker_ends(scene: Scene) -> None:
+    life, other = os.pipe()
+    os.close(other)
+    launch_broker.Companion(life, "/nonexistent").require_ready()
+
+
+def asked_of_the_broker(*words: str, **environ: str) -> Callable[[Scene], None]:
+    def provoke(scene: Scene) -> None:
+        scene.with_environ(**environ).plan("--auth", "broker", *words)
+
+    return provoke
+
+
+BROKER_PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
+    "broker-provider": (asked_of_the_broker(CLAUDE_CODE_USE_BEDROCK="1"), FAILED),
+    "broker-no-credential": (
+        lambda scene: scene.without("/home/alice/.claude/.credentials.json").plan("--auth", "broker"),
+        FAILED,
+    ),
+    "broker-no-key": (asked_of_the_broker(ANTHROPIC_API_KEY="two words"), FAILED),
+    "broker-limit": (asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"), FAILED),
+    "broker-env": (asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="x"), FAILED),
+    "broker-no-login": (
+        lambda _: make_session(BROKER.replace(variable="", file="/nonexistent/.credentials.json"), {}, ""),
+        FAILED,
+    ),
+    "broker-address": (lambda scene: broker_tries_itself(scene, ANTHROPIC_BASE_URL="http://gateway.example"), FAILED),
+    "broker-proxy": (lambda scene: broker_tries_itself(scene, HTTPS_PROXY="socks5://localhost:1080"), FAILED),
+    "broker-certificates": (lambda scene: broker_tries_itself(scene, NODE_EXTRA_CA_CERTS="/nonexistent"), FAILED),
+    "broker-no-socket": (lambda scene: launch_broker.start_broker(scene.machine.plan(), BROKER), FAILED),
+    "broker-ends": (broker_ends, FAILED),
+}
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
+    **BROKER_PROBLEMS,
     "argument-run-needs-command": (lambda scene: scene.plan("--run"), FAILED),
     "argument-run-with-value": (lambda scene: scene.plan("--run=make"), FAILED),
     "argument-switch-with-value": (lambda scene: scene.plan("--yes=please"), FAILED),
