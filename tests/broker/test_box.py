@@ -316,9 +316,12 @@ def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
     with running(talk, "echo up; sleep 60") as process:
         assert process.stdout
         assert process.stdout.readline() == "up\n"
+        time.sleep(1)  # at work by now
         (broker,) = brokers(talk)
         os.kill(broker, signal.SIGKILL)
-        assert process.wait(5) == -signal.SIGKILL
+        assert process.wait(5) == 125
+        assert process.stderr
+        assert "the broker was ended, and the box with it" in process.stderr.read()
     assert talk.left == []
 
 

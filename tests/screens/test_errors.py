@@ -491,10 +491,16 @@ def broker_tries_itself(scene: Scene, **environ: str) -> None:
     make_session(BROKER.replace(url=environ.get("ANTHROPIC_BASE_URL", "")), {"ANTHROPIC_API_KEY": "x", **environ}, "")
 
 
-def broker_ends(scene: Scene) -> None:
+def dead_broker() -> launch_broker.Companion:
     life, other = os.pipe()
     os.close(other)
-    launch_broker.Companion(life, "/nonexistent").require_ready()
+    return launch_broker.Companion(life, "/nonexistent")
+
+
+def broker_that_ended(scene: Scene) -> None:
+    problem = dead_broker().end()
+    assert problem is not None
+    raise problem
 
 
 def asked_of_the_broker(*words: str, **environ: str) -> Callable[[Scene], None]:
@@ -514,14 +520,15 @@ BROKER_PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "broker-limit": (asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"), FAILED),
     "broker-env": (asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="x"), FAILED),
     "broker-no-login": (
-        lambda _: make_session(BROKER.replace(variable="", file="/nonexistent/.credentials.json"), {}, ""),
+        lambda scene: scene.planted("~/.claude/.credentials.json: {}").plan("--auth", "broker"),
         FAILED,
     ),
     "broker-address": (lambda scene: broker_tries_itself(scene, ANTHROPIC_BASE_URL="http://gateway.example"), FAILED),
     "broker-proxy": (lambda scene: broker_tries_itself(scene, HTTPS_PROXY="socks5://localhost:1080"), FAILED),
     "broker-certificates": (lambda scene: broker_tries_itself(scene, NODE_EXTRA_CA_CERTS="/nonexistent"), FAILED),
     "broker-no-socket": (lambda scene: launch_broker.start_broker(scene.machine.plan(), BROKER), FAILED),
-    "broker-ends": (broker_ends, FAILED),
+    "broker-ends": (lambda _: dead_broker().require_ready(os.pidfd_open(os.getpid())), FAILED),
+    "broker-ended": (broker_that_ended, FAILED),
 }
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     **BROKER_PROBLEMS,

@@ -7,12 +7,12 @@ import socket
 import threading
 from contextlib import suppress
 
-from claudebox.broker.address import API, Address, Proxy, find_proxy, read_address
+from claudebox.broker.address import API
 from claudebox.broker.credentials import Fixed, Revoked, Subscription, Unavailable
 from claudebox.broker.exchange import Session
 from claudebox.broker.journal import Journal
 from claudebox.broker.limits import Limits, Meter
-from claudebox.broker.login_file import read_tokens
+from claudebox.broker.preflight import EXTRA_CERTIFICATES, TOKEN_URL, address_of, no_trust, proxy_for
 from claudebox.broker.server import serve
 from claudebox.broker.token_endpoint import URL, TokenEndpoint
 from claudebox.broker.upstream import Unreachable, Upstream, trust
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 READY = b"\n"
 SOCKET = "api.sock"
 LONGEST_MESSAGE = 4096  # that a pipe takes in one piece
-OTHERWISE = "choose: --auth passthrough, --auth none"
-TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # where a login is renewed, if it is not the usual place
 
 
 def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
@@ -45,12 +43,12 @@ def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> Non
 
 def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
     """Raises a Problem if the broker could not do its work. The network is not asked: nobody waits for it here."""
-    context = _trust(broker.certificates, environ.get("NODE_EXTRA_CA_CERTS", ""))
-    address = _address("ANTHROPIC_BASE_URL", broker.url or API)
+    context = _trust(broker.certificates, environ.get(EXTRA_CERTIFICATES, ""))
+    address = address_of("ANTHROPIC_BASE_URL", broker.url or API)
     return Session(
         dummy=dummy,
         credential=_credential(broker, environ, context),
-        upstream=Upstream(address, _proxy(environ, address), context),
+        upstream=Upstream(address, proxy_for(environ, address), context),
         meter=Meter(Limits(**dict(broker.limits))),
         journal=Journal(broker.journal),
     )
@@ -59,33 +57,16 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 def _credential(broker: Broker, environ: dict[str, str], context: ssl.SSLContext) -> Fixed | Subscription:
     if broker.variable:
         return Fixed(broker.variable, environ[broker.variable])
-    if read_tokens(broker.file) is None:
-        raise Problem(f"{broker.file} holds no login", f"log in: start `claude`, type /login\n      or {OTHERWISE}")
-    address = _address(TOKEN_URL, environ.get(TOKEN_URL) or URL)
-    endpoint = TokenEndpoint(Upstream(address, _proxy(environ, address), context))
+    address = address_of(TOKEN_URL, environ.get(TOKEN_URL) or URL)
+    endpoint = TokenEndpoint(Upstream(address, proxy_for(environ, address), context))
     return Subscription(broker.file, broker.locks, f"{broker.sockets}.lock", endpoint.exchange)
-
-
-def _address(name: str, url: str) -> Address:
-    try:
-        return read_address(url)
-    except ValueError as error:
-        raise Problem(f"{name} is nothing that the broker can use: {error}", OTHERWISE) from None
-
-
-def _proxy(environ: dict[str, str], address: Address) -> Proxy | None:
-    try:
-        return find_proxy(environ, address)
-    except ValueError as error:
-        raise Problem(f"the broker cannot use the proxy of this host: {error}", OTHERWISE) from None
 
 
 def _trust(certificates: str, extra: str) -> ssl.SSLContext:
     try:
         return trust(certificates, extra)
     except OSError as error:
-        text = error.strerror or str(error)
-        raise Problem(f"the broker cannot read the certificates that this host trusts: {text}", OTHERWISE) from None
+        raise no_trust(error.strerror or str(error)) from None
 
 
 def remove_dead(sockets: str) -> None:

@@ -52,7 +52,7 @@ def fork_below(
     returns what is to be done afterwards. `life` is a pipe whose other end belongs to something that the
     box must not outlive. `alone` says whether this machine lets us make a pid namespace; `shares_group`, whether the
     program may be in the process group of the caller, which it can signal if nothing else keeps it from that. The box
-    begins when the broker is ready, and ends with it.
+    ends with the broker.
     """
     starting, started = os.pipe()  # ends when the child becomes another program
     below, above = os.pipe()  # ends when the parent does
@@ -73,6 +73,8 @@ def fork_below(
         if afterwards is not None:
             afterwards()
             attendant.release_witness()
+        if attendant.problem is not None:
+            raise attendant.problem
         attendant.end_likewise()
     os.close(starting)
     os.close(above)
@@ -118,6 +120,7 @@ class Attendant:
         self.status = 0
         self.witness = -1
         self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
+        self.problem: Problem | None = None  # for which it was, to be told when all is done
         self.was_foreground = self._foreground() == os.getpgrp()
 
     def wait(
@@ -144,12 +147,13 @@ class Attendant:
             from claudebox.launch.witness import stand_by
 
             self.witness = stand_by(self.child, afterwards)
-        if gate is not None and broker is not None:
-            self._or_end(broker.require_ready)
         if gate is not None and (not lives or self._lasts(lives, until_writable=gate.ours)):
-            self._or_end(lambda: gate.open(self.child))
-        if lives:
-            self._lasts(lives)
+            self._let_in(gate)
+        if broker is not None:
+            # Not before: it takes longer to load than bwrap does, and Claude does not need it at once.
+            self._rely_on(broker)
+        if lives and not self._lasts(lives) and broker is not None:
+            self.problem = self.problem or broker.end()
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.alone:
@@ -172,14 +176,20 @@ class Attendant:
 
         pass_on(number, self)
 
-    def _or_end(self, deed: Deed) -> None:
-        """The box, if there is a Problem."""
+    def _let_in(self, gate: Gate) -> None:
         try:
-            deed()
+            gate.open(self.child)
         except Problem:
             os.kill(self.child, _signal.SIGKILL)
             os.waitpid(self.child, 0)
             raise
+
+    def _rely_on(self, broker: Companion) -> None:
+        try:
+            broker.require_ready(os.pidfd_open(self.child))
+        except Problem as problem:
+            self.problem = problem
+            os.kill(self.child, _signal.SIGKILL)
 
     def _lasts(self, lives: tuple[int, ...], until_writable: int = -1) -> bool:
         """Wait for the end of the box, or until this pipe can be written to. If another life ends first, end it."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from claudebox.launch.attended import forget_arguments
+from claudebox.broker.preflight import OTHERWISE, check
+from claudebox.launch.attended import forget_arguments, has_ended
 from claudebox.launch.beside import detach
 from claudebox.launch.system_calls import c_function
 from claudebox.model import Broker, Plan
@@ -18,11 +19,9 @@ from claudebox.rules.broker import AT_START, SOCKET
 READY = b"\n"
 BACKLOG = 1024
 LONGEST_MESSAGE = 4096
-PATIENCE_MS = 30_000
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 PRIVATE = 0o700
-OTHERWISE = "choose: --auth passthrough, --auth none"
 
 
 class Companion(Record):
@@ -31,16 +30,24 @@ class Companion(Record):
     life: int  # a pipe that says when it is ready, and ends when it does
     directory: str
 
-    def require_ready(self) -> None:
-        """Wait until it has tried itself. Raises a Problem with its reason."""
+    def require_ready(self, end: int) -> None:
+        """Wait until it has tried itself, or the box has ended. Raises a Problem with its reason."""
         import select
 
         poll = select.poll()
-        poll.register(self.life, select.POLLIN)
-        said = os.read(self.life, LONGEST_MESSAGE) if poll.poll(PATIENCE_MS) else b""
+        for descriptor in (self.life, end):
+            poll.register(descriptor, select.POLLIN)
+        if self.life not in dict(poll.poll()):
+            return
+        said = os.read(self.life, LONGEST_MESSAGE)
         if said != READY:
             message, _, hint = said.decode(errors="replace").partition("\0")
             raise Problem(message or "the broker ended before it had begun", hint or OTHERWISE)
+
+    def end(self) -> Problem | None:
+        """What to say if it has ended."""
+        ended = Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
+        return ended if has_ended(self.life) else None
 
     def clear(self) -> None:
         """It does that itself, unless somebody killed it."""
@@ -49,6 +56,7 @@ class Companion(Record):
 
 def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
     """The plan with the socket and the token of this launch, and the broker."""
+    check(broker, dict(os.environ))
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
     token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
     try:

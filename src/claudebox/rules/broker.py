@@ -60,6 +60,10 @@ def plan_broker(
         )
     if variable and not _can_be_sent(environ[variable]):
         raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
+    if not variable and not _login(host.tree, login.file).get("accessToken"):
+        raise Problem(
+            f"{login.file} holds no login", "log in: start `claude`, type /login\n      or choose: --auth none"
+        )
     is_own = login.file == f"{home}/{STATE}/.credentials.json"
     return Broker(
         shown=variable or login.file,
