@@ -101,6 +101,7 @@ class Server:
             while True:
                 connection, _ = self.listener.accept()
                 self.connections += 1
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:

@@ -30,12 +30,13 @@ class Usage:
         if not self.is_stream:
             self.buffer = self.buffer[:LARGEST_ANSWER]
             return
+        if b"\n" not in piece:
+            self.buffer = self.buffer if len(self.buffer) <= LONGEST_LINE else b"-"  # a line that is none of those
+            return
         *lines, self.buffer = self.buffer.split(b"\n")
         for line in lines:
             if line.startswith(b"data:") and any(event in line[:200] for event in EVENTS):
                 self._note(line[len(b"data:") :])
-        if len(self.buffer) > LONGEST_LINE:
-            self.buffer = b"-"  # of a line that is none of those
 
     def finish(self) -> None:
         if not self.is_stream:
