@@ -20,6 +20,7 @@ import pytest
 from broker.login import Issuer, log_in, stored
 from broker.standin import Certificates, Server
 from claude.session import ANSWER
+from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claudebox.demo.script import Step
 from claudebox.demo.stand_in import StandIn
 from terminal.pseudoterminal import comes_true
@@ -392,3 +393,49 @@ def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
     assert log.returncode == 0, log.stderr
     assert "/v1/messages" in log.stdout
     assert KEY not in log.stdout
+
+
+@pytest.mark.req("AUTH-03", "UX-06")
+@pytest.mark.parametrize("kind", ["key", "login"])
+def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
+    talk = user_with_key
+    if kind == "login":
+        talk.account.own(log_in(talk.account.home / ".claude", 3600).parent)
+        del talk.environ["ANTHROPIC_API_KEY"]
+    from conftest import CLAUDEBOX
+
+    with talk.api("echo it-ran > marker"):
+        words = [CLAUDEBOX, *talk.words()]
+        with screen(talk.account, words, str(talk.box.project), talk.environ) as opened:
+            assert opened.shows(PROMPT), opened.text()
+            assert [question for question in QUESTIONS if question in opened.text()] == []
+            opened.type("please do it", "Enter")
+            assert opened.shows(ANSWER), opened.text()
+            assert (talk.box.project / "marker").read_text() == "it-ran\n"
+            opened.type("C-c")
+            time.sleep(0.2)
+            opened.type("C-c")
+            assert comes_true(opened.is_over, 10), opened.text()
+    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+
+
+@pytest.mark.req("AUTH-03")
+def test_twenty_turns(user_with_key: Talk) -> None:
+    commands = tuple(f"echo turn-{number}" for number in range(20))
+    done = user_with_key(commands=commands)
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+    assert [f"turn-{number}" in text for number, text in enumerate(user_with_key.results)] == [True] * 20
+
+
+@pytest.mark.req("AUTH-03")
+def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
+    talk = user_with_key
+    del talk.environ["ANTHROPIC_API_KEY"]
+    talk.account.own(log_in(talk.account.home / ".claude", 0).parent)
+    with Server(Issuer(has_ended=True)) as server:
+        talk.environ["CLAUDEBOX_TOKEN_URL"] = f"{server.url}/v1/oauth/token"
+        started = time.monotonic()
+        done = talk()
+    assert done.returncode == 1
+    assert "type /login" in done.stdout
+    assert time.monotonic() - started < 20
