@@ -23,6 +23,7 @@ from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claudebox.demo.script import Step
 from claudebox.demo.stand_in import StandIn
+from claudebox.rules.forwarder import CODE
 from terminal.pseudoterminal import comes_true
 
 if TYPE_CHECKING:
@@ -439,3 +440,15 @@ def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
     assert done.returncode == 1
     assert "type /login" in done.stdout
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.req("AUTH-03")
+def test_claude_works_through_a_forwarder(user_with_key: Talk) -> None:
+    """What an older one gets, with this one."""
+    talk = user_with_key
+    talk.account.write(talk.box.project / "forward.py", CODE)
+    with talk.api("echo it-ran > marker"):
+        script = "python3 -I -S forward.py $ANTHROPIC_UNIX_SOCKET claude --dangerously-skip-permissions -p hi"
+        done = talk.box.claudebox(*talk.words("--run", "sh", "-c", script), env=talk.environ)
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+    assert (talk.box.project / "marker").read_text() == "it-ran\n"

@@ -497,6 +497,11 @@ def dead_broker() -> launch_broker.Companion:
     return launch_broker.Companion(life, "/nonexistent")
 
 
+def claude_without_socket_or_python(scene: Scene) -> None:
+    scene.machine.python = "/home/alice/.pyenv/bin/python3"
+    scene.with_environ(ANTHROPIC_API_KEY="x").plan("--auth", "broker")
+
+
 def broker_that_ended(scene: Scene) -> None:
     problem = dead_broker().end()
     assert problem is not None
@@ -528,6 +533,7 @@ BROKER_PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "broker-certificates": (lambda scene: broker_tries_itself(scene, NODE_EXTRA_CA_CERTS="/nonexistent"), FAILED),
     "broker-no-socket": (lambda scene: launch_broker.start_broker(scene.machine.plan(), BROKER), FAILED),
     "broker-ends": (lambda _: dead_broker().require_ready(os.pidfd_open(os.getpid())), FAILED),
+    "broker-without-python": (claude_without_socket_or_python, FAILED),
     "broker-ended": (broker_that_ended, FAILED),
 }
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {

@@ -59,7 +59,7 @@ def _plan_box(ground: Ground) -> Plan:
         environment=variables,
         network=network,
         program=program,
-        signal_shim=programs.signal_shim(host.tree, host.python),
+        signal_shim=(*programs.signal_shim(host.tree, host.python), *_forwarder(ground)),
         seccomp=seccomp.call_filter(host.machine, with_namespaces=userns),
         drop_groups=ground.as_root,
         disable_userns=not userns and kernel.can_disable_userns(host.tree, ground.bwrap),
@@ -167,6 +167,15 @@ def _claude_variables(ground: Ground) -> list[EnvVar]:
     from claudebox.rules.broker import broker_variables
 
     return variables + broker_variables(ground.broker, ground.host.tree)
+
+
+def _forwarder(ground: Ground) -> tuple[str, ...]:
+    if ground.broker is None or ground.install is None:
+        return ()
+    from claudebox.rules.broker import SOCKET
+    from claudebox.rules.forwarder import forwarder
+
+    return forwarder(ground.host.tree, ground.install, ground.host.python, f"{ground.broker.place}/{SOCKET}")
 
 
 def _brokers_secrets(ground: Ground) -> dict[str, str]:

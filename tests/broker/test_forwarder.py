@@ -1,0 +1,54 @@
+"""A Claude that cannot use the socket gets a port in the box instead."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.standin import Server, hello
+from hosts.machine import EVERYONE, TREES, Machine
+
+if TYPE_CHECKING:
+    from conftest import Box
+
+OLD = """#!/usr/bin/python3
+import os, urllib.request
+assert "ANTHROPIC_UNIX_SOCKET" not in os.environ
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+headers = {"authorization": "Bearer " + os.environ["ANTHROPIC_AUTH_TOKEN"]}
+for number in range(3):
+    with urllib.request.urlopen(urllib.request.Request(url, b"x" * 100000, headers)) as answer:
+        print(answer.status, len(answer.read()) > 100, end=" ")
+"""
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="the stand-in for an old Claude is in Python")
+def test_old_claude_works_without_a_network(box: Box) -> None:
+    package = box.account.home / "node_modules" / "@anthropic-ai" / "claude-code"
+    claude = box.account.write(package / "cli.py", OLD, mode=0o755)
+    named = {"name": "@anthropic-ai/claude-code", "version": "2.0.76", "bin": {"claude": "cli.py"}}
+    box.account.write(package / "package.json", json.dumps(named))
+    with Server(hello) as api:
+        environ = {"ANTHROPIC_API_KEY": "the-real-key-0123456789", "ANTHROPIC_BASE_URL": api.url}
+        words = ("--yes", "--claude", str(claude), "--auth", "broker", "--network", "none", "-p", "hi")
+        done = box.claudebox(*words, env=environ)
+    assert (done.returncode, done.stdout) == (0, "200 True " * 3), done.stderr
+    assert {asked.header("x-api-key") for asked in api.asked} == {"the-real-key-0123456789"}
+
+
+@pytest.mark.parametrize(
+    ("version", "is_forwarded"),
+    [("2.0.76", True), ("2.1.196", True), ("2.1.197", False), ("2.2.0", False), ("x", False)],
+)
+def test_version_decides(tmp_path: Path, version: str, is_forwarded: bool) -> None:
+    machine = Machine(tmp_path)
+    everyone = EVERYONE.read_text().replace("versions/2.1.0", f"versions/{version}")
+    machine.plant((TREES / "debian12.txt").read_text()).plant(everyone)
+    machine.environ["ANTHROPIC_API_KEY"] = "x"
+    plan = machine.plan("--auth", "broker")
+    assert ("-c" in plan.signal_shim) == is_forwarded
