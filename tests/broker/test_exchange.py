@@ -379,6 +379,27 @@ def test_fifty_streams_at_once(start: Start) -> None:
     assert statuses == [200] * 200
 
 
+def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box must not fill the host's memory. What is small passes meanwhile."""
+    monkeypatch.setattr("claudebox.broker.limits.MOST_LARGE", 1)
+    broker = start()
+    large = b"x" * (2 << 20)
+    head = (
+        f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: {len(large)}\r\n\r\n"
+    )
+    with broker.client() as first, broker.client() as second, broker.client() as third:
+        first.socket.sendall(head.encode() + large[:-1])
+        statuses: list[int] = []
+        thread = threading.Thread(target=lambda: statuses.append(second.ask(large).status))
+        thread.start()
+        assert third.ask().status == 200
+        time.sleep(0.2)
+        assert statuses == []
+        assert first.raw(b"x").status == 200
+        thread.join()
+        assert statuses == [200]
+
+
 def test_too_many_connections_are_closed(start: Start) -> None:
     broker = start()
     clients = [broker.client() for _ in range(128)]

@@ -22,6 +22,7 @@ from claudebox.record import Record
 IDLE_SECONDS = 600.0  # that a connection of the box may be silent
 LINGER_SECONDS = 2.0
 LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
+LARGE_BODY = 1024 * 1024
 UNAUTHORIZED = 401
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
@@ -44,17 +45,24 @@ class Exchange:
         self.session = session
         self.client = client
         self.reader = Reader(client.recv)
+        self.is_large = False  # whether one of the places for large requests is taken
         self.is_in_step = True  # whether what comes next on the connection is the beginning of a request
         client.settimeout(IDLE_SECONDS)
 
     def run(self) -> None:
         try:
             while self._answer_one():
-                pass
+                self._make_room()
         except (Ended, Truncated, Gone, Leak, OSError):
             pass  # nothing can be said any more, or may be
         finally:
+            self._make_room()
             self.client.close()
+
+    def _make_room(self) -> None:
+        if self.is_large:
+            self.is_large = False
+            self.session.meter.large.release()
 
     def _answer_one(self) -> bool:
         """Whether another request may follow."""
@@ -115,6 +123,10 @@ class Exchange:
                 size += len(piece)
                 if size > LARGEST_BODY:
                     raise _too_large()
+                if keeps and size > LARGE_BODY and not self.is_large:
+                    self.is_large = self.session.meter.large.acquire(timeout=IDLE_SECONDS)
+                    if not self.is_large:
+                        raise TimeoutError
                 if keeps:
                     body += piece
         except BadBody as error:

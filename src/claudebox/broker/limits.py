@@ -8,6 +8,8 @@ import time
 from claudebox.broker.refusal import TOO_MANY, Refusal
 from claudebox.record import Record
 
+MOST_LARGE = 16  # requests that are large, in memory at the same time: a box must not use up the host's
+
 
 class Limits(Record):
     """For the life of one box. 0: none."""
@@ -28,6 +30,7 @@ class Meter:
         self.tokens = 0
         self.streams = 0
         self.lock = threading.Lock()
+        self.large = threading.BoundedSemaphore(MOST_LARGE)
 
     def admit(self) -> None:
         """One more request. Raises a Refusal."""
