@@ -67,7 +67,7 @@ def _plan_box(ground: Ground) -> Plan:
             *settings.findings,
             *_findings(ground, program, variables, layout.wished),
             *layout.findings,
-            *_network_findings(network, variables, program),
+            *_network_findings(ground, network, variables, program),
             *_package_findings(ground),
             *seed.findings,
             *ground.trusted.findings(),
@@ -126,12 +126,16 @@ def _network(ground: Ground) -> Network:
     return plan_network(settings, plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft))
 
 
-def _network_findings(network: Network, variables: tuple[EnvVar, ...], program: Program) -> list[Finding]:
+def _network_findings(
+    ground: Ground, network: Network, variables: tuple[EnvVar, ...], program: Program
+) -> list[Finding]:
     if network.is_hosts:
         return []
     from claudebox.rules.uplink import network_findings
 
-    return network_findings(network, variables, is_claude=program.title == "claude")
+    # With a broker, claude needs no network.
+    others = tuple(variable for variable in variables if variable.origin.rule != environment.BROKER)
+    return network_findings(network, others, is_claude=program.title == "claude" and ground.broker is None)
 
 
 def _package_findings(ground: Ground) -> list[Finding]:

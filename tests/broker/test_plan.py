@@ -1,4 +1,4 @@
-"""A Claude that cannot use the socket gets a port in the box instead."""
+"""What the plan says with a broker; and a Claude that cannot use the socket, which gets a port instead."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ def test_old_claude_works_without_a_network(box: Box) -> None:
         done = box.claudebox(*words, env=environ)
     assert (done.returncode, done.stdout) == (0, "200 True " * 3), done.stderr
     assert {asked.header("x-api-key") for asked in api.asked} == {"the-real-key-0123456789"}
+
+
+def test_no_network_is_nothing_to_worry_about_with_a_broker(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    machine.environ["ANTHROPIC_API_KEY"] = "x"
+    subjects = {"--network none", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}
+    with_broker, without = (machine.plan("--network", "none", *words) for words in (("--auth", "broker"), ()))
+    assert not subjects & {finding.subject for finding in with_broker.findings}
+    assert "--network none" in {finding.subject for finding in without.findings}
 
 
 @pytest.mark.parametrize(
