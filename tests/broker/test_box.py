@@ -21,6 +21,7 @@ from broker.login import Issuer, log_in, stored
 from broker.standin import Certificates, Server
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
+from claude.test_login import watchers
 from claudebox.demo.script import Step
 from claudebox.demo.stand_in import StandIn
 from claudebox.rules.forwarder import CODE
@@ -176,8 +177,8 @@ for base, directories, names in os.walk("/"):
     directories[:] = [name for name in directories if os.path.join(base, name) not in ("/proc", "/sys", "/usr", "/nix")]
     for name in names:
         path = os.path.join(base, name)
-        if os.path.isfile(path) and os.path.getsize(path) < 1 << 24:
-            look(path)
+        if os.path.isfile(path):
+            look(path, 1 << 24)
     for name in (*names, *directories):
         if os.path.islink(os.path.join(base, name)) and secret in os.fsencode(os.readlink(os.path.join(base, name))):
             print("FOUND", base, name)
@@ -229,6 +230,7 @@ def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
         "--yes", "--claude", talk.claude, "--run", "sh", "-c", "cat ~/.claude/.credentials.json"
     )
     assert "access-token-0" in before.stdout
+    assert comes_true(lambda: watchers(talk.account.home) == [], 5)  # who would take it from there
     # One that a Claude stored where it usually is, and nobody has taken from there.
     (state,) = (talk.account.home / ".claudebox" / "instances").glob("*/claude")
     (state / ".credentials.json").unlink()
