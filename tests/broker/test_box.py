@@ -454,3 +454,27 @@ def test_claude_works_through_a_forwarder(user_with_key: Talk) -> None:
         done = talk.box.claudebox(*talk.words("--run", "sh", "-c", script), env=talk.environ)
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert (talk.box.project / "marker").read_text() == "it-ran\n"
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize("how", ["box ends", "launcher is killed", "broker is asked to end"])
+def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, how: str) -> None:
+    """The refresh token has been used by then, and what came for it is known to the broker alone."""
+    talk, issuer = user_with_key, Issuer(pause=1.5)
+    file = log_in(talk.account.home / ".claude", 60)
+    talk.account.own(file.parent)
+    with Server(issuer) as server:
+        talk.environ |= {"ANTHROPIC_API_KEY": "", "CLAUDEBOX_TOKEN_URL": f"{server.url}/v1/oauth/token"}
+        with running(talk, "echo up; sleep 1" if how == "box ends" else "echo up; sleep 60") as process:
+            assert process.stdout
+            assert process.stdout.readline() == "up\n"
+            time.sleep(1)
+            if how == "launcher is killed":
+                process.kill()
+            elif how == "broker is asked to end":
+                (broker,) = brokers(talk)
+                os.kill(broker, signal.SIGTERM)
+            process.wait(5)
+        assert comes_true(lambda: bool(issuer.grants), 5)
+        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+    assert stored(file)["refreshToken"] == "refresh-token-1"

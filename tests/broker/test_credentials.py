@@ -252,6 +252,39 @@ def test_what_could_not_be_stored_is_kept_and_stored_later(
     assert len(issuer.grants) == 1
 
 
+def test_what_could_not_be_stored_is_stored_at_the_end(
+    login: Login, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = login(0)
+    monkeypatch.setattr("claudebox.broker.login_file.Replacement.store", failing)
+    assert access(held) == "Bearer access-token-1"
+    monkeypatch.undo()
+    held.settle()
+    assert stored(Path(held.file))["refreshToken"] == "refresh-token-1"
+
+
+def failing(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_nobody_is_waited_for_at_the_end(login: Login, issuer: Issuer) -> None:
+    held = login(0)
+    Path(held.directory, ".oauth_refresh.lock").mkdir()
+
+    def ask() -> None:
+        with pytest.raises(Unavailable):
+            held.headers()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    time.sleep(0.3)
+    started = time.monotonic()
+    held.settle()
+    thread.join()
+    assert time.monotonic() - started < 2
+    assert issuer.grants == []
+
+
 def test_refresh_token_used_by_a_box_is_no_logout(login: Login, issuer: Issuer) -> None:
     """A box with a login of its own renews without our locks, and stores what it got a moment later."""
     held = login(-1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EARLY_SECONDS = 300.0  # as Claude Code does
 PATIENCE_SECONDS = 60.0
+LAST_SECONDS = 75.0  # longer than it takes to renew a login, however slowly
 ADOPTION_SECONDS = 2.0  # in which another process stores what it got for the same refresh token
 
 
@@ -48,6 +49,9 @@ class Fixed:
     def renew(self, refused: Headers) -> None:  # noqa: ARG002  (the same each time)
         raise Revoked(f"the API does not accept {self.variable} of this host; set a new one there and start again")
 
+    def settle(self) -> None:
+        """Nothing can be lost."""
+
 
 class Subscription:
     """A login, in the file that Claude Code on the host uses, too."""
@@ -62,6 +66,7 @@ class Subscription:
         self.tokens: Tokens | None = None
         self.refused = ""  # a refresh token that was
         self.unsaved = False
+        self.is_ending = False
 
     def headers(self) -> Headers:
         """Renewed early. If that fails, what there is may still be good for a while."""
@@ -82,6 +87,15 @@ class Subscription:
             if _headers(tokens) == refused:
                 self._renew(tokens)
 
+    def settle(self) -> None:
+        """Before this process ends: a refresh token is good for one use, and what came for it must not be lost.
+
+        Waits for a renewal that is under way, and lets no other begin.
+        """
+        self.is_ending = True
+        if self.lock.acquire(timeout=LAST_SECONDS) and self.unsaved and self.tokens is not None:
+            self._store(self.tokens)
+
     def _current(self) -> Tokens:
         stored = read_tokens(self.file)
         if self.tokens is not None and self.unsaved and (stored is None or stored.expires_at < self.tokens.expires_at):
@@ -101,7 +115,7 @@ class Subscription:
         descriptor = os.open(self.own_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + PATIENCE_SECONDS
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline and not self.is_ending:
                 if (adopted := self._adopted(old)) is not None:
                     return adopted
                 try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
 import threading
 from contextlib import suppress
 
@@ -35,10 +37,15 @@ def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> Non
     except Problem as problem:
         os.write(report, f"{problem.message}\0{problem.hint}".encode()[:LONGEST_MESSAGE])
         return
-    os.write(report, READY)
-    threading.Thread(target=_warm, args=(session,), daemon=True).start()
-    remove_dead(broker.sockets)
-    serve(socket.socket(fileno=listener), session, end)
+    # Who shuts the machine down, or logs out, asks before they kill.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        os.write(report, READY)
+        threading.Thread(target=_warm, args=(session,), daemon=True).start()
+        remove_dead(broker.sockets)
+        serve(socket.socket(fileno=listener), session, end)
+    finally:
+        session.credential.settle()
 
 
 def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
