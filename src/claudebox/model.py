@@ -184,6 +184,7 @@ class Broker(Record):
     place: str  # that directory in the box
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
+    login: str = ""  # the file of one, used or not
 
 
 class State(Record):

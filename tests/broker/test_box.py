@@ -378,10 +378,18 @@ def test_what_the_broker_cannot_do_starts_nothing(user_with_key: Talk, environ: 
 
 
 @pytest.mark.req("AUTH-03")
-@pytest.mark.parametrize("wish", ["ANTHROPIC_API_KEY", "MY_COPY", "CLAUDE_CODE_OAUTH_TOKEN=x", "ANTHROPIC_BASE_URL"])
+@pytest.mark.parametrize(
+    "wish",
+    [
+        *("ANTHROPIC_API_KEY", "MY_COPY", "CLAUDE_CODE_OAUTH_TOKEN=x", "ANTHROPIC_BASE_URL"),
+        *(f"WRITTEN=key={KEY}", "WRITTEN=access-token-0", "OTHER_COPY"),
+    ],
+)
 def test_no_option_brings_the_credential_in(user_with_key: Talk, wish: str) -> None:
+    """Nor one that the broker does not use: the login, beside a key."""
     talk = user_with_key
-    environ = {**talk.environ, "MY_COPY": f"key={KEY}"}
+    talk.account.own(log_in(talk.account.home / ".claude", 3600).parent)
+    environ = {**talk.environ, "MY_COPY": f"key={KEY}", "OTHER_COPY": "refresh-token-0"}
     done = talk.box.claudebox(*talk.words("--env", wish, "--run", "env"), env=environ)
     assert (done.returncode, done.stdout) == (125, "")
 

@@ -187,7 +187,7 @@ def _brokers_secrets(ground: Ground) -> dict[str, str]:
         return {}
     from claudebox.rules.broker import kept_out
 
-    return kept_out(ground.broker, ground.host)
+    return kept_out(ground.broker, ground.host, ground.settings.env)
 
 
 def _nix_path(ground: Ground) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from claudebox.rules.claude_home import ClaudeHome, find_login
 from claudebox.rules.environment import BROKER
 from claudebox.rules.instance import STATE
 from claudebox.rules.trusted import TrustedSource
-from claudebox.settings import Named, Settings
+from claudebox.settings import EnvWish, Named, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ OTHER_PROVIDERS = tuple(
     f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
 )
 OFF = ("", "0", "false", "no", "off")
+TOKENS = ("accessToken", "refreshToken")
+SHORTEST = 8  # what is shorter is in every text, and no secret
 LIMITS = ("requests", "tokens", "streams", "minutes")
 
 
@@ -77,6 +79,7 @@ def plan_broker(
         place=f"/run/user/{person.uid}/claude-broker",
         journal=f"{claude.instance}/{JOURNAL}",
         limits=_limits(settings.auth_limits),
+        login=login.file,
     )
 
 
@@ -128,13 +131,15 @@ def _login(tree: Tree, file: str) -> dict[str, Any]:
     return login if isinstance(login, dict) else {}
 
 
-def kept_out(broker: Broker, host: Host) -> dict[str, str]:
-    """Variables that do not enter, whoever asks: credentials, the way to them, and copies of the one in use."""
+def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:
+    """Variables that do not enter, whoever asks: credentials, the way to them, and copies of one, used or not."""
     names = dict.fromkeys((*VARIABLES, *ROUTE_VARIABLES), STAYS_OUT)
-    login = _login(host.tree, broker.file) if broker.file else {}
-    secrets = [host.environ.get(broker.variable, ""), *(login.get(name) for name in ("accessToken", "refreshToken"))]
-    for name, value in host.environ.items():
-        if any(isinstance(secret, str) and secret and secret in value for secret in secrets):
+    login = _login(host.tree, broker.login) if broker.login else {}
+    known = [*(host.environ.get(name) for name in VARIABLES), *(login.get(name) for name in TOKENS)]
+    secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST]
+    written = [(wish.name, wish.value) for wish in wishes if wish.value is not None]
+    for name, value in (*host.environ.items(), *written):
+        if any(secret in value for secret in secrets):
             names[name] = f"holds the credential, which {STAYS_OUT}"
     return names
 
