@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import time
@@ -375,6 +376,32 @@ def test_what_the_broker_cannot_do_starts_nothing(user_with_key: Talk, environ: 
     assert (done.returncode, done.stdout) == (125, "")
     assert message in " ".join(done.stderr.split())
     assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+
+
+# Answers in the place of an API that is not running at the moment.
+IN_ITS_PLACE = """
+import os, socket, sys
+api = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+api.settimeout(5)
+box = socket.socket(socket.AF_UNIX)
+box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+token = os.environ["ANTHROPIC_AUTH_TOKEN"]
+box.sendall(f"POST /v1/messages HTTP/1.1\\r\\nHost: localhost\\r\\nx-api-key: {token}\\r\\n\\r\\n".encode())
+print(api.accept()[0].recv(1000))
+"""
+
+
+@pytest.mark.req("AUTH-03", "FAIL-01")
+@pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "CLAUDEBOX_TOKEN_URL"])
+def test_box_cannot_take_the_place_of_the_api(user_with_key: Talk, name: str) -> None:
+    talk = user_with_key
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    for network in (("--network", "full"), ("--network", "inet", "--publish", port)):
+        words = talk.words(*network, "--run", "python3", "-c", IN_ITS_PLACE, port)
+        done = talk.box.claudebox(*words, env={**talk.environ, name: f"http://localhost:{port}"})
+        assert (done.returncode, done.stdout) == (125, ""), done.stderr
+        assert f"{name} has no https" in done.stderr
 
 
 @pytest.mark.req("AUTH-03")

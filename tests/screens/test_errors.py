@@ -524,6 +524,10 @@ BROKER_PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "broker-no-key": (asked_of_the_broker(ANTHROPIC_API_KEY="two words"), FAILED),
     "broker-limit": (asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"), FAILED),
     "broker-env": (asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="key-of-alice"), FAILED),
+    "broker-no-tls": (
+        asked_of_the_broker(ANTHROPIC_BASE_URL="http://localhost:4000", ANTHROPIC_API_KEY="x"),
+        FAILED,
+    ),
     "broker-no-login": (
         lambda scene: scene.planted("~/.claude/.credentials.json: {}").plan("--auth", "broker"),
         FAILED,

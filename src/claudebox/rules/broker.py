@@ -11,11 +11,13 @@ from claudebox.rules.environment import BROKER
 from claudebox.rules.instance import STATE
 from claudebox.rules.trusted import TrustedSource
 from claudebox.settings import EnvWish, Named, Settings
+from claudebox.settings.table import FULL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as broker/preflight.py has it
 SOCKET = "api.sock"
 JOURNAL = "broker.jsonl"
 AT_START = "made-when-the-box-starts"
@@ -37,6 +39,7 @@ OTHER_PROVIDERS = tuple(
     f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
 )
 OFF = ("", "0", "false", "no", "off")
+ADDRESSES = ("ANTHROPIC_BASE_URL", TOKEN_URL)
 TOKENS = ("accessToken", "refreshToken")
 SHORTEST = 8  # what is shorter is in every text, and no secret
 LIMITS = ("requests", "tokens", "streams", "minutes")
@@ -53,6 +56,7 @@ def plan_broker(
                 f"{name} is set: the broker knows the Anthropic API alone",
                 "choose: --auth passthrough, with --env for what that provider needs",
             )
+    _check_way(environ, settings)
     variable = next((name for name in VARIABLES if environ.get(name)), "")
     login = find_login(trusted, claude, home)
     if not variable and not login.file:
@@ -81,6 +85,18 @@ def plan_broker(
         limits=_limits(settings.auth_limits),
         login=login.file,
     )
+
+
+def _check_way(environ: dict[str, str], settings: Settings) -> None:
+    """Without TLS, whoever listens on that port of this host's localhost is taken for the API: it may be the box."""
+    if settings.network.tier != FULL and not settings.publish:
+        return
+    for name in ADDRESSES:
+        if environ.get(name, "").lower().startswith("http:"):
+            raise Problem(
+                f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
+                "choose: --network none, --network inet (without --publish)",
+            )
 
 
 def _can_be_sent(value: str) -> bool:
