@@ -81,6 +81,7 @@ def remove_dead(sockets: str) -> None:
     for name in os.listdir(sockets):
         directory = f"{sockets}/{name}"
         with socket.socket(socket.AF_UNIX) as trial:
+            trial.setblocking(False)  # a broker that does not answer is alive
             try:
                 parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
                 try:

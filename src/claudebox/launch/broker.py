@@ -17,6 +17,7 @@ from claudebox.record import Record
 from claudebox.rules.broker import AT_START, SOCKET
 
 READY = b"\n"
+NOT_YET = "not-yet"
 BACKLOG = 1024
 LONGEST_MESSAGE = 4096
 TOKEN_BYTES = 32
@@ -61,7 +62,7 @@ def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
     token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
     try:
         os.makedirs(directory, PRIVATE)
-        listener = _listen(directory)
+        listener = listen(directory)
     except OSError as error:
         raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
     life, report = os.pipe()
@@ -77,15 +78,17 @@ def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
     return plan.replace(mounts=mounts, environment=variables), Companion(life, directory)
 
 
-def _listen(directory: str) -> int:
+def listen(directory: str) -> int:
     import _socket
 
     listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     # The name of a socket may be 107 bytes long, and a home may be more.
     parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    listener.bind(f"/proc/self/fd/{parent}/{SOCKET}")
+    listener.bind(f"/proc/self/fd/{parent}/{NOT_YET}")
     os.close(parent)
     listener.listen(BACKLOG)
+    # By its name, another broker would have taken it for one that nobody listens on any more (remove_dead).
+    os.rename(f"{directory}/{NOT_YET}", f"{directory}/{SOCKET}")
     return listener.detach()
 
 
