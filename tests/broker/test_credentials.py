@@ -185,6 +185,25 @@ def test_401_never_reaches_the_box(start: Start, login: Login, issuer: Issuer) -
 
 
 @pytest.mark.req("AUTH-03")
+def test_box_cannot_have_the_login_renewed_again_and_again(start: Start, login: Login, issuer: Issuer) -> None:
+    """With requests that the API answers with a 401, whatever the token."""
+    running = start(lambda _: iter([reply({}, 401)]), credential=login(HOUR))
+    with running.client() as client:
+        answers = [client.ask() for _ in range(5)]
+    assert {answer.status for answer in answers} == {403}
+    assert len(issuer.grants) == 1
+
+
+def test_secrets_can_be_looked_through_while_one_is_added(login: Login) -> None:
+    held = login(HOUR)
+    access(held)
+    looking = iter(held.secrets)
+    held.renew(held.headers())
+    assert set(looking) == {"access-token-0", "refresh-token-0"}
+    assert "access-token-1" in held.secrets
+
+
+@pytest.mark.req("AUTH-03")
 def test_revoked_login_says_what_to_do_and_works_again_after_it(start: Start, login: Login, issuer: Issuer) -> None:
     issuer.has_ended = True
     held = login(-HOUR)

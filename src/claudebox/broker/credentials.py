@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import random
 import threading
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 EARLY_SECONDS = 300.0  # as Claude Code does
 PATIENCE_SECONDS = 60.0
+FRESH_SECONDS = 60.0  # in which a new one is not to blame: a box that gets 401s must not renew with each
 LAST_SECONDS = 75.0  # longer than it takes to renew a login, however slowly
 ADOPTION_SECONDS = 2.0  # in which another process stores what it got for the same refresh token
 
@@ -67,6 +69,7 @@ class Subscription:
         self.refused = ""  # a refresh token that was
         self.unsaved = False
         self.is_ending = False
+        self.renewed = -math.inf  # when
 
     def headers(self) -> Headers:
         """Renewed early. If that fails, what there is may still be good for a while."""
@@ -84,8 +87,11 @@ class Subscription:
         """Because the API does not accept the one that was sent. Raises Revoked or Unavailable."""
         with self.lock:
             tokens = self._current()
-            if _headers(tokens) == refused:
-                self._renew(tokens)
+            if _headers(tokens) != refused:
+                return
+            if time.monotonic() - self.renewed < FRESH_SECONDS:
+                raise Revoked("the API does not accept the login of this host, though it is new; log in again there")
+            self._renew(tokens)
 
     def settle(self) -> None:
         """Before this process ends: a refresh token is good for one use, and what came for it must not be lost.
@@ -108,7 +114,11 @@ class Subscription:
 
     def _note(self, tokens: Tokens) -> None:
         self.tokens, self.unsaved = tokens, False
-        self.secrets |= {tokens.access, tokens.refresh} - {""}
+        self._remember(tokens)
+
+    def _remember(self, tokens: Tokens) -> None:
+        # Another set: somebody may be looking through the one that was.
+        self.secrets = self.secrets | ({tokens.access, tokens.refresh} - {""})
 
     def _renew(self, old: Tokens) -> Tokens:
         """Under the locks, unless somebody else was quicker: then what they stored is ours, too."""
@@ -145,8 +155,8 @@ class Subscription:
         replacement = Replacement(self.file, self.directory)
         try:
             new = self._ask(latest)
-            self.secrets |= {new.access, new.refresh} - {""}
-            self.tokens, self.unsaved = new, True
+            self._remember(new)
+            self.tokens, self.unsaved, self.renewed = new, True, time.monotonic()
             self._store(new, replacement)
             return new
         finally:
