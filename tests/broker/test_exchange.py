@@ -337,6 +337,25 @@ def test_limits_hold(start: Start, limits: Limits, asked: int) -> None:
     assert len(broker.api.asked) == asked
 
 
+@pytest.mark.parametrize(("read", "used"), [(0, 100), (1, 16), (31, 15 + 30)])
+def test_who_goes_away_before_the_sum_has_used_tokens_all_the_same(start: Start, read: int, used: int) -> None:
+    first, _, delta, *_ = message()
+
+    def unfinished(_: Asked) -> Pieces:
+        pieces = [first, *[delta] * 100][:read]
+        if pieces:
+            yield from list(chunked(*pieces))[:-1]
+        time.sleep(2)
+
+    broker = start(unfinished)
+    with broker.client() as client:
+        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 400\r\n\r\n"
+        client.socket.sendall(head.encode() + b" " * 400)
+        time.sleep(0.5)
+    assert comes_true(lambda: broker.session.meter.tokens > 0, 5)
+    assert broker.session.meter.tokens == used
+
+
 def test_time_is_limited(start: Start) -> None:
     broker = start(limits=Limits(minutes=1))
     broker.session.meter.started -= 60

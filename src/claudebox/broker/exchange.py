@@ -160,7 +160,7 @@ class Exchange:
             status = 502
             raise
         finally:
-            usage.finish()
+            usage.finish(len(body), was_answered=status > 0)
             session.meter.release(usage.taken + usage.made)
             path = head.target.partition("?")[0]
             spent = {"input_tokens": usage.taken, "output_tokens": usage.made}

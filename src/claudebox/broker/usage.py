@@ -13,6 +13,9 @@ LARGEST_ANSWER = 4 * 1024 * 1024
 EVENTS = (b'"message_start"', b'"message_delta"')
 INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 LONGEST_MODEL = 100
+DELTA = b'"content_block_delta"'
+LAST = b'"message_delta"'
+BYTES_PER_TOKEN = 4  # or so
 
 
 class Usage:
@@ -24,6 +27,8 @@ class Usage:
         self.model = ""
         self.taken = 0
         self.made = 0
+        self.deltas = 0  # each of at least a token
+        self.has_sum = False
 
     def feed(self, piece: bytes) -> None:
         self.buffer += piece
@@ -35,12 +40,24 @@ class Usage:
             return
         *lines, self.buffer = self.buffer.split(b"\n")
         for line in lines:
-            if line.startswith(b"data:") and any(event in line[:200] for event in EVENTS):
-                self._note(line[len(b"data:") :])
+            if line.startswith(b"data:"):
+                self._look_at(line)
 
-    def finish(self) -> None:
+    def _look_at(self, line: bytes) -> None:
+        start = line[:200]
+        self.deltas += DELTA in start
+        self.has_sum = self.has_sum or LAST in start
+        if any(event in start for event in EVENTS):
+            self._note(line[len(b"data:") :])
+
+    def finish(self, asked: int, *, was_answered: bool) -> None:
+        """`asked`: the bytes of the request. Who goes away before the sum comes has used something all the same."""
         if not self.is_stream:
             self._note(self.buffer)
+        elif not self.has_sum:
+            self.made = max(self.made, self.deltas)
+        if not was_answered:
+            self.taken = asked // BYTES_PER_TOKEN
 
     def _note(self, text: bytes) -> None:
         try:
