@@ -58,6 +58,16 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
     assert not {"secret plan", "hello", KEY, DUMMY} & set(json.dumps(broker.journal).split('"'))
 
 
+def test_journal_cannot_be_flooded_with_what_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("claudebox.broker.journal.MOST_REFUSALS", 3)
+    broker = start()
+    with broker.client() as client:
+        assert client.ask().status == 200
+        assert {client.ask(target="/v1/files").status for _ in range(10)} == {404}
+        assert client.ask().status == 200
+    assert [entry["status"] for entry in broker.journal] == [200, 404, 404, 404, 200]
+
+
 def test_connections_are_kept_on_both_sides(start: Start) -> None:
     broker = start()
     with broker.client() as client:
@@ -334,6 +344,7 @@ def test_limits_hold(start: Start, limits: Limits, asked: int) -> None:
         answers = [client.ask() for _ in range(5)]
     assert [answer.status for answer in answers] == [200] * asked + [403] * (5 - asked)
     assert "used up" in json.loads(answers[-1].body)["error"]["message"]
+    assert [entry["status"] for entry in broker.journal] == [answer.status for answer in answers]
     assert len(broker.api.asked) == asked
 
 

@@ -87,7 +87,7 @@ class Exchange:
         try:
             return read_request(self.reader)
         except Refusal as refusal:
-            self.session.journal.note(path="", status=refusal.status)
+            self.session.journal.note_refusal("", refusal.status)
             raise
 
     def _take(self, head: RequestHead) -> tuple[bool, bytes]:
@@ -108,7 +108,7 @@ class Exchange:
             if refusal is not None:
                 raise refusal
         except Refusal as error:
-            self.session.journal.note(path=head.target[:100], status=error.status)
+            self.session.journal.note_refusal(head.target[:100], error.status)
             raise
         return is_forwarded, body
 
@@ -137,7 +137,7 @@ class Exchange:
 
     def _forward(self, head: RequestHead, body: bytes, *, stays_open: bool) -> None:
         session = self.session
-        session.meter.admit()
+        self._admit(head)
         started = time.monotonic()
         status, usage = 0, Usage(is_stream=True)
         try:
@@ -168,6 +168,13 @@ class Exchange:
             session.journal.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
         # Last: who has seen the end may ask again at once, and this one has to be counted by then.
         self.client.sendall(LAST_CHUNK)
+
+    def _admit(self, head: RequestHead) -> None:
+        try:
+            self.session.meter.admit()
+        except Refusal as refusal:
+            self.session.journal.note_refusal(head.target[:100], refusal.status)
+            raise
 
     def _ask(self, head: RequestHead, body: bytes) -> tuple[Connection, AnswerHead]:
         """The API's answer, which is never that the credential is wrong. Raises a Refusal."""

@@ -9,6 +9,7 @@ import time
 
 LARGEST = 1 << 20  # then it becomes the older half, and the one before is gone
 OLDER = ".1"
+MOST_REFUSALS = 500  # of one box: it could flood the journal with them, until what it did before is gone
 
 
 class Journal:
@@ -17,6 +18,13 @@ class Journal:
     def __init__(self, path: str) -> None:
         self.path = path
         self.lock = threading.Lock()
+        self.refusals = 0
+
+    def note_refusal(self, path: str, status: int) -> None:
+        """Of a request that went nowhere."""
+        self.refusals += 1
+        if self.refusals <= MOST_REFUSALS:
+            self.note(path=path, status=status)
 
     def note(self, **fields: str | int) -> None:
         """If it cannot be written, nothing else suffers."""
