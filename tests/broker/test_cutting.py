@@ -81,3 +81,11 @@ def test_compressed_answer_is_unpacked(coding: str, size: int) -> None:
 def test_what_cannot_be_unpacked_is_an_error(data: bytes, coding: str) -> None:
     with pytest.raises(ValueError, match="it "):
         list(decompressed([data], coding))
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize("form", ['a/b+c"d=1234', 'a/b+c\\"d=1234', 'a\\/b+c"d=1234', "a%2Fb%2Bc%22d%3D1234"])
+def test_secret_is_known_in_json_and_in_addresses(form: str) -> None:
+    """The key of a gateway may have characters that are written in another way there."""
+    with pytest.raises(Leak):
+        list(Cutter(['a/b+c"d=1234']).pieces([form.encode()]))

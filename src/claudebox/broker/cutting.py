@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from urllib.parse import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ class Cutter:
     """Lets pieces through up to where a secret may begin."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self.secrets = tuple({secret.encode() for secret in secrets if len(secret) >= SHORTEST})
+        long_enough = [secret for secret in secrets if len(secret) >= SHORTEST]
+        self.secrets = tuple({form.encode() for secret in long_enough for form in _forms(secret)})
         self.held = b""
 
     def is_clean(self, text: str) -> bool:
@@ -47,6 +50,11 @@ class Cutter:
                 yield passed
         if rest := self.finish():
             yield rest
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """As it would stand in JSON or in an address. Of most, there is one form: letters, digits and dashes."""
+    return secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), quote(secret, safe="")
 
 
 def _overlap(text: bytes, secret: bytes) -> int:
