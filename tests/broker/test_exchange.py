@@ -8,14 +8,19 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
+from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
+from claudebox.broker.address import Proxy
 from claudebox.broker.bodies import read_body
+from claudebox.broker.credentials import Subscription, Unavailable
 from claudebox.broker.limits import Limits
+from claudebox.broker.login_file import Tokens
 from claudebox.broker.messages import read_answer
 from claudebox.broker.reading import Ended, Truncated
 from terminal.pseudoterminal import comes_true
@@ -454,3 +459,23 @@ def test_no_connection_is_an_error_that_claude_understands(start: Start) -> None
         answer = client.ask()
     assert (answer.status, answer.headers["x-should-retry"]) == (502, "true")
     assert "Connection refused" in json.loads(answer.body)["error"]["message"]
+
+
+def test_box_does_not_hear_which_proxy_this_host_has(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    broker = start(proxy=Proxy("127.0.0.1", port))
+    with broker.client() as client:
+        message = json.loads(client.ask().body)["error"]["message"]
+    assert message == "claudebox: the API cannot be reached: through the proxy of this host: Connection refused"
+
+
+def test_login_that_cannot_be_renewed_is_no_api_that_cannot_be_reached(start: Start, tmp_path: Path) -> None:
+    def exchange(_: Tokens) -> Tokens:
+        raise Unavailable("the login cannot be renewed: no answer in time")
+
+    file = log_in(tmp_path / ".claude", 0)
+    broker = start(credential=Subscription(str(file), str(file.parent), str(tmp_path / "lock"), exchange))
+    with broker.client() as client:
+        message = json.loads(client.ask().body)["error"]["message"]
+    assert message == "claudebox: the login cannot be renewed: no answer in time"

@@ -191,7 +191,9 @@ class Exchange:
                 raise Revoked("the API does not accept the credential of this host; log in again there")
         except Revoked as error:
             raise Refusal(403, FORBIDDEN, f"claudebox: {error}") from None
-        except (Unavailable, Unreachable) as error:
+        except Unavailable as error:
+            raise Refusal(502, FAILED, f"claudebox: {error}", may_retry=True) from None
+        except Unreachable as error:
             raise Refusal(502, FAILED, f"claudebox: the API cannot be reached: {error}", may_retry=True) from None
         if 300 <= answer.status < 400:
             connection.close()

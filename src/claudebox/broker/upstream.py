@@ -178,8 +178,9 @@ class Upstream:
         except FAILURES as error:
             if transport is not None:
                 transport.close()
-            where = f"{first.host}:{first.port}: "
-            raise Unreachable(where + reason(error)) from None
+            # The box reads this, and the names of other machines here are none of its business.
+            where = "through the proxy of this host" if self.proxy else f"{first.host}:{first.port}"
+            raise Unreachable(f"{where}: {reason(error)}") from None
 
 
 def _ask_for_tunnel(transport: socket.socket, proxy: Proxy, address: Address) -> None:
