@@ -8,7 +8,7 @@ import time
 from claudebox.broker.refusal import TOO_MANY, Refusal
 from claudebox.record import Record
 
-MOST_LARGE = 16  # requests that are large, in memory at the same time: a box must not use up the host's
+MOST_LARGE = 6  # requests that are large, in memory at the same time: a box must not use up the host's
 
 
 class Limits(Record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import threading
+import time
 
 from claudebox.broker.exchange import Exchange, Session
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 128
 BACKLOG = 1024  # beyond it, a connection fails at once
-STACK = 512 * 1024
+STACK = 4 << 20  # deep answers are read by a parser that recurses
+PAUSE = 0.05  # seconds
 
 
 def serve(listener: socket.socket, session: Session, end: int) -> None:
@@ -33,7 +35,8 @@ def _accept(listener: socket.socket, session: Session, places: threading.Bounded
     try:
         client, _ = listener.accept()
     except OSError:
-        return  # it went away again, or there are no descriptors left
+        time.sleep(PAUSE)  # it went away again, or there are no descriptors left
+        return
     client.setblocking(True)
     if not places.acquire(blocking=False):
         client.close()
