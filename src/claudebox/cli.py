@@ -101,6 +101,7 @@ def run(words: list[str]) -> int:
         layers = decide(host, request, layers)
     plan = make_plan(host, request, layers.settings)
     if request.mode == LAUNCH:
+        plan = ask_claude(host, request, layers.settings, plan)
         start(host, ask_nix(host, request, layers.settings, plan), request)
     if request.mode == "explain":
         show(_explained(host, plan, layers.settings, request))
@@ -146,6 +147,19 @@ def ask_nix(host: Host, request: Request, settings: Settings, plan: Plan) -> Pla
         raise Problem("what the box needs of the host's store has changed meanwhile", "try again")
     if plan.nix is not None and plan.nix.needs_trial:
         raise Problem("Nix's daemon, or its configuration, has changed meanwhile", "try again")
+    return plan
+
+
+def ask_claude(host: Host, request: Request, settings: Settings, plan: Plan) -> Plan:
+    """Which way it can reach the broker, unless that is known."""
+    if plan.broker is None or plan.broker.trial is None:
+        return plan
+    from claudebox.launch import claude_trial
+
+    claude_trial.ask_claude(host, plan.bwrap, plan.broker.trial)
+    plan = make_plan(read_host(), request, settings)
+    if plan.broker is not None and plan.broker.trial is not None:
+        raise Problem("claude has changed meanwhile", "try again")
     return plan
 
 

@@ -170,6 +170,15 @@ class Login(Record):
     place: str  # the directory in the box
 
 
+class ClaudeTrial(Record):
+    """A Claude that was never asked whether it can talk to a socket with a name."""
+
+    program: str
+    files: tuple[str, ...]  # that it needs to run
+    path: str  # with its interpreter
+    identity: str  # under which the answer is remembered
+
+
 class Broker(Record):
     """Who talks to the API for the box: the credential stays outside, and the box gets a socket."""
 
@@ -185,6 +194,7 @@ class Broker(Record):
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of one, used or not
+    trial: ClaudeTrial | None = None
 
 
 class State(Record):

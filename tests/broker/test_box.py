@@ -25,6 +25,7 @@ from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
 from claudebox.demo.script import Step
 from claudebox.demo.stand_in import StandIn
+from claudebox.rules.claude_trial import DOES_NOT, RECORD, SPEAKS
 from claudebox.rules.forwarder import CODE
 from terminal.pseudoterminal import comes_true
 
@@ -40,6 +41,14 @@ def claude() -> str:
     path = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
     if not path:
         pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
+    return path
+
+
+@pytest.fixture
+def old_claude() -> str:
+    path = os.environ.get("CLAUDEBOX_TEST_OLD_CLAUDE")
+    if not path:
+        pytest.skip("CLAUDEBOX_TEST_OLD_CLAUDE names no Claude Code")
     return path
 
 
@@ -513,3 +522,36 @@ def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, ho
         assert comes_true(lambda: bool(issuer.grants), 5)
         assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
     assert stored(file)["refreshToken"] == "refresh-token-1"
+
+
+@pytest.mark.req("AUTH-03")
+def test_an_older_claude_works_without_a_network(with_key: Talk, old_claude: str) -> None:
+    with_key.claude = old_claude
+    done = with_key()
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize(("name", "answer"), [("claude", SPEAKS), ("old_claude", DOES_NOT)])
+def test_claude_of_no_known_version_is_asked_once(
+    user_with_key: Talk, name: str, answer: str, request: pytest.FixtureRequest
+) -> None:
+    talk = user_with_key
+    talk.claude = in_disguise(talk.account, request.getfixturevalue(name))
+    record = talk.account.home / ".claudebox" / RECORD
+    for _ in range(2):
+        done = talk()
+        assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+        assert [line.split()[1] for line in record.read_text().splitlines()[1:]] == [answer]
+
+
+def in_disguise(account: Account, claude: str) -> str:
+    """A copy without the file that tells its version."""
+    package = Path(claude).resolve()
+    while not (package / "package.json").exists():
+        package = package.parent
+    copy = account.home / "lib" / "node_modules" / "some" / "claude"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("package.json"))
+    (copy / "package.json").write_text('{"type": "module"}')
+    account.own(account.home / "lib")
+    return str(copy / Path(claude).resolve().relative_to(package))

@@ -200,8 +200,8 @@ def test_only_launch_becomes_another_program() -> None:
     }
     starting = {module_of(path) for path in FILES if "subprocess" in set(imports(path))}
     assert acting == {"launch", "prove"}  # whose probe forks, to try what cannot be undone
-    asking = {"claudebox.launch.nix_closure", "claudebox.launch.nix_trial", "claudebox.launch.packages"}
-    # Nix is asked before the box starts, if what it said the last time is not enough.
+    # Nix and Claude are asked before the box starts, if what they said the last time is not enough.
+    asking = {f"claudebox.launch.{name}" for name in ("claude_trial", "nix_closure", "nix_trial", "packages")}
     assert {module for module in starting if room_of(module) == "launch"} == asking
     assert {room_of(module) for module in starting} <= {"launch", "doctor", "demo", "prove"}
 

@@ -22,6 +22,7 @@ from claudebox.host.tree import Tree
 from claudebox.launch import (
     beside,
     box,
+    claude_trial,
     descriptors,
     inspection,
     keyring,
@@ -499,7 +500,17 @@ def dead_broker() -> launch_broker.Companion:
 
 def claude_without_socket_or_python(scene: Scene) -> None:
     scene.machine.python = "/home/alice/.pyenv/bin/python3"
-    scene.with_environ(ANTHROPIC_API_KEY="x").plan("--auth", "broker")
+    old = "/opt/claude/versions/2.0.76"
+    scene.planted(f"{old}*: ELF").with_environ(ANTHROPIC_API_KEY="x").plan("--auth", "broker", "--claude", old)
+
+
+def claude_that_changes(scene: Scene) -> None:
+    """While it was asked."""
+    scene.with_environ(ANTHROPIC_API_KEY="x")
+    plan = scene.machine.plan("--auth", "broker")
+    scene.monkeypatch.setattr(claude_trial, "ask_claude", lambda *_: None)
+    scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
+    cli.ask_claude(scene.machine.host(), parse([]), merge([]), plan)
 
 
 def broker_that_ended(scene: Scene) -> None:
@@ -539,6 +550,7 @@ BROKER_PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "broker-ends": (lambda _: dead_broker().require_ready(os.pidfd_open(os.getpid())), FAILED),
     "broker-without-python": (claude_without_socket_or_python, FAILED),
     "broker-ended": (broker_that_ended, FAILED),
+    "broker-claude-changed": (claude_that_changes, FAILED),
 }
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     **BROKER_PROBLEMS,

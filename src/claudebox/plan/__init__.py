@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.arguments import Request
 from claudebox.host import Host
-from claudebox.model import EnvVar, Finding, Limits, Mount, Network, Outside, Plan, Program
+from claudebox.model import Broker, EnvVar, Finding, Limits, Mount, Network, Outside, Plan, Program
 from claudebox.paths import is_inside
 from claudebox.plan.ground import Ground, agents_places, survey
 from claudebox.plan.kept import find_state, plan_seed
@@ -80,7 +80,7 @@ def _plan_box(ground: Ground) -> Plan:
         packages=ground.packages,
         policy=host.tree.text(f"{claude_home.MANAGED}/CLAUDE.md") or "",
         login=ground.login,
-        broker=ground.broker,
+        broker=_broker(ground),
         nix=ground.nix,
         alone=alone,
         state=state,
@@ -179,7 +179,15 @@ def _forwarder(ground: Ground) -> tuple[str, ...]:
     from claudebox.rules.broker import SOCKET
     from claudebox.rules.forwarder import forwarder
 
-    return forwarder(ground.host.tree, ground.install, ground.host.python, f"{ground.broker.place}/{SOCKET}")
+    return forwarder(ground.host, ground.install, f"{ground.broker.place}/{SOCKET}")
+
+
+def _broker(ground: Ground) -> Broker | None:
+    if ground.broker is None or ground.install is None:
+        return ground.broker
+    from claudebox.rules.claude_trial import needed_trial
+
+    return ground.broker.replace(trial=needed_trial(ground.host, ground.install))
 
 
 def _brokers_secrets(ground: Ground) -> dict[str, str]:

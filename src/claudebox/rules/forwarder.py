@@ -1,18 +1,14 @@
-"""For versions of Claude Code that cannot talk to a socket with a name: in the box, a port that leads to it."""
+"""For a Claude Code that cannot talk to a socket with a name: in the box, a port that leads to it."""
 
 from __future__ import annotations
 
-import posixpath
-
+from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
-from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.rules.claude_trial import speaks_socket
 
-FIRST_WITH_SOCKET = (2, 1, 197)  # the oldest that was tried; 2.0.76 hangs
-PACKAGE = "@anthropic-ai/claude-code"
 PLACES = ("/usr", "/nix/store")  # where a Python is in the box as well
-DEEPEST = 3  # below the directory of the package
 
 # Any Python 3 has to understand it. It becomes the program; what forwards is a process beside that.
 CODE = """
@@ -60,46 +56,16 @@ os.execvp(program[0], program)
 """
 
 
-def forwarder(tree: Tree, install: ClaudeInstall, python: str, socket: str) -> tuple[str, ...]:
+def forwarder(host: Host, install: ClaudeInstall, socket: str) -> tuple[str, ...]:
     """Words before those of the program; none if this Claude does without."""
-    version = find_version(tree, install)
-    if version is None or version >= FIRST_WITH_SOCKET:
+    speaks = speaks_socket(host, install)
+    if speaks:
         return ()
-    if not any(is_inside(python, place) for place in PLACES):
-        raise Problem(
-            f"claude {'.'.join(map(str, version))} needs a system Python to reach the broker",
-            "update it: claude update\n      or choose: --auth passthrough",
-        )
-    return (python, "-I", "-S", "-c", CODE, socket)
-
-
-def find_version(tree: Tree, install: ClaudeInstall) -> tuple[int, ...] | None:
-    """Of an installation whose place tells it. None: it may be any."""
-    head, mark, tail = install.real.partition("/claude/versions/")
-    if mark and head:
-        return _numbers(tail.partition("/")[0])
-    directory = install.real
-    for _ in range(DEEPEST):
-        directory = posixpath.dirname(directory)
-        if (text := tree.text(f"{directory}/package.json")) is not None:
-            return _of_package(text)
-    return None
-
-
-def _of_package(text: str) -> tuple[int, ...] | None:
-    import json
-
-    try:
-        package = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    # The program itself may be in a package of its own, for one kind of machine.
-    if not isinstance(package, dict) or not str(package.get("name", "")).startswith(PACKAGE):
-        return None
-    return _numbers(str(package.get("version", "")))
-
-
-def _numbers(version: str) -> tuple[int, ...] | None:
-    parts = version.partition("-")[0].split(".")
-    are_numbers = all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts)
-    return tuple(map(int, parts)) if are_numbers else None
+    if any(is_inside(host.python, place) for place in PLACES):
+        return (host.python, "-I", "-S", "-c", CODE, socket)
+    if speaks is None:  # it is asked before anything starts
+        return ()
+    raise Problem(
+        f"{install.path} cannot use a socket, and needs a system Python to reach the broker",
+        "update it: claude update\n      or choose: --auth passthrough",
+    )
