@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import shutil
 import socket
@@ -498,6 +499,24 @@ def dead_broker() -> launch_broker.Companion:
     return launch_broker.Companion(life, "/nonexistent")
 
 
+def old_kernel(scene: Scene) -> Scene:
+    def refuse(_: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    scene.monkeypatch.setattr(os, "pidfd_open", refuse)
+    return scene
+
+
+def broker_on_old_kernel(scene: Scene) -> None:
+    plan = old_kernel(scene).machine.plan()
+    launch_broker.start_broker(plan, BROKER.replace(sockets=str(scene.machine.root / "broker")))
+
+
+def login_on_old_kernel(scene: Scene) -> None:
+    old_kernel(scene).monkeypatch.setattr(beside, "is_current", lambda _: True)
+    beside.start_beside(Login("/home/alice/.claude/.credentials.json", "/nonexistent", "/nonexistent", "/run/auth"))
+
+
 def claude_without_socket_or_python(scene: Scene) -> None:
     scene.machine.python = "/home/alice/.pyenv/bin/python3"
     old = "/opt/claude/versions/2.0.76"
@@ -550,6 +569,8 @@ BROKER_PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "broker-ends": (lambda _: dead_broker().require_ready(os.pidfd_open(os.getpid())), FAILED),
     "broker-without-python": (claude_without_socket_or_python, FAILED),
     "broker-ended": (broker_that_ended, FAILED),
+    "broker-old-kernel": (broker_on_old_kernel, FAILED),
+    "login-old-kernel": (login_on_old_kernel, FAILED),
     "broker-claude-changed": (claude_that_changes, FAILED),
 }
 PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {

@@ -21,7 +21,7 @@ def start_beside(login: Login) -> None:
             exchange(login)
         except OSError as error:
             raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
-    watch = os.pidfd_open(os.getpid())  # the parent of the box, and its end
+    watch = watch_own_end("to keep Claude's login up to date")
     if os.fork() != 0:
         os.close(watch)
         return
@@ -32,6 +32,17 @@ def start_beside(login: Login) -> None:
         follow(login, watch)
     finally:
         os._exit(0)
+
+
+def watch_own_end(purpose: str) -> int:
+    """A descriptor by which others see that this process, the parent of the box, has ended."""
+    try:
+        return os.pidfd_open(os.getpid())
+    except (AttributeError, OSError):  # Python may be built for an older Linux, too
+        raise Problem(
+            f"{purpose}, the kernel has to tell when a process has ended (pidfd_open): Linux 5.3 and later do",
+            "without it: --auth none",
+        ) from None
 
 
 def forget_if_gone(login: Login) -> None:

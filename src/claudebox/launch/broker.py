@@ -9,7 +9,7 @@ import os
 
 from claudebox.broker.preflight import OTHERWISE, check
 from claudebox.launch.attended import forget_arguments, has_ended
-from claudebox.launch.beside import detach
+from claudebox.launch.beside import detach, watch_own_end
 from claudebox.launch.system_calls import c_function
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
@@ -58,6 +58,7 @@ class Companion(Record):
 def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
     """The plan with the socket and the token of this launch, and the broker."""
     check(broker, dict(os.environ))
+    os.close(watch_own_end("for --auth broker"))  # before anything is made
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
     token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
     try:
