@@ -38,8 +38,11 @@ class Usage:
         if b"\n" not in piece:
             self.buffer = self.buffer if len(self.buffer) <= LONGEST_LINE else b"-"  # a line that is none of those
             return
-        *lines, self.buffer = self.buffer.split(b"\n")
-        for line in lines:
+        text, _, self.buffer = self.buffer.rpartition(b"\n")
+        if not any(event in text for event in EVENTS):  # most of a stream: no need to look at each line
+            self.deltas += text.count(DELTA)
+            return
+        for line in text.split(b"\n"):
             if line.startswith(b"data:"):
                 self._look_at(line)
 
