@@ -15,6 +15,7 @@ from claudebox.demo.stage import Stage, build_stage, check_work
 from claudebox.demo.stand_in import StandIn
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
+from claudebox.own_command import own_command
 from claudebox.problem import Problem
 
 TIMEOUT = 300
@@ -50,7 +51,7 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
     }
     base_url = f"ANTHROPIC_BASE_URL=http://127.0.0.1:{port}"
     done = subprocess.run(
-        [*_this_program(), "--yes", "--env", base_url, *agent.arguments],
+        [*own_command(), "--yes", "--env", base_url, *agent.arguments],
         cwd=stage.project,
         env=environ,
         stdin=subprocess.DEVNULL,
@@ -61,10 +62,3 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
         check=False,
     )
     return done.returncode, done.stderr
-
-
-def _this_program() -> list[str]:
-    """The same claudebox again, with the same interpreter."""
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    start = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
-    return [sys.executable, "-I", "-S", "-c", start, source]

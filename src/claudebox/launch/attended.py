@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 FROM_THE_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 NAME = b"claudebox"
-ARGUMENTS = slice(
-    45, 47
-)  # where they begin and end in memory: fields 48 and 49 of /proc/self/stat, of which 3 is first
+# Where they begin and end in memory: fields 48 and 49 of /proc/self/stat, of which 3 is first.
+ARGUMENTS = slice(45, 47)
 FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
 
 passed_on: list[int] = []  # signals that were meant for the program: who sent them waits for its end, and for no answer

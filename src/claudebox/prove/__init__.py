@@ -11,8 +11,10 @@ import sys
 from claudebox.arguments import Request
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
+from claudebox.host.nix import SOCKET
 from claudebox.layers import gather
 from claudebox.model import FROM_HOST, Plan
+from claudebox.own_command import own_command
 from claudebox.paths import is_inside
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
@@ -38,7 +40,6 @@ HOST_RUN = (
     *(".claude/settings.local.json", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".devcontainer"),
     *(".tool-versions", "mise.toml", ".mise.toml", "lefthook.yml", ".claudebox.toml"),
 )
-DAEMON_SOCKET = "/nix/var/nix/daemon-socket/socket"
 
 
 def prove(request: Request) -> tuple[str, int]:
@@ -88,15 +89,15 @@ def set_stage(stage: Stage, host: Host, plan: Plan, settings: Settings, *, is_ou
     stage.point_at_sockets(_usual_sockets(host, run))
     stage.plant_key()
     stage.add(TERMINAL, "type into the terminal", "type_into_terminal")
-    chosen = {name: is_ours and wish for name, wish in _choices(plan, settings).items()}
-    stage.add(KERNEL, "a user namespace", "user_namespace", choice=chosen["userns"] or "")
-    stage.add(KERNEL, "mount something", "mount", choice=chosen["userns"] or "")
+    chosen = {name: wish if is_ours else "" for name, wish in _choices(plan, settings).items()}
+    stage.add(KERNEL, "a user namespace", "user_namespace", choice=chosen["userns"])
+    stage.add(KERNEL, "mount something", "mount", choice=chosen["userns"])
     for name, title in KERNEL_CALLS.items():
         stage.add(KERNEL, title, "kernel_call", name=name)
     stage.add(KERNEL, "a socket to the hypervisor", "vsock")
-    stage.plant_servers(_own_addresses(), chosen["network"] or "")
+    stage.plant_servers(_own_addresses(), chosen["network"])
     _point_at_project(stage, plan, is_ours)
-    stage.point_at_sockets({"the daemon": DAEMON_SOCKET}, NIX, chosen["nix"] or "")
+    stage.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
 
 
 def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
@@ -153,10 +154,8 @@ def _command(host: Host, plan: Plan, request: Request, against: str) -> list[str
         import shlex
 
         return [*shlex.split(against), "python3"]
-    from claudebox.prove.run import this_program
-
     words = [word for name, text in request.said if name != AGAINST for word in (BY_NAME[name].option, text)]
-    return [*this_program(), "--yes", *words, *_interpreter(host, plan)]
+    return [*own_command(), "--yes", *words, *_interpreter(host, plan)]
 
 
 def _interpreter(host: Host, plan: Plan) -> list[str]:

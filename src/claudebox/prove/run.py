@@ -31,7 +31,7 @@ class Attempt(Record):
 def run_outside(stage: Stage) -> Attempt:
     """On this host itself. Nothing of it may lie in the project: an agent in another box could put its own there."""
     directory = stage.directory(tempfile.gettempdir())
-    return _run([sys.executable], stage, PROBE, _write(f"{directory}/trials.json", _trials(stage)))
+    return _run([sys.executable], stage, PROBE, _write(directory, "trials.json", _trials(stage)))
 
 
 def run_inside(command: list[str], stage: Stage, project: str) -> Attempt:
@@ -40,8 +40,8 @@ def run_inside(command: list[str], stage: Stage, project: str) -> Attempt:
     The probe lies in the project meanwhile, which every sandbox shows: some do not pass on long or odd words.
     """
     directory = stage.directory(project)
-    script = _write(f"{directory}/probe.py", _read(PROBE))
-    trials = _write(f"{directory}/trials.json", _trials(stage))
+    script = _write(directory, "probe.py", _read(PROBE))
+    trials = _write(directory, "trials.json", _trials(stage))
     before = _state(directory, script, trials)
     is_ours = _read(script) == _read(PROBE) and _read(trials) == _trials(stage)
     attempt = _run(command, stage, script, trials) if is_ours else Attempt({})
@@ -50,11 +50,15 @@ def run_inside(command: list[str], stage: Stage, project: str) -> Attempt:
     return attempt
 
 
-def _write(path: str, content: bytes) -> str:
-    """A new file: never through a symlink that somebody has put there meanwhile."""
-    with open(path, "xb") as file:
-        file.write(content)
-    return path
+def _write(directory: str, name: str, content: bytes) -> str:
+    """A new file: never through a symlink, which somebody may have put into the place of the directory, too."""
+    parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=parent), "wb") as file:
+            file.write(content)
+    finally:
+        os.close(parent)
+    return f"{directory}/{name}"
 
 
 def _trials(stage: Stage) -> bytes:
@@ -90,7 +94,10 @@ def _run(command: list[str], stage: Stage, script: str, trials: str) -> Attempt:
     if not line:
         said = done.stderr.strip().splitlines() or ["nothing was said"]
         return Attempt({}, f"{said[-1]} (status {done.returncode})")
-    return Attempt(_checked(json.loads(line.removeprefix(MARK)), stage))
+    found = json.loads(line.removeprefix(MARK))
+    if not {trial.id for trial in stage.trials} <= found.keys():
+        return Attempt({}, "the probe did not say what came of every attack")
+    return Attempt(_checked(found, stage))
 
 
 def _checked(said: dict[str, Any], stage: Stage) -> dict[str, str]:
@@ -134,10 +141,3 @@ import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-
-
-def this_program() -> list[str]:
-    """The same claudebox again, with the same interpreter."""
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    start = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
-    return [sys.executable, "-I", "-S", "-c", start, source]

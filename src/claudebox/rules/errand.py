@@ -6,7 +6,7 @@ from claudebox.host import Host
 from claudebox.model import Finding, Package
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.rules.nix_program import agents_places, find_nix, nix_environment
+from claudebox.rules.nix_program import find_nix, nix_environment, written_by_agents
 from claudebox.rules.packages import find_meaning, find_wanted, state_directory
 from claudebox.rules.references import check_place, registered_places, short_name
 from claudebox.rules.system import NIX_STORE
@@ -35,7 +35,7 @@ def check_errand(host: Host, named: Named, registered: str) -> None:
     rule = named.origin.rule
     for place in registered_places(host.tree, host.person.home, registered) if registered else ():
         if host.tree.exists(place):
-            check_place(host.tree, named, place, agents_places(host))
+            check_place(host.tree, named, place, written_by_agents(host))
     if not find_nix(host):
         from claudebox.host.distribution import find_distribution
 

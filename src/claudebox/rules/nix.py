@@ -179,9 +179,9 @@ def _registry(host: Host, path: str) -> str | None:
     """Not by a symlink that an agent can have made, in a repository of dotfiles for one: it may lead to a key."""
     links = tuple(link for link, _ in host.tree.links(path))
     if links:
-        from claudebox.rules.nix_program import agents_places
+        from claudebox.rules.nix_program import written_by_agents
 
-        if is_in_any(links, agents_places(host)):
+        if is_in_any(links, written_by_agents(host)):
             return None
     return host.tree.text(path)
 

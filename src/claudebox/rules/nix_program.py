@@ -26,7 +26,7 @@ def find_nix(host: Host) -> str:
     if nix := pinned.PROGRAMS.get("nix"):
         return nix
     search_path = ":".join((host.environ.get("PATH", ""), *NIX_PLACES, *SYSTEM_PLACES))
-    agents = agents_places(host)
+    agents = written_by_agents(host)
     for path in find_all(host.tree, "nix", search_path, host.cwd):
         real = host.tree.resolve(path) or path
         if not is_in_any((path, real, *(link for link, _ in host.tree.links(path))), agents):
@@ -39,7 +39,7 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
     git = pinned.PROGRAMS.get("git", "")
     places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
     certificates = find_certificates(host.tree, host.environ)
-    if is_in_any((certificates,), agents_places(host)):
+    if is_in_any((certificates,), written_by_agents(host)):
         certificates = find_certificates(host.tree, {})
     certificates = certificates or pinned.CERTIFICATES
     return {
@@ -53,6 +53,6 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
     }
 
 
-def agents_places(host: Host) -> tuple[str, ...]:
+def written_by_agents(host: Host) -> tuple[str, ...]:
     state = f"{host.person.home}/{STATE}"
     return (host.cwd, state, *known_projects(host.tree, state))

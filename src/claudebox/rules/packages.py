@@ -15,7 +15,7 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.rules.instance import STATE
 from claudebox.rules.nix_paths import is_store_path
-from claudebox.rules.nix_program import agents_places
+from claudebox.rules.nix_program import written_by_agents
 from claudebox.rules.references import check_place, may_change, read_reference, short_name
 from claudebox.rules.system import NIX_STORE
 from claudebox.settings import Named, Settings
@@ -70,7 +70,7 @@ def find_wanted(host: Host, settings: Settings) -> tuple[Wanted, ...]:
     for named in settings.packages:
         reference = read_reference(named, host.cwd, host.person.home)
         if reference.place:
-            check_place(host.tree, named, reference.place, agents_places(host))
+            check_place(host.tree, named, reference.place, written_by_agents(host))
         found.setdefault(reference.text, Wanted(reference.text, named, reference.registered))
     return tuple(found.values())
 

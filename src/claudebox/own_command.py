@@ -1,0 +1,14 @@
+"""How to start this very claudebox again, as another process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+
+
+def own_command() -> list[str]:
+    """With the same interpreter, isolated: nothing of the current directory gets on the module path."""
+    source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [sys.executable, "-I", "-S", "-c", START, source]
