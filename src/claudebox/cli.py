@@ -5,18 +5,54 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.arguments import COLLECT, LAUNCH, PROFILES, Request, parse
-from claudebox.host import Host, read_host
-from claudebox.layers import Layers, gather
-from claudebox.model import FROM_HOST, Finding, Plan
+from claudebox.agreement import (
+    find_news,
+    keeping,
+    recall,
+)
+from claudebox.features.guard.decide import is_guard
+from claudebox.features.kernel.decide import doubts_namespaces
+from claudebox.host import (
+    Host,
+    read_host,
+)
+from claudebox.model import (
+    FROM_HOST,
+    Finding,
+    Plan,
+)
 from claudebox.plan import make_plan
-from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
-from claudebox.rules.agreement import find_news, keeping, recall
-from claudebox.rules.guard import is_guard
-from claudebox.rules.instance import STATE
-from claudebox.rules.kernel import doubts_namespaces
-from claudebox.settings import PROJECT_FILE, Settings
-from claudebox.view.text import BOLD, RED, WIDTH, cut, escape, fill, style_for
+from claudebox.problem import (
+    BROKEN_PIPE,
+    FAILED,
+    INTERRUPTED,
+    Problem,
+)
+from claudebox.settings.gather import (
+    Layers,
+    gather,
+)
+from claudebox.settings.values import (
+    PROJECT_FILE,
+    Settings,
+)
+from claudebox.settings.words import (
+    COLLECT,
+    LAUNCH,
+    PROFILES,
+    Request,
+    parse,
+)
+from claudebox.state import STATE
+from claudebox.view.text import (
+    BOLD,
+    RED,
+    WIDTH,
+    cut,
+    escape,
+    fill,
+    style_for,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +155,7 @@ def start(host: Host, plan: Plan, request: Request) -> NoReturn:
     from claudebox.launch.box import launch
 
     def watch() -> Callable[[], None]:
-        from claudebox.launch import aftermath
+        from claudebox.features.guard import act as aftermath
 
         may_ask = not request.yes and sys.stderr.isatty()
         return aftermath.watch(host.tree, agreed, host.own_source, _ask if may_ask else None)
@@ -135,11 +171,11 @@ def ask_nix(host: Host, request: Request, settings: Settings, plan: Plan) -> Pla
     if nix is None or not (nix.needs_trial or nix.roots):
         return plan
     if nix.needs_trial:
-        from claudebox.launch.nix_trial import try_builds
+        from claudebox.features.nix.try_builds import try_builds
 
         try_builds(host)
     if nix.roots:
-        from claudebox.launch.nix_closure import look_up_closure
+        from claudebox.features.nix.ask_closure import look_up_closure
 
         look_up_closure(host, nix.roots)
     plan = make_plan(read_host(), request, settings)
@@ -154,7 +190,7 @@ def ask_claude(host: Host, request: Request, settings: Settings, plan: Plan) -> 
     """Which way it can reach the broker, unless that is known."""
     if plan.broker is None or plan.broker.trial is None:
         return plan
-    from claudebox.launch import claude_trial
+    from claudebox.features.broker import ask as claude_trial
 
     claude_trial.ask_claude(host, plan.bwrap, plan.broker.trial)
     plan = make_plan(read_host(), request, settings)
@@ -165,13 +201,17 @@ def ask_claude(host: Host, request: Request, settings: Settings, plan: Plan) -> 
 
 def supply(host: Host, request: Request, settings: Settings, plan: Plan) -> tuple[Settings, Plan]:
     """Have the packages that are not there yet. Only now: everything else about the box is known to be possible."""
-    from claudebox.rules.packages import to_resolve
+    from claudebox.features.nix.packages import to_resolve
 
     missing = to_resolve(plan.packages)
     if not missing:
         return settings, plan
-    from claudebox.launch.packages import fetch_packages
-    from claudebox.rules.errand import give_up, plan_errand, strict_problem
+    from claudebox.features.nix.errand import (
+        give_up,
+        plan_errand,
+        strict_problem,
+    )
+    from claudebox.features.nix.fetch import fetch_packages
 
     failures = fetch_packages(plan_errand(host, missing))
     if failures and request.strict:
@@ -191,8 +231,11 @@ def decide(host: Host, request: Request, layers: Layers) -> Layers:
         # Nobody can say yes to that. It counts as a no, until the file is another one.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.launch.trust import remember_decision
-    from claudebox.layers.project import DECISIONS, decisions
+    from claudebox.settings.files.project import (
+        DECISIONS,
+        decisions,
+    )
+    from claudebox.settings.files.trust import remember_decision
     from claudebox.view.wishes import wishes_text
 
     sys.stderr.write(wishes_text(project.wishes, style_for(sys.stderr.isatty(), dict(os.environ))))
@@ -204,11 +247,14 @@ def decide(host: Host, request: Request, layers: Layers) -> Layers:
 
 
 def _auth_log(host: Host) -> str:
-    from claudebox.broker.journal import read_journal
-    from claudebox.host.repository import find_repository
-    from claudebox.rules.broker import JOURNAL
-    from claudebox.rules.instance import canonical_root, instance_directory
-    from claudebox.view.auth_log import auth_log_text
+    from claudebox.features.broker.decide import JOURNAL
+    from claudebox.features.broker.log import auth_log_text
+    from claudebox.features.broker.server.journal import read_journal
+    from claudebox.host.git.repository import find_repository
+    from claudebox.state import (
+        canonical_root,
+        instance_directory,
+    )
 
     repository = find_repository(host.tree, host.cwd)
     directory = instance_directory(host.person.home, canonical_root(host.cwd, repository))
@@ -216,7 +262,7 @@ def _auth_log(host: Host) -> str:
 
 
 def _profiles(host: Host) -> str:
-    from claudebox.layers.profiles import list_profiles
+    from claudebox.settings.files.profiles import list_profiles
     from claudebox.view.wishes import profiles_text
 
     return profiles_text(list_profiles(host), style_for(sys.stdout.isatty(), dict(os.environ)))
@@ -272,8 +318,11 @@ def _shown(plan: Plan, request: Request) -> str:
 
 
 def _explained(host: Host, plan: Plan, settings: Settings, request: Request) -> str:
-    from claudebox.rules.explain import explain
-    from claudebox.view.explain import explanation_json, explanation_text
+    from claudebox.explain import explain
+    from claudebox.view.explain import (
+        explanation_json,
+        explanation_text,
+    )
 
     explanation = explain(plan, host, settings, dict(request.said)["explain"])
     if request.json:

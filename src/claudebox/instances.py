@@ -9,7 +9,11 @@ import time
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.view.text import Style, escape, fill
+from claudebox.view.text import (
+    Style,
+    escape,
+    fill,
+)
 
 DAY = 24 * 3600
 COLUMN = 18

@@ -9,6 +9,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from claudebox.agreement import (
+    LONGEST,
+    MOST_KEPT,
+    News,
+    agreement,
+    find_news,
+    keeping,
+    read_agreements,
+    recall,
+    write_agreements,
+)
 from claudebox.model import (
     FROM_HOST,
     HIDE,
@@ -27,19 +38,8 @@ from claudebox.model import (
     Program,
     State,
 )
+from claudebox.mounts import arrange
 from claudebox.paths import is_below
-from claudebox.rules.agreement import (
-    LONGEST,
-    MOST_KEPT,
-    News,
-    agreement,
-    find_news,
-    keeping,
-    read_agreements,
-    recall,
-    write_agreements,
-)
-from claudebox.rules.mounts import arrange
 from claudebox.settings.table import TIERS
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.agreement import (
+    agreement,
+    find_news,
+)
 from claudebox.model import Plan
-from claudebox.rules.agreement import agreement, find_news
 from claudebox.view.audit import audit
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.view.text import (
+    WIDTH,
+    Style,
+    width,
+)
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -12,7 +12,7 @@ import platform
 
 import pytest
 
-from claudebox.rules import refused_calls as table
+from claudebox.features.kernel import refused_calls as table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from claudebox.broker.bodies import read_body
-from claudebox.broker.messages import read_answer
-from claudebox.broker.reading import Reader
+from claudebox.features.broker.server.bodies import read_body
+from claudebox.features.broker.server.messages import read_answer
+from claudebox.features.broker.server.reading import Reader
 
 
 @dataclass

@@ -12,13 +12,31 @@ import pytest
 
 from broker.client import Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
-from claudebox.broker.address import Proxy, read_address
-from claudebox.broker.credentials import Fixed, Subscription
-from claudebox.broker.exchange import Session
-from claudebox.broker.journal import Journal, read_journal
-from claudebox.broker.limits import Limits, Meter
-from claudebox.broker.server import BACKLOG, serve
-from claudebox.broker.upstream import Upstream, trust
+from claudebox.features.broker.server.address import (
+    Proxy,
+    read_address,
+)
+from claudebox.features.broker.server.credentials import (
+    Fixed,
+    Subscription,
+)
+from claudebox.features.broker.server.exchange import Session
+from claudebox.features.broker.server.journal import (
+    Journal,
+    read_journal,
+)
+from claudebox.features.broker.server.limits import (
+    Limits,
+    Meter,
+)
+from claudebox.features.broker.server.serve import (
+    BACKLOG,
+    serve,
+)
+from claudebox.features.broker.server.upstream import (
+    Upstream,
+    trust,
+)
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"

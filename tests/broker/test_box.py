@@ -25,8 +25,12 @@ from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
 from claudebox.demo.script import Step
 from claudebox.demo.stand_in import StandIn
-from claudebox.rules.claude_trial import DOES_NOT, RECORD, SPEAKS
-from claudebox.rules.forwarder import CODE
+from claudebox.features.broker.forwarder import CODE
+from claudebox.features.broker.trial import (
+    DOES_NOT,
+    RECORD,
+    SPEAKS,
+)
 from terminal.pseudoterminal import comes_true
 
 if TYPE_CHECKING:

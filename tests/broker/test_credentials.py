@@ -20,12 +20,26 @@ import pytest
 from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
-from claudebox.broker.address import read_address
-from claudebox.broker.credentials import Fixed, Revoked, Subscription, Unavailable
-from claudebox.broker.locks import Busy, Locks
-from claudebox.broker.login_file import Tokens
-from claudebox.broker.token_endpoint import CLIENT, TokenEndpoint
-from claudebox.broker.upstream import Upstream, trust
+from claudebox.features.broker.server.address import read_address
+from claudebox.features.broker.server.credentials import (
+    Fixed,
+    Revoked,
+    Subscription,
+    Unavailable,
+)
+from claudebox.features.broker.server.locks import (
+    Busy,
+    Locks,
+)
+from claudebox.features.broker.server.login_file import Tokens
+from claudebox.features.broker.server.token_endpoint import (
+    CLIENT,
+    TokenEndpoint,
+)
+from claudebox.features.broker.server.upstream import (
+    Upstream,
+    trust,
+)
 
 HOUR = 3600.0
 RENEWER = Path(__file__).with_name("renewer.py")
@@ -146,7 +160,7 @@ def test_lock_of_a_dead_process_is_taken_over(login: Login, issuer: Issuer, name
 
 
 def test_lock_is_kept_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.broker.locks.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("claudebox.features.broker.server.locks.HEARTBEAT_SECONDS", 0.05)
     lock = tmp_path / "lock"
     with Locks((str(lock), 10)):
         os.utime(lock, (0, 0))
@@ -275,7 +289,7 @@ def test_what_could_not_be_stored_is_stored_at_the_end(
     login: Login, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = login(0)
-    monkeypatch.setattr("claudebox.broker.login_file.Replacement.store", failing)
+    monkeypatch.setattr("claudebox.features.broker.server.login_file.Replacement.store", failing)
     assert access(held) == "Bearer access-token-1"
     monkeypatch.undo()
     held.settle()

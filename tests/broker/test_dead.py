@@ -7,8 +7,8 @@ import socket
 import threading
 from pathlib import Path
 
-from claudebox.broker.run import remove_dead
-from claudebox.launch.broker import listen
+from claudebox.features.broker.act import listen
+from claudebox.features.broker.server.run import remove_dead
 
 NAME = "api.sock"
 

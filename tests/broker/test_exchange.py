@@ -16,13 +16,19 @@ from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
-from claudebox.broker.address import Proxy
-from claudebox.broker.bodies import read_body
-from claudebox.broker.credentials import Subscription, Unavailable
-from claudebox.broker.limits import Limits
-from claudebox.broker.login_file import Tokens
-from claudebox.broker.messages import read_answer
-from claudebox.broker.reading import Ended, Truncated
+from claudebox.features.broker.server.address import Proxy
+from claudebox.features.broker.server.bodies import read_body
+from claudebox.features.broker.server.credentials import (
+    Subscription,
+    Unavailable,
+)
+from claudebox.features.broker.server.limits import Limits
+from claudebox.features.broker.server.login_file import Tokens
+from claudebox.features.broker.server.messages import read_answer
+from claudebox.features.broker.server.reading import (
+    Ended,
+    Truncated,
+)
 from terminal.pseudoterminal import comes_true
 
 
@@ -64,7 +70,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
 
 
 def test_journal_cannot_be_flooded_with_what_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.broker.journal.MOST_REFUSALS", 3)
+    monkeypatch.setattr("claudebox.features.broker.server.journal.MOST_REFUSALS", 3)
     broker = start()
     with broker.client() as client:
         assert client.ask().status == 200
@@ -416,7 +422,7 @@ def test_fifty_streams_at_once(start: Start) -> None:
 
 def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A box must not fill the host's memory. What is small passes meanwhile."""
-    monkeypatch.setattr("claudebox.broker.limits.MOST_LARGE", 1)
+    monkeypatch.setattr("claudebox.features.broker.server.limits.MOST_LARGE", 1)
     broker = start()
     large = b"x" * (2 << 20)
     head = (

@@ -9,10 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.broker.bodies import BadBody, chunk, read_body
-from claudebox.broker.messages import Framing, Malformed, RequestHead, read_answer, read_request
-from claudebox.broker.reading import Ended, Reader, Truncated
-from claudebox.broker.refusal import Refusal
+from claudebox.features.broker.server.bodies import (
+    BadBody,
+    chunk,
+    read_body,
+)
+from claudebox.features.broker.server.messages import (
+    Framing,
+    Malformed,
+    RequestHead,
+    read_answer,
+    read_request,
+)
+from claudebox.features.broker.server.reading import (
+    Ended,
+    Reader,
+    Truncated,
+)
+from claudebox.features.broker.server.refusal import Refusal
 
 POST = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
 

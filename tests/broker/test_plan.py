@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.standin import Server, hello
+from claudebox.features.broker import ask as claude_trial
+from claudebox.features.broker.trial import (
+    DOES_NOT,
+    RECORD,
+    SPEAKS,
+    keeping_answer,
+)
 from claudebox.host import read_host
-from claudebox.launch import claude_trial
 from claudebox.model import ClaudeTrial
-from claudebox.rules.claude_trial import DOES_NOT, RECORD, SPEAKS, keeping_answer
 from hosts.machine import EVERYONE, TREES, Machine
 
 if TYPE_CHECKING:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.broker.policy import OAUTH_BETA, answered_headers, check_request, sent_headers, shows
-from claudebox.broker.refusal import Refusal
+from claudebox.features.broker.server.policy import (
+    OAUTH_BETA,
+    answered_headers,
+    check_request,
+    sent_headers,
+    shows,
+)
+from claudebox.features.broker.server.refusal import Refusal
 
 DUMMY = "dummy-0123456789"
 HEADERS = (("host", "localhost"), ("authorization", f"Bearer {DUMMY}"), ("content-type", "application/json"))

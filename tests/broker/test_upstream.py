@@ -14,8 +14,17 @@ import pytest
 
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
-from claudebox.broker.address import Address, Proxy, find_proxy, read_address
-from claudebox.broker.upstream import Unreachable, Upstream, trust
+from claudebox.features.broker.server.address import (
+    Address,
+    Proxy,
+    find_proxy,
+    read_address,
+)
+from claudebox.features.broker.server.upstream import (
+    Unreachable,
+    Upstream,
+    trust,
+)
 
 API = Address("api.example", 443, is_tls=True)
 

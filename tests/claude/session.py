@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from claudebox.demo.script import Step
-from claudebox.demo.stand_in import FAREWELL, StandIn
+from claudebox.demo.stand_in import (
+    FAREWELL,
+    StandIn,
+)
 
 if TYPE_CHECKING:
     from conftest import Account, Box

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claudebox.demo.script import STEPS
-from claudebox.demo.stage import HOME_FILES, VARIABLES
+from claudebox.demo.stage import (
+    HOME_FILES,
+    VARIABLES,
+)
 
 if TYPE_CHECKING:
     from conftest import Account

@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
-from claudebox.model import RO, TMPFS, Mount, Origin
-from claudebox.rules.imported import Imported, import_servers, import_settings
-from claudebox.rules.runnable import Runnable
+from claudebox.features.claude.configuration import (
+    Imported,
+    import_servers,
+    import_settings,
+)
+from claudebox.features.claude.runnable import Runnable
+from claudebox.model import (
+    RO,
+    TMPFS,
+    Mount,
+    Origin,
+)
 from hosts.machine import plant
 
 ALWAYS = {"skipDangerousModePermissionPrompt": True}

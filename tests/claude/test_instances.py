@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claude.session import Talk, broke, fingerprint
-from claudebox.instances import Instance, find_instances, listing
+from claudebox.instances import (
+    Instance,
+    find_instances,
+    listing,
+)
 from claudebox.view.text import style_for
 from terminal.pseudoterminal import claudebox_terminal
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.launch.login import exchange
+from claudebox.features.login.exchange import exchange
 from claudebox.model import Login
 from terminal.pseudoterminal import comes_true
 
@@ -297,7 +297,7 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
 def test_lock_that_the_agent_leaves_does_not_lose_a_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr("claudebox.launch.login.LOCK_PATIENCE", 0.1)
+    monkeypatch.setattr("claudebox.features.login.exchange.LOCK_PATIENCE", 0.1)
     login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
     Path(login.file).write_text(credentials("first", 1))
     Path(login.directory).mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox import doctor
-from claudebox.arguments import parse
+from claudebox.settings.words import parse
 
 
 @pytest.mark.req("FAIL-01")

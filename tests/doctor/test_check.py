@@ -9,11 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.doctor.report import FAIL, NOTE, OK, Row, report_text
+from claudebox.doctor.report import (
+    FAIL,
+    NOTE,
+    OK,
+    Row,
+    report_text,
+)
 from claudebox.doctor.trial import explain
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.view.text import (
+    WIDTH,
+    Style,
+    width,
+)
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
 

@@ -11,14 +11,32 @@ from typing import Any
 
 import pytest
 
-from claudebox.arguments import parse
-from claudebox.doctor import trial, uplink
-from claudebox.doctor.report import FAIL, NOTE, OK, Row, report_text
-from claudebox.doctor.trial import Outcome, version_number
+from claudebox.doctor import trial
+from claudebox.doctor.report import (
+    FAIL,
+    NOTE,
+    OK,
+    Row,
+    report_text,
+)
+from claudebox.doctor.trial import (
+    Outcome,
+    version_number,
+)
+from claudebox.features.network import check as uplink
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
-from claudebox.settings import Settings, from_options, merge
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.settings.values import (
+    Settings,
+    from_options,
+    merge,
+)
+from claudebox.settings.words import parse
+from claudebox.view.text import (
+    WIDTH,
+    Style,
+    width,
+)
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claudebox.arguments import parse
+from claudebox.explain import explain
+from claudebox.explain.answer import (
+    Answer,
+    Explanation,
+)
 from claudebox.host import Host
-from claudebox.layers import gather
 from claudebox.model import Plan
 from claudebox.plan import make_plan
-from claudebox.rules.explain import explain
-from claudebox.rules.explain.answer import Answer, Explanation
-from claudebox.settings import Settings
+from claudebox.settings.gather import gather
+from claudebox.settings.values import Settings
+from claudebox.settings.words import parse
 
 
 @dataclass

@@ -9,10 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.problem import FAILED, Problem
-from claudebox.rules.explain.answer import Explanation
-from claudebox.view.explain import explanation_json, explanation_text
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.explain.answer import Explanation
+from claudebox.problem import (
+    FAILED,
+    Problem,
+)
+from claudebox.view.explain import (
+    explanation_json,
+    explanation_text,
+)
+from claudebox.view.text import (
+    WIDTH,
+    Style,
+    width,
+)
 from explain.asking import Asked, ask
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine

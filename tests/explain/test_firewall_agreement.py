@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.rules.explain.answer import OUT
-from claudebox.rules.firewall import PRIVATE4, PRIVATE6, translated
+from claudebox.explain.answer import OUT
+from claudebox.features.network.firewall import (
+    PRIVATE4,
+    PRIVATE6,
+    translated,
+)
 from explain.asking import Asked, ask
 from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.rules.system import NIX_TOOLS, PLAIN_PATH
+from claudebox.features.system.decide import (
+    NIX_TOOLS,
+    PLAIN_PATH,
+)
 from flake.machine import Flake, Machine, NixOS, Package
 
 ON_PATH = (

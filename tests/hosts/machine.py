@@ -15,15 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from claudebox.arguments import parse
 from claudebox.host import Host
 from claudebox.host.network import Neighbourhood
-from claudebox.host.nix import Daemon
+from claudebox.host.nix_daemon import Daemon
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.layers import gather
 from claudebox.model import Plan
 from claudebox.plan import make_plan
+from claudebox.settings.gather import gather
+from claudebox.settings.words import parse
 
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"

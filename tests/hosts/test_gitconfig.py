@@ -10,9 +10,16 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.host.gitconfig import load, parse
+from claudebox.features.git.decide import (
+    Identity,
+    find_identity,
+    quote,
+)
+from claudebox.host.git.config import (
+    load,
+    parse,
+)
 from claudebox.host.tree import Tree
-from claudebox.rules.git import Identity, find_identity, quote
 
 WITH_GIT = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -12,11 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox import cli
-from claudebox.layers.documents import parse
-from claudebox.layers.schema import describe, said_in
 from claudebox.problem import Problem
-from claudebox.settings import Said
-from claudebox.view.text import WIDTH, width
+from claudebox.settings.files.documents import parse
+from claudebox.settings.files.schema import (
+    describe,
+    said_in,
+)
+from claudebox.settings.values import Said
+from claudebox.view.text import (
+    WIDTH,
+    width,
+)
 
 QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}

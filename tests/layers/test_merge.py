@@ -11,15 +11,37 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.arguments import parse
-from claudebox.layers import gather
-from claudebox.model import FROM_HOST, RO, RW, Origin, Plan, Port
-from claudebox.paths import is_inside, move
+from claudebox.model import (
+    FROM_HOST,
+    RO,
+    RW,
+    Origin,
+    Plan,
+    Port,
+)
+from claudebox.mounts import holder
+from claudebox.paths import (
+    is_inside,
+    move,
+)
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.rules.mounts import holder
-from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Named, Said, Tier, merge
-from claudebox.settings.table import BY_NAME, TIERS, VALUE
+from claudebox.settings.gather import gather
+from claudebox.settings.table import (
+    BY_NAME,
+    TIERS,
+    VALUE,
+)
+from claudebox.settings.values import (
+    PROJECT_FILE,
+    EnvWish,
+    MountWish,
+    Named,
+    Said,
+    Tier,
+    merge,
+)
+from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

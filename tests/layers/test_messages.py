@@ -10,11 +10,24 @@ import pytest
 
 import claudebox
 from claudebox import cli
-from claudebox.layers import documents
-from claudebox.layers.documents import LARGEST, Document, parse
-from claudebox.layers.schema import describe, said_in
-from claudebox.problem import FAILED, Problem
-from claudebox.view.text import WIDTH, width
+from claudebox.problem import (
+    FAILED,
+    Problem,
+)
+from claudebox.settings.files import documents
+from claudebox.settings.files.documents import (
+    LARGEST,
+    Document,
+    parse,
+)
+from claudebox.settings.files.schema import (
+    describe,
+    said_in,
+)
+from claudebox.view.text import (
+    WIDTH,
+    width,
+)
 from golden import Golden
 
 SOURCE = Path(claudebox.__file__).parent / "layers"

@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.arguments import parse
-from claudebox.host.shipped import shipped_names
-from claudebox.layers import gather
-from claudebox.layers.profiles import list_profiles
-from claudebox.model import RO, RW, Plan
+from claudebox.model import (
+    RO,
+    RW,
+    Plan,
+)
 from claudebox.problem import Problem
-from claudebox.rules.instance import instance_name
-from claudebox.settings import Settings
+from claudebox.settings.files.profiles import list_profiles
+from claudebox.settings.files.shipped import shipped_names
+from claudebox.settings.gather import gather
+from claudebox.settings.values import Settings
+from claudebox.settings.words import parse
+from claudebox.state import instance_name
 from conftest import Account, Box
 from hosts.machine import EVERYONE, TREES, Machine
 from hosts.test_distributions import MACHINES, make_machine

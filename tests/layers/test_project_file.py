@@ -11,15 +11,28 @@ from pathlib import Path
 import pytest
 
 from claudebox import cli
-from claudebox.arguments import parse
 from claudebox.host import Host
-from claudebox.launch.trust import MOST_DECISIONS, remember_decision
-from claudebox.layers import Layers, gather
-from claudebox.layers.project import DECISIONS, decisions
-from claudebox.model import COVER, FROM_HOST, HIDE
+from claudebox.model import (
+    COVER,
+    FROM_HOST,
+    HIDE,
+)
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.settings import PROJECT_FILE
+from claudebox.settings.files.project import (
+    DECISIONS,
+    decisions,
+)
+from claudebox.settings.files.trust import (
+    MOST_DECISIONS,
+    remember_decision,
+)
+from claudebox.settings.gather import (
+    Layers,
+    gather,
+)
+from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings.words import parse
 from claudebox.view.text import Style
 from claudebox.view.wishes import wishes_text
 from hosts.machine import EVERYONE, TREES, Machine

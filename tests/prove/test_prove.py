@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.view.text import WIDTH, width
+from claudebox.view.text import (
+    WIDTH,
+    width,
+)
 from conftest import Account, Box
 
 NAKED = "env"

@@ -15,42 +15,61 @@ import pytest
 
 import claudebox
 from claudebox import cli, demo, instances, prove
-from claudebox.arguments import parse
-from claudebox.broker.run import make_session
-from claudebox.host import project, read_host
+from claudebox.explain import explain
+from claudebox.features.broker import act as launch_broker
+from claudebox.features.broker import ask as claude_trial
+from claudebox.features.broker.server.run import make_session
+from claudebox.features.claude import configuration as imported
+from claudebox.features.limits import act as limits
+from claudebox.features.login import act as beside
+from claudebox.features.login import exchange as login
+from claudebox.features.network import act as network
+from claudebox.features.nix import ask_closure as nix_closure
+from claudebox.features.nix import fetch as packages
+from claudebox.features.nix import try_builds as nix_trial
+from claudebox.features.nix.errand import (
+    Errand,
+    strict_problem,
+)
+from claudebox.features.secrets import masks, memory
+from claudebox.host import read_host
+from claudebox.host import walk as project
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import (
-    beside,
-    box,
-    claude_trial,
-    descriptors,
-    inspection,
-    keyring,
-    landlock,
-    limits,
-    login,
-    namespaces,
-    network,
-    nix_closure,
-    nix_trial,
-    packages,
-    state,
+from claudebox.launch import box, descriptors, inspection, keyring, landlock, namespaces
+from claudebox.launch import prepare as state
+from claudebox.model import (
+    RW,
+    Broker,
+    Limits,
+    Login,
+    Mount,
+    Network,
+    Nix,
+    Origin,
+    Port,
+    Preparation,
 )
-from claudebox.launch import broker as launch_broker
-from claudebox.layers import gather
-from claudebox.model import RW, Broker, Limits, Login, Mount, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
-from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
+from claudebox.problem import (
+    CANNOT_EXECUTE,
+    FAILED,
+    NOT_FOUND,
+    Problem,
+)
 from claudebox.prove.run import Attempt
-from claudebox.rules import imported
-from claudebox.rules.errand import Errand, strict_problem
-from claudebox.rules.explain import explain
-from claudebox.rules.instance import instance_name
-from claudebox.rules.project_secrets import masks, memory
-from claudebox.settings import PROJECT_FILE, merge
+from claudebox.settings.gather import gather
+from claudebox.settings.values import (
+    PROJECT_FILE,
+    merge,
+)
+from claudebox.settings.words import parse
+from claudebox.state import instance_name
 from claudebox.view.completion import completion
-from claudebox.view.text import WIDTH, width
+from claudebox.view.text import (
+    WIDTH,
+    width,
+)
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

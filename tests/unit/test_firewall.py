@@ -11,9 +11,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from claudebox.features.network.firewall import (
+    Resolver,
+    internet_only,
+    nothing,
+)
+from claudebox.features.network.uplink import find_resolvers
 from claudebox.host.network import Neighbourhood
-from claudebox.rules.firewall import Resolver, internet_only, nothing
-from claudebox.rules.uplink import find_resolvers
 from claudebox.settings.table import LAST_PORT
 from hosts.machine import HOME_NETWORK
 

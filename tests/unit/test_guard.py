@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.project import walk_project
-from claudebox.host.tree import Tree
-from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
-from claudebox.rules.guard import (
+from claudebox.features.guard.decide import (
     PIN,
     find_guarded,
     guard_findings,
@@ -20,10 +17,29 @@ from claudebox.rules.guard import (
     plan_guard,
     within,
 )
-from claudebox.rules.guard_git import Account, is_include, runs_program
-from claudebox.rules.guard_table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
-from claudebox.rules.mounts import arrange
-from claudebox.settings import Named
+from claudebox.features.guard.git import (
+    Account,
+    is_include,
+    runs_program,
+)
+from claudebox.features.guard.table import (
+    ANYWHERE,
+    IN_ROOTS,
+    ORDINARY,
+    WANTED,
+)
+from claudebox.host.tree import Tree
+from claudebox.host.walk import walk_project
+from claudebox.model import (
+    RO,
+    RW,
+    Finding,
+    Guard,
+    Mount,
+    Origin,
+)
+from claudebox.mounts import arrange
+from claudebox.settings.values import Named
 from hosts.machine import plant
 
 P = "/home/alice/shop"

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.agreement import (
+    News,
+    agreement,
+    find_news,
+)
 from claudebox.model import Plan
-from claudebox.rules.agreement import News, agreement, find_news
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("UX-02", "INST-02")

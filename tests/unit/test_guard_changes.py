@@ -8,16 +8,38 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.gitlinks import find_gitlinks
-from claudebox.host.project import walk_project
+from claudebox.features.guard.changes import (
+    Comparison,
+    Leftover,
+    look,
+    take_picture,
+)
+from claudebox.features.guard.decide import (
+    find_guarded,
+    find_others,
+    plan_guard,
+)
+from claudebox.features.guard.git import Account
+from claudebox.features.guard.table import WANTED
+from claudebox.host.git.gitlinks import find_gitlinks
 from claudebox.host.tree import Tree
-from claudebox.model import RW, Mount, Origin
-from claudebox.rules.guard import find_guarded, find_others, plan_guard
-from claudebox.rules.guard_changes import Comparison, Leftover, look, take_picture
-from claudebox.rules.guard_git import Account
-from claudebox.rules.guard_table import WANTED
-from claudebox.view.aftermath import Where, contents, moved, report
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.host.walk import walk_project
+from claudebox.model import (
+    RW,
+    Mount,
+    Origin,
+)
+from claudebox.view.aftermath import (
+    Where,
+    contents,
+    moved,
+    report,
+)
+from claudebox.view.text import (
+    WIDTH,
+    Style,
+    width,
+)
 from golden import Golden
 from hosts.machine import plant
 

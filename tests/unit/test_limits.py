@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.arguments import parse
-from claudebox.launch import limits as launch
-from claudebox.layers import gather
-from claudebox.model import Limits, Origin
+from claudebox.features.limits import act as launch
+from claudebox.features.limits.decide import amount
+from claudebox.model import (
+    Limits,
+    Origin,
+)
 from claudebox.problem import Problem
-from claudebox.rules.limits import amount
-from claudebox.settings import Named
+from claudebox.settings.gather import gather
+from claudebox.settings.values import Named
+from claudebox.settings.words import parse
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -11,11 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host import nix as host_nix
-from claudebox.host.nix import Daemon, ask_daemon, read_config
-from claudebox.model import FILE, Finding, Nix, Origin
-from claudebox.rules.nix import nix_findings, nix_mounts
-from claudebox.rules.secrets import secret_value
+from claudebox.features.nix.decide import (
+    nix_findings,
+    nix_mounts,
+)
+from claudebox.host import nix_daemon as host_nix
+from claudebox.host.nix_daemon import (
+    Daemon,
+    ask_daemon,
+    read_config,
+)
+from claudebox.model import (
+    FILE,
+    Finding,
+    Nix,
+    Origin,
+)
+from claudebox.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")

@@ -11,19 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox import pinned
-from claudebox.arguments import parse
-from claudebox.launch.progress import Progress, readable
-from claudebox.layers import gather
-from claudebox.model import Finding, Origin, Package, Plan
-from claudebox.plan import make_plan
-from claudebox.problem import Problem
-from claudebox.rules.agreement import agreement, find_news
-from claudebox.rules.errand import give_up, plan_errand
-from claudebox.rules.explain import explain
-from claudebox.rules.nix_output import find_reason, read_paths, read_version
-from claudebox.rules.nix_paths import is_store_path
-from claudebox.rules.nix_program import find_nix
-from claudebox.rules.packages import (
+from claudebox.agreement import (
+    agreement,
+    find_news,
+)
+from claudebox.explain import explain
+from claudebox.features.nix.errand import (
+    give_up,
+    plan_errand,
+)
+from claudebox.features.nix.output import (
+    find_reason,
+    read_paths,
+    read_version,
+)
+from claudebox.features.nix.packages import (
     find_meaning,
     plan_packages,
     read_record,
@@ -32,8 +34,32 @@ from claudebox.rules.packages import (
     to_resolve,
     write_record,
 )
-from claudebox.rules.references import Reference, may_change, read_reference, short_name
-from claudebox.settings import Named, Settings
+from claudebox.features.nix.paths import is_store_path
+from claudebox.features.nix.program import find_nix
+from claudebox.features.nix.progress import (
+    Progress,
+    readable,
+)
+from claudebox.features.nix.references import (
+    Reference,
+    may_change,
+    read_reference,
+    short_name,
+)
+from claudebox.model import (
+    Finding,
+    Origin,
+    Package,
+    Plan,
+)
+from claudebox.plan import make_plan
+from claudebox.problem import Problem
+from claudebox.settings.gather import gather
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
+from claudebox.settings.words import parse
 from claudebox.view.audit import audit
 from claudebox.view.explain import explanation_text
 from claudebox.view.text import Style

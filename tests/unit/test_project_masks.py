@@ -8,13 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.arguments import parse
-from claudebox.layers import gather
-from claudebox.model import COVER, FILE, HIDE, MASK, Finding, Plan
+from claudebox.agreement import (
+    agreement,
+    find_news,
+)
+from claudebox.explain import explain
+from claudebox.explain.answer import (
+    IN,
+    MASKED,
+    Answer,
+)
+from claudebox.model import (
+    COVER,
+    FILE,
+    HIDE,
+    MASK,
+    Finding,
+    Plan,
+)
 from claudebox.plan import make_plan
-from claudebox.rules.agreement import agreement, find_news
-from claudebox.rules.explain import explain
-from claudebox.rules.explain.answer import IN, MASKED, Answer
+from claudebox.settings.gather import gather
+from claudebox.settings.words import parse
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
 from claudebox.view.sandbox import sandbox_md

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.host.project import FILE, LINK, OTHER, Entry
-from claudebox.rules.project_secrets import (
+from claudebox.features.secrets.decoys import make_decoy
+from claudebox.features.secrets.table import (
     BINARY,
     GIT,
     KEY,
@@ -24,7 +24,12 @@ from claudebox.rules.project_secrets import (
     candidates,
     row_for,
 )
-from claudebox.rules.project_secrets.decoys import make_decoy
+from claudebox.host.walk import (
+    FILE,
+    LINK,
+    OTHER,
+    Entry,
+)
 
 pytestmark = pytest.mark.req("SEC-01")
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.launch.quarantine import Old, Quarantine
+from claudebox.features.guard.quarantine import (
+    Old,
+    Quarantine,
+)
 
 pytestmark = pytest.mark.req("INST-02")
 

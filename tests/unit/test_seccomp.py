@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.features.kernel import refused_calls as table
+from claudebox.features.kernel.seccomp import (
+    ARCHITECTURES,
+    call_filter,
+)
 from claudebox.problem import Problem
-from claudebox.rules import refused_calls as table
-from claudebox.rules.seccomp import ARCHITECTURES, call_filter
 
 pytestmark = pytest.mark.req("SEC-02")
 

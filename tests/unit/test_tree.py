@@ -12,7 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.host.tree import MAX_LINKS, Tree
+from claudebox.host.tree import (
+    MAX_LINKS,
+    Tree,
+)
 
 NAMES = ("a", "b", "c")
 names = st.sampled_from(NAMES)

@@ -8,10 +8,17 @@ import subprocess
 import sys
 import tempfile
 
-from claudebox.demo.agent import Agent, find_agent
+from claudebox.demo.agent import (
+    Agent,
+    find_agent,
+)
 from claudebox.demo.screen import Screen
 from claudebox.demo.script import STEPS
-from claudebox.demo.stage import Stage, build_stage, check_work
+from claudebox.demo.stage import (
+    Stage,
+    build_stage,
+    check_work,
+)
 from claudebox.demo.stand_in import StandIn
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree

@@ -8,7 +8,16 @@ from claudebox.demo.agent import Agent
 from claudebox.demo.script import Step
 from claudebox.demo.stage import Stage
 from claudebox.demo.stand_in import StandIn
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, escape, fill, style_for
+from claudebox.view.text import (
+    BOLD,
+    DIM,
+    GREEN,
+    RED,
+    WIDTH,
+    escape,
+    fill,
+    style_for,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,14 +6,30 @@ import os
 import sys
 
 from claudebox import __version__
-from claudebox.arguments import Request
 from claudebox.doctor import checks
-from claudebox.doctor.report import FAIL, Row, report_json, report_text
-from claudebox.host import Host, read_host
-from claudebox.layers import gather
+from claudebox.doctor.report import (
+    FAIL,
+    Row,
+    report_json,
+    report_text,
+)
+from claudebox.host import (
+    Host,
+    read_host,
+)
 from claudebox.problem import Problem
-from claudebox.settings import Settings, from_options, from_variables, merge
-from claudebox.view.text import escape, style_for
+from claudebox.settings.gather import gather
+from claudebox.settings.values import (
+    Settings,
+    from_options,
+    from_variables,
+    merge,
+)
+from claudebox.settings.words import Request
+from claudebox.view.text import (
+    escape,
+    style_for,
+)
 
 
 def check(request: Request) -> tuple[str, int]:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from claudebox.record import Record
-from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill
+from claudebox.view.text import (
+    BOLD,
+    GREEN,
+    RED,
+    YELLOW,
+    Style,
+    escape,
+    fill,
+)
 
 OK = "ok"
 NOTE = "note"

@@ -6,13 +6,18 @@ import os
 import subprocess
 import tempfile
 
-from claudebox.doctor.report import FAIL, NOTE, OK, Row
+from claudebox.doctor.report import (
+    FAIL,
+    NOTE,
+    OK,
+    Row,
+)
+from claudebox.features.kernel import decide as kernel
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.rules import kernel
 
 TIMEOUT = 20
 NO_VERSION = "unknown version"

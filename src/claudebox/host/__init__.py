@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from claudebox.host.network import Neighbourhood
-    from claudebox.host.nix import Daemon
+    from claudebox.host.nix_daemon import Daemon
 
 
 class Host(Record):
@@ -60,7 +60,7 @@ def _read_neighbourhood(tree: Tree) -> Neighbourhood:
 
 
 def _ask_daemon() -> Daemon:
-    from claudebox.host.nix import ask_daemon
+    from claudebox.host.nix_daemon import ask_daemon
 
     return ask_daemon()
 

@@ -13,7 +13,11 @@ import os
 
 from claudebox.launch.descriptors import close_all_but
 from claudebox.launch.namespaces import fork_into_namespaces
-from claudebox.launch.system_calls import ADOPT_ORPHANS, SET_PARENT_DEATH_SIGNAL, c_function
+from claudebox.launch.system_calls import (
+    ADOPT_ORPHANS,
+    SET_PARENT_DEATH_SIGNAL,
+    c_function,
+)
 from claudebox.problem import Problem
 
 TYPE_CHECKING = False
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from claudebox.launch.broker import Companion
+    from claudebox.features.broker.act import Companion
     from claudebox.launch.inspection import Gate
 
     Deed = Callable[[], None]

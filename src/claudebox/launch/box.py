@@ -16,13 +16,27 @@ from claudebox.launch.descriptors import (
     refuse_internet_sockets,
     seal_standard_input,
 )
-from claudebox.launch.inspection import Gate, expect
+from claudebox.launch.inspection import (
+    Gate,
+    expect,
+)
 from claudebox.launch.keyring import leave_session_keyring
 from claudebox.launch.landlock import scope_to_box
-from claudebox.launch.state import prepare
-from claudebox.model import Plan, Preparation
-from claudebox.problem import CANNOT_EXECUTE, Problem
-from claudebox.view.argv import SECCOMP, Word, bwrap_operations, program_words
+from claudebox.launch.prepare import prepare
+from claudebox.model import (
+    Plan,
+    Preparation,
+)
+from claudebox.problem import (
+    CANNOT_EXECUTE,
+    Problem,
+)
+from claudebox.view.argv import (
+    SECCOMP,
+    Word,
+    bwrap_operations,
+    program_words,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,11 +59,11 @@ def launch(plan: Plan, watch: Watch | None = None) -> NoReturn:
     _start_beside(plan)
     broker = None
     if plan.broker is not None:
-        from claudebox.launch.broker import start_broker
+        from claudebox.features.broker.act import start_broker
 
         plan, broker = start_broker(plan, plan.broker)
     if plan.limits is not None:
-        from claudebox.launch.limits import put_into_force
+        from claudebox.features.limits.act import put_into_force
 
         put_into_force(plan.limits)
     gate = Gate(plan.seccomp, expect(plan))
@@ -64,7 +78,7 @@ def launch(plan: Plan, watch: Watch | None = None) -> NoReturn:
     fork_below(watch, life, gate, alone=plan.alone or life is not None, shares_group=is_scoped, broker=broker)
     leave_session_keyring()
     if plan.network.uplink is not None and life is not None:
-        from claudebox.launch.network import connect
+        from claudebox.features.network.act import connect
 
         connect(plan.network, plan.network.uplink, *life)
     _become_bwrap(plan, [plan.bwrap, *options, *program_words(plan)], descriptors)
@@ -82,7 +96,10 @@ def _sandbox(plan: Plan) -> str:
 def _start_beside(plan: Plan) -> None:
     if plan.login is None:
         return
-    from claudebox.launch.beside import forget_if_gone, start_beside
+    from claudebox.features.login.act import (
+        forget_if_gone,
+        start_beside,
+    )
 
     if plan.login.file:
         start_beside(plan.login)

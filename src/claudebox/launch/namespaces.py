@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
-from claudebox.launch.system_calls import CLONE, c_function
+from claudebox.launch.system_calls import (
+    CLONE,
+    c_function,
+)
 from claudebox.problem import Problem
 
 TYPE_CHECKING = False

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from claudebox.arguments import Request
+from claudebox import tools as helpers
+from claudebox.features.claude import home as claude_home
+from claudebox.features.claude import program as programs
+from claudebox.features.environment import decide as environment
+from claudebox.features.git import decide as git
+from claudebox.features.kernel import decide as kernel
+from claudebox.features.kernel import seccomp
+from claudebox.features.network.decide import (
+    needs_uplink,
+    plan_network,
+)
+from claudebox.features.system import decide as system
+from claudebox.features.wishes import decide as wishes
 from claudebox.host import Host
-from claudebox.model import Broker, EnvVar, Finding, Limits, Mount, Network, Outside, Plan, Program
+from claudebox.model import (
+    Broker,
+    EnvVar,
+    Finding,
+    Limits,
+    Mount,
+    Network,
+    Outside,
+    Plan,
+    Program,
+)
+from claudebox.mounts import identified
 from claudebox.paths import is_inside
-from claudebox.plan.ground import Ground, agents_places, survey
-from claudebox.plan.kept import find_state, plan_seed
+from claudebox.plan.ground import (
+    Ground,
+    agents_places,
+    survey,
+)
+from claudebox.plan.kept import (
+    find_state,
+    plan_seed,
+)
 from claudebox.plan.layout import plan_layout
-from claudebox.plan.project import find_secrets, look_through, walk_findings
-from claudebox.rules import claude_home, environment, git, helpers, kernel, programs, seccomp, system, wishes
-from claudebox.rules.instance import STATE
-from claudebox.rules.mounts import identified
-from claudebox.rules.network import needs_uplink, plan_network
-from claudebox.rules.secrets import secret_value
-from claudebox.settings import Settings
+from claudebox.plan.project import (
+    find_secrets,
+    look_through,
+    walk_findings,
+)
+from claudebox.secret_values import secret_value
+from claudebox.settings.values import Settings
+from claudebox.settings.words import Request
+from claudebox.state import STATE
 
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
@@ -33,7 +65,7 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     ground = survey(host, request, settings)
     plan = _plan_box(ground)
     if ground.nix is not None and ground.nix.directory:
-        from claudebox.rules.nix_closure import with_closure
+        from claudebox.features.nix.closure import with_closure
 
         return with_closure(plan, host, settings.hides)
     return plan
@@ -93,7 +125,7 @@ def _limits(ground: Ground) -> Limits | None:
     settings = ground.settings
     if not (settings.memory or settings.pids or settings.cpu):
         return None
-    from claudebox.rules.limits import plan_limits
+    from claudebox.features.limits.decide import plan_limits
 
     return plan_limits(ground.host.tree, settings, ground.host.person.uid)
 
@@ -118,7 +150,7 @@ def _network(ground: Ground) -> Network:
     settings, host = ground.settings, ground.host
     if not needs_uplink(settings):
         return plan_network(settings, None)
-    from claudebox.rules.uplink import plan_uplink
+    from claudebox.features.network.uplink import plan_uplink
 
     named = {"pasta": settings.pasta, "nft": settings.nft}
     agents, state = agents_places(host)
@@ -131,7 +163,7 @@ def _network_findings(
 ) -> list[Finding]:
     if network.is_hosts:
         return []
-    from claudebox.rules.uplink import network_findings
+    from claudebox.features.network.uplink import network_findings
 
     # With a broker, claude needs no network.
     others = tuple(variable for variable in variables if variable.origin.rule != environment.BROKER)
@@ -141,7 +173,7 @@ def _network_findings(
 def _package_findings(ground: Ground) -> list[Finding]:
     if not ground.packages:
         return []
-    from claudebox.rules.packages import package_findings
+    from claudebox.features.nix.packages import package_findings
 
     return package_findings(ground.host.tree, ground.packages)
 
@@ -168,7 +200,7 @@ def _claude_variables(ground: Ground) -> list[EnvVar]:
     variables = claude_home.home_variables(ground.claude, with_login=ground.shares_login)
     if ground.broker is None:
         return variables
-    from claudebox.rules.broker import broker_variables
+    from claudebox.features.broker.decide import broker_variables
 
     return variables + broker_variables(ground.broker, ground.host.tree)
 
@@ -176,8 +208,8 @@ def _claude_variables(ground: Ground) -> list[EnvVar]:
 def _forwarder(ground: Ground) -> tuple[str, ...]:
     if ground.broker is None or ground.install is None:
         return ()
-    from claudebox.rules.broker import SOCKET
-    from claudebox.rules.forwarder import forwarder
+    from claudebox.features.broker.decide import SOCKET
+    from claudebox.features.broker.forwarder import forwarder
 
     return forwarder(ground.host, ground.install, f"{ground.broker.place}/{SOCKET}")
 
@@ -185,7 +217,7 @@ def _forwarder(ground: Ground) -> tuple[str, ...]:
 def _broker(ground: Ground) -> Broker | None:
     if ground.broker is None or ground.install is None:
         return ground.broker
-    from claudebox.rules.claude_trial import needed_trial
+    from claudebox.features.broker.trial import needed_trial
 
     return ground.broker.replace(trial=needed_trial(ground.host, ground.install))
 
@@ -193,7 +225,7 @@ def _broker(ground: Ground) -> Broker | None:
 def _brokers_secrets(ground: Ground) -> dict[str, str]:
     if ground.broker is None:
         return {}
-    from claudebox.rules.broker import kept_out
+    from claudebox.features.broker.decide import kept_out
 
     return kept_out(ground.broker, ground.host, ground.settings.env)
 
@@ -201,7 +233,7 @@ def _brokers_secrets(ground: Ground) -> dict[str, str]:
 def _nix_path(ground: Ground) -> tuple[str, ...]:
     if ground.nix is None:
         return ()
-    from claudebox.rules.nix import nix_path
+    from claudebox.features.nix.decide import nix_path
 
     return nix_path(ground.host, ground.nix, ground.base.path)
 
@@ -209,7 +241,7 @@ def _nix_path(ground: Ground) -> tuple[str, ...]:
 def _nix_variables(ground: Ground) -> list[EnvVar]:
     if ground.nix is None:
         return []
-    from claudebox.rules.nix import nix_variables
+    from claudebox.features.nix.decide import nix_variables
 
     return nix_variables(ground.nix)
 
@@ -217,7 +249,7 @@ def _nix_variables(ground: Ground) -> list[EnvVar]:
 def _nix_findings(ground: Ground) -> list[Finding]:
     if ground.nix is None:
         return []
-    from claudebox.rules.nix import nix_findings
+    from claudebox.features.nix.decide import nix_findings
 
     return nix_findings(ground.nix)
 

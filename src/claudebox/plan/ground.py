@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from claudebox.arguments import Request
+from claudebox import tools as helpers
+from claudebox.features.claude import home as claude_home
+from claudebox.features.claude import program as programs
+from claudebox.features.git import decide as git
+from claudebox.features.system import decide as system
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
-from claudebox.host.repository import Repository, find_repository
+from claudebox.host.git.repository import (
+    Repository,
+    find_repository,
+)
 from claudebox.host.tree import Tree
-from claudebox.model import Broker, Login, Nix, Package, Person, SecretPlace
-from claudebox.paths import expand_home, is_inside
+from claudebox.model import (
+    Broker,
+    Login,
+    Nix,
+    Package,
+    Person,
+    SecretPlace,
+)
+from claudebox.paths import (
+    expand_home,
+    is_inside,
+)
+from claudebox.places import check_project
 from claudebox.problem import Problem
+from claudebox.reach import TrustedSource
 from claudebox.record import Record
-from claudebox.rules import claude_home, git, helpers, programs, system
-from claudebox.rules.instance import STATE, canonical_root, instance_directory
-from claudebox.rules.places import check_project
-from claudebox.rules.secrets import NIX_SOCKETS, secret_places
-from claudebox.rules.trusted import TrustedSource
-from claudebox.settings import Settings
-from claudebox.settings.table import AUTO, BROKER, DAEMON, OFF, PASSTHROUGH
+from claudebox.secret_values import (
+    NIX_SOCKETS,
+    secret_places,
+)
+from claudebox.settings.table import (
+    AUTO,
+    BROKER,
+    DAEMON,
+    OFF,
+    PASSTHROUGH,
+)
+from claudebox.settings.values import Settings
+from claudebox.settings.words import Request
+from claudebox.state import (
+    STATE,
+    canonical_root,
+    instance_directory,
+)
 
 
 class Ground(Record):
@@ -56,7 +86,7 @@ class Ground(Record):
         first = tuple(expand_home(entry.path, self.home) for entry in self.settings.path)
         if not self.packages:
             return (*first, *self.base.path)
-        from claudebox.rules.packages import program_directories
+        from claudebox.features.nix.packages import program_directories
 
         return (*first, *program_directories(self.host.tree, self.packages), *self.base.path)
 
@@ -114,7 +144,7 @@ def _find_broker(
 ) -> Broker | None:
     if settings.auth != BROKER:
         return None
-    from claudebox.rules.broker import plan_broker
+    from claudebox.features.broker.decide import plan_broker
 
     return plan_broker(host, settings, trusted, claude, person, certificates)
 
@@ -122,7 +152,7 @@ def _find_broker(
 def _find_nix(host: Host, settings: Settings, base: system.System, instance: str) -> Nix | None:
     if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(system.NIX_STORE):
         return None
-    from claudebox.rules.nix import plan_nix
+    from claudebox.features.nix.decide import plan_nix
 
     return plan_nix(host, settings, instance, is_nix_host=base.is_nix)
 
@@ -130,7 +160,7 @@ def _find_nix(host: Host, settings: Settings, base: system.System, instance: str
 def _find_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
     if not settings.packages:
         return ()
-    from claudebox.rules.packages import plan_packages
+    from claudebox.features.nix.packages import plan_packages
 
     return plan_packages(host, settings, nix)
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from claudebox.model import RW, Preparation, State
+from claudebox.features.claude import home as claude_home
+from claudebox.features.claude.seed import (
+    Seed,
+    seed_state,
+)
+from claudebox.model import (
+    RW,
+    Preparation,
+    State,
+)
 from claudebox.plan.ground import Ground
 from claudebox.plan.layout import Layout
 from claudebox.problem import Problem
-from claudebox.rules import claude_home
-from claudebox.rules.claude_state import Seed, seed_state
-from claudebox.rules.instance import STATE, canonical_root, instance_name
+from claudebox.state import (
+    STATE,
+    canonical_root,
+    instance_name,
+)
 
 
 def plan_seed(ground: Ground, layout: Layout) -> Seed:
@@ -24,7 +35,7 @@ def plan_seed(ground: Ground, layout: Layout) -> Seed:
     ]
 
     def can_run(command: str) -> bool:
-        from claudebox.rules.runnable import Runnable
+        from claudebox.features.claude.runnable import Runnable
 
         return Runnable(tree, layout.mounts, ground.path, home).can_run(command)
 

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from claudebox.host.project import Entry, list_directory
+from claudebox.features.claude import home as claude_home
+from claudebox.features.claude import program as programs
+from claudebox.features.git import decide as git
+from claudebox.features.guard.decide import (
+    find_guarded,
+    find_others,
+    guard_findings,
+    guard_mounts,
+    openings,
+    pinned,
+    plan_guard,
+)
+from claudebox.features.guard.git import Account
+from claudebox.features.guard.table import WANTED
+from claudebox.features.system import decide as system
+from claudebox.features.wishes import decide as wishes
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, RW, TMPFS, Finding, Guard, Mount, Network, Origin, Preparation
+from claudebox.host.walk import (
+    Entry,
+    list_directory,
+)
+from claudebox.model import (
+    COVER,
+    RW,
+    TMPFS,
+    Finding,
+    Guard,
+    Mount,
+    Network,
+    Origin,
+    Preparation,
+)
+from claudebox.mounts import arrange
 from claudebox.plan.ground import Ground
 from claudebox.record import Record
-from claudebox.rules import claude_home, git, programs, system, wishes
-from claudebox.rules.guard import find_guarded, find_others, guard_findings, guard_mounts, openings, pinned, plan_guard
-from claudebox.rules.guard_git import Account
-from claudebox.rules.guard_table import WANTED
-from claudebox.rules.mounts import arrange
-from claudebox.settings import PROJECT_FILE
 from claudebox.settings.table import ON
+from claudebox.settings.values import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.rules.project_secrets.masks import Secrets
+    from claudebox.features.secrets.masks import Secrets
 
 PROJECT = Origin("project", "what the agent works on")
 SETTINGS_FILE = Origin("project", "read-only: its settings")
@@ -36,7 +61,7 @@ class Layout(Record):
 def _resolver_mounts(tree: Tree, network: Network) -> list[Mount]:
     if network.is_hosts:
         return system.resolver_mounts(tree)
-    from claudebox.rules.uplink import resolver_mounts
+    from claudebox.features.network.uplink import resolver_mounts
 
     return resolver_mounts(network.uplink)
 
@@ -66,7 +91,7 @@ def plan_layout(ground: Ground, network: Network, entries: tuple[Entry, ...], se
     asked = ground.settings.mounts
     preparations = _nix_preparations(ground)
     if ground.request.claude:
-        from claudebox.rules.claude_options import named_paths
+        from claudebox.features.claude.options import named_paths
 
         named = named_paths(tree, ground.request.claude, project, home, mounts)
         asked, preparations = (*asked, *named.wishes), (*preparations, *named.preparations)
@@ -114,7 +139,7 @@ def _guard(
 def _nix_mounts(ground: Ground) -> list[Mount]:
     if ground.nix is None:
         return []
-    from claudebox.rules.nix import nix_mounts
+    from claudebox.features.nix.decide import nix_mounts
 
     return nix_mounts(ground.host, ground.nix)
 
@@ -122,13 +147,13 @@ def _nix_mounts(ground: Ground) -> list[Mount]:
 def _nix_preparations(ground: Ground) -> tuple[Preparation, ...]:
     if ground.nix is None:
         return ()
-    from claudebox.rules.nix import nix_preparations
+    from claudebox.features.nix.decide import nix_preparations
 
     return nix_preparations(ground.nix)
 
 
 def _masks(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
-    from claudebox.rules.project_secrets.masks import mask_mounts
+    from claudebox.features.secrets.masks import mask_mounts
 
     return mask_mounts(secrets, mounts, wished)
 
@@ -146,7 +171,7 @@ def _home_mounts(ground: Ground) -> list[Mount]:
     tree, claude = ground.host.tree, ground.claude
     mounts = [*claude_home.home_mounts(claude, ground.trusted), *claude_home.managed_mounts(tree, claude)]
     if ground.broker is not None:
-        from claudebox.rules.broker import broker_mounts
+        from claudebox.features.broker.decide import broker_mounts
 
         return mounts + broker_mounts(ground.broker, claude, tree)
     return mounts + (claude_home.auth_mounts(claude) if ground.shares_login else [])

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from claudebox.host.project import BEYOND, DIRECTORY, UNREAD, Entry, walk_project
+from claudebox.features.guard import table as guard_table
+from claudebox.features.secrets import table as project_secrets
+from claudebox.host.walk import (
+    BEYOND,
+    DIRECTORY,
+    UNREAD,
+    Entry,
+    walk_project,
+)
 from claudebox.model import Finding
 from claudebox.paths import is_inside
 from claudebox.plan.ground import Ground
-from claudebox.rules import guard_table, project_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.features.secrets.masks import Secrets
     from claudebox.model import State
-    from claudebox.rules.project_secrets.masks import Secrets
 
 
 def look_through(ground: Ground) -> tuple[Entry, ...]:
@@ -43,7 +50,7 @@ def find_secrets(ground: Ground, entries: tuple[Entry, ...], state: State | None
     has_known = state is not None and tree.lstat(f"{state.directory}/{project_secrets.MEMORY}") is not None
     if not (found or has_known or ground.settings.reveals):
         return None
-    from claudebox.rules.project_secrets import masks, memory
+    from claudebox.features.secrets import masks, memory
 
     known = memory.recall(tree, state, ground.host.person.uid)
     found += memory.still_there(tree, project, known, ground.settings.reveals)

@@ -8,21 +8,48 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.arguments import Request
-from claudebox.host import Host, read_host
+from claudebox.host import (
+    Host,
+    read_host,
+)
 from claudebox.host.network import own_addresses
-from claudebox.host.nix import SOCKET
-from claudebox.layers import gather
-from claudebox.model import FROM_HOST, Plan
+from claudebox.host.nix_daemon import SOCKET
+from claudebox.model import (
+    FROM_HOST,
+    Plan,
+)
 from claudebox.own_command import own_command
 from claudebox.paths import is_inside
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.prove.canaries import KERNEL, NIX, TERMINAL, Stage, Trial
-from claudebox.prove.report import HELD, OPEN, UNTESTED, Result, report_json, report_text
-from claudebox.prove.run import Attempt, run_inside, run_outside
-from claudebox.settings import Settings
-from claudebox.settings.table import BY_NAME, FULL, ON
+from claudebox.prove.canaries import (
+    KERNEL,
+    NIX,
+    TERMINAL,
+    Stage,
+    Trial,
+)
+from claudebox.prove.report import (
+    HELD,
+    OPEN,
+    UNTESTED,
+    Result,
+    report_json,
+    report_text,
+)
+from claudebox.prove.run import (
+    Attempt,
+    run_inside,
+    run_outside,
+)
+from claudebox.settings.gather import gather
+from claudebox.settings.table import (
+    BY_NAME,
+    FULL,
+    ON,
+)
+from claudebox.settings.values import Settings
+from claudebox.settings.words import Request
 from claudebox.view.text import style_for
 
 AGAINST = "against"

@@ -12,8 +12,16 @@ import subprocess
 import sys
 import threading
 
-from claudebox.model import MASK, Plan
-from claudebox.prove.planting import add_key, forget_key, make_segment, remove_segment
+from claudebox.model import (
+    MASK,
+    Plan,
+)
+from claudebox.prove.planting import (
+    add_key,
+    forget_key,
+    make_segment,
+    remove_segment,
+)
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from claudebox.paths import shorten_home
-from claudebox.prove.canaries import GROUPS, Trial
+from claudebox.prove.canaries import (
+    GROUPS,
+    Trial,
+)
 from claudebox.record import Record
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape
+from claudebox.view.text import (
+    BOLD,
+    DIM,
+    GREEN,
+    RED,
+    WIDTH,
+    YELLOW,
+    Style,
+    cut,
+    escape,
+)
 
 HELD = "held"
 OPEN = "OPEN"

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from claudebox.features.guard.changes import Leftover
+from claudebox.features.guard.decide import within
 from claudebox.model import Trace
 from claudebox.paths import shorten_home
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.rules.guard import within
-from claudebox.rules.guard_changes import Leftover
-from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, cut, escape, fill
+from claudebox.view.text import (
+    BOLD,
+    DIM,
+    RED,
+    WIDTH,
+    Style,
+    cut,
+    escape,
+    fill,
+)
 
 MOST_LISTED = 12
 MOST_NAMED = 6

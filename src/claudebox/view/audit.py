@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from claudebox import __version__
+from claudebox.agreement import (
+    READ_ONLY,
+    WITHOUT,
+    News,
+)
+from claudebox.features.guard.decide import (
+    is_guard,
+    within,
+)
+from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -27,11 +37,16 @@ from claudebox.model import (
     Port,
 )
 from claudebox.paths import shorten_home
-from claudebox.rules.agreement import READ_ONLY, WITHOUT, News
-from claudebox.rules.guard import is_guard, within
-from claudebox.rules.project_secrets import RULE as SECRETS
-from claudebox.rules.secrets import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
+from claudebox.secret_values import secret_value
+from claudebox.view.text import (
+    BOLD,
+    RED,
+    YELLOW,
+    Style,
+    escape,
+    fill,
+    table_row,
+)
 
 LABEL = 19
 RULE = 11  # of which the rest is for the mark
@@ -176,8 +191,8 @@ def _packages(packages: tuple[Package, ...], style: Style, everything: bool) -> 
 
 
 def _package_words(package: Package, everything: bool) -> list[str]:
-    from claudebox.rules.packages import store_name
-    from claudebox.rules.references import short_name
+    from claudebox.features.nix.packages import store_name
+    from claudebox.features.nix.references import short_name
 
     paths = ", ".join(path if everything else store_name(path) for path in package.paths)
     return [escape(short_name(package.reference)), *f"({paths or 'not resolved yet'})".split()]

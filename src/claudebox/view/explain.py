@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from claudebox.explain.answer import (
+    Answer,
+    Change,
+    Explanation,
+)
 from claudebox.quoting import quote
-from claudebox.rules.explain.answer import Answer, Change, Explanation
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, Style, escape, fill
+from claudebox.view.text import (
+    BOLD,
+    DIM,
+    Style,
+    escape,
+    fill,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from claudebox.model import RO, RW, EnvVar, Mount, Plan
+from claudebox.features.guard.decide import (
+    is_guard,
+    within,
+)
+from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.model import (
+    RO,
+    RW,
+    EnvVar,
+    Mount,
+    Plan,
+)
 from claudebox.paths import shorten_home
-from claudebox.rules.guard import is_guard, within
-from claudebox.rules.project_secrets import RULE as SECRETS
 
 HEAD = """\
 # You are in a sandbox (claudebox)
@@ -176,8 +185,8 @@ def _packages(plan: Plan) -> str:
     resolved = [package for package in plan.packages if package.paths]
     if not resolved:
         return ""
-    from claudebox.rules.packages import store_name
-    from claudebox.rules.references import short_name
+    from claudebox.features.nix.packages import store_name
+    from claudebox.features.nix.references import short_name
 
     lines = [
         f"- `{_plain(short_name(package.reference))}`: {', '.join(map(store_name, package.paths))}"

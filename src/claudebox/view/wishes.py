@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from claudebox.model import Port, Profile
-from claudebox.settings import EnvWish, MountWish, Named, Said, Tier
+from claudebox.model import (
+    Port,
+    Profile,
+)
 from claudebox.settings.table import BY_NAME
-from claudebox.view.text import BOLD, Style, escape, table_row
+from claudebox.settings.values import (
+    EnvWish,
+    MountWish,
+    Named,
+    Said,
+    Tier,
+)
+from claudebox.view.text import (
+    BOLD,
+    Style,
+    escape,
+    table_row,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.settings import Value
+    from claudebox.settings.values import Value
 
 COLUMN = 25
 PLACE = 21

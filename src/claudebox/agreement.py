@@ -1,0 +1,306 @@
+"""What the user said yes to, and what a box would have beyond it.
+
+Every yes is kept as one set of lines, in a file that a person can read and that no box can see. A box starts without
+the question if one of the sets covers it. Why sets, and not all lines that were ever agreed to: a token agreed to with
+`--network none`, and the host's network agreed to without the token, are no agreement to both at once. Who alternates
+between two ways to start is asked once for each.
+
+What takes away belongs to its set, too: a box that no longer hides a path, or makes it writable, is another box. Not so
+what is guarded, which follows from the files that there are: it adds nothing to the project, which was agreed to, and
+where somebody opens it, a finding says so.
+"""
+
+from __future__ import annotations
+
+from claudebox.features.guard.decide import RULE as GUARD
+from claudebox.features.guard.decide import is_guard
+from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    COVER,
+    FROM_HOST,
+    RO,
+    RW,
+    EnvVar,
+    Finding,
+    Mount,
+    Network,
+    Package,
+    Plan,
+    Port,
+    Preparation,
+    State,
+)
+from claudebox.paths import (
+    move,
+    parents,
+)
+from claudebox.record import Record
+from claudebox.settings.table import TIERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEADER = "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again. (format 1)"
+END = "end"
+NAME = "agreed"
+MOST_KEPT = 8
+LONGEST = 1 << 18
+
+WITHOUT = "without"
+READ_ONLY = "read-only"
+
+Agreement = frozenset[str]
+
+
+class News(Record):
+    """What a plan has and an agreement has not."""
+
+    mounts: tuple[Mount, ...]
+    variables: tuple[EnvVar, ...]
+    packages: tuple[Package, ...]
+    tier: bool
+    published: tuple[Port, ...]
+    host_ports: tuple[Port, ...]
+    login: bool
+    program: bool
+    findings: tuple[Finding, ...]
+    lost: tuple[tuple[str, str], ...]  # protections: which, and of what
+
+    @property
+    def amount(self) -> int:
+        return sum(len(value) if isinstance(value, tuple) else value for value in self.__dict__.values())
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether a bare Enter means no: something looks secret, or is no longer protected."""
+        return bool(self.flagged or self.lost)
+
+    @property
+    def flagged(self) -> tuple[Finding, ...]:
+        """Findings that make a bare Enter mean no."""
+        return tuple(finding for finding in self.findings if finding.kind != Finding.NOTE)
+
+
+def find_news(plan: Plan, agreements: tuple[Agreement, ...]) -> News:
+    """Compared with the agreement that is nearest: with the one that covers it all, if there is one."""
+    nearest = _since(plan, agreements[0] if agreements else frozenset())
+    for agreed in agreements[1:]:
+        if not nearest.amount:
+            break
+        nearest = min(nearest, _since(plan, agreed), key=lambda news: news.amount)
+    return nearest
+
+
+def _since(plan: Plan, agreed: Agreement) -> News:
+    def is_new(*lines: str) -> bool:
+        return agreed.isdisjoint(lines)
+
+    network, tier = plan.network, is_new(*_tier_lines(plan.network))
+
+    def is_news(finding: Finding) -> bool:
+        """A secret that was agreed to where it could not get far is another matter with more network."""
+        return is_new(_finding_line(finding)) or (tier and finding.kind == Finding.SECRET)
+
+    return News(
+        mounts=tuple(mount for mount in _granted(plan) if is_new(*_mount_lines(mount))),
+        variables=tuple(variable for variable in plan.environment if is_new(*_variable_lines(variable))),
+        packages=tuple(package for package in plan.packages if is_new(_package_line(package))),
+        tier=tier,
+        published=tuple(port for port in network.published if is_new(_published_line(port))),
+        host_ports=tuple(port for port in network.host_ports if is_new(_host_port_line(port))),
+        login=any(map(is_new, _login_lines(plan))),
+        program=is_new(_program_line(plan)),
+        findings=tuple(filter(is_news, plan.findings)),
+        lost=_lost(plan, agreed),
+    )
+
+
+def agreement(plan: Plan) -> tuple[str, ...]:
+    """A yes to this plan."""
+    network = plan.network
+    return (
+        _program_line(plan),
+        _tier_lines(network)[0],
+        *map(_published_line, network.published),
+        *map(_host_port_line, network.host_ports),
+        *_login_lines(plan),
+        *(_mount_lines(mount)[0] for mount in _granted(plan)),
+        *_protections(plan),
+        *(_variable_lines(variable)[0] for variable in plan.environment),
+        *map(_package_line, plan.packages),
+        *map(_finding_line, plan.findings),
+    )
+
+
+def _granted(plan: Plan) -> list[Mount]:
+    return [mount for mount in plan.mounts if mount.kind in FROM_HOST and not is_guard(mount)]
+
+
+# Lines. Where there are several, the first is what is kept; the others mean more than it.
+
+
+def _mount_lines(mount: Mount) -> tuple[str, ...]:
+    source, path = _word(mount.source), _word(mount.path)
+    if mount.kind == RO and mount.origin.rule == "claude":
+        source, path = _any_version(source), _any_version(path)
+    what = source if source == path else f"{source} as {path}"
+    return (f"{RW} {what}",) if mount.kind == RW else (f"{RO} {what}", f"{RW} {what}")
+
+
+def _any_version(path: str) -> str:
+    """Claude updates itself every few days, into a directory of its own each time."""
+    return "/".join("*" if _is_version(part) else part for part in path.split("/"))
+
+
+def _is_version(part: str) -> bool:
+    return "." in part and part.removeprefix("v").replace(".", "").isdigit()
+
+
+def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
+    """Never the value."""
+    line = f"variable {_word(variable.name)} from {_word(_without_line_number(variable.origin.rule))}"
+    secret = f"{line} looks secret"
+    return (secret,) if variable.secret else (line, secret)
+
+
+def _package_line(package: Package) -> str:
+    """Not which version: all of the store can be read anyhow."""
+    return f"package {_word(package.reference)}"
+
+
+def _without_line_number(rule: str) -> str:
+    file, _, number = rule.rpartition(":")
+    return file if file and number.isdigit() else rule
+
+
+def _tier_lines(network: Network) -> list[str]:
+    """A tier and those that reach more."""
+    return [f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1]]
+
+
+def _published_line(port: Port) -> str:
+    return f"publish {port.host}:{port.box}"
+
+
+def _host_port_line(port: Port) -> str:
+    return f"host-port {port.host}"
+
+
+def _login_lines(plan: Plan) -> list[str]:
+    if plan.broker is not None:
+        return [f"broker {_word(plan.broker.shown)}"]
+    return [f"login {_word(plan.login.file)}"] if plan.login is not None and plan.login.file else []
+
+
+def _program_line(plan: Plan) -> str:
+    """Not what claude is told to do: it can do all that the box can anyhow."""
+    return f"runs {_word(plan.program.title)}"
+
+
+def _finding_line(finding: Finding) -> str:
+    return f"{finding.kind} {_word(finding.subject)}: {_escaped(finding.text)}"
+
+
+def _protections(plan: Plan) -> list[str]:
+    """What lies over a part of a host mount, so that less of that is seen or written.
+
+    Not the project's own settings: what the agent writes there is judged at the next start anyhow. Nor what is masked:
+    such files come and go, and one that is shown as it is has a finding.
+    """
+    by_path = {mount.path: mount for mount in plan.mounts}
+    lines = []
+    for mount in plan.mounts:
+        base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.rule in (SECRETS, GUARD):
+            continue
+        if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
+            lines.append(f"{WITHOUT} {_word(mount.path)}")
+        elif (mount.kind, base.kind) == (RO, RW):
+            lines.append(f"{READ_ONLY} {_word(mount.path)}")
+    return lines
+
+
+def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
+    """Protections that are gone, where what they protected is now seen or written."""
+    gone = sorted(filter(_protects, agreed.difference(_protections(plan))))
+    if not gone:
+        return ()
+    by_path = {_word(mount.path): mount for mount in plan.mounts}
+
+    def is_open(kind: str, path: str) -> bool:
+        if path in by_path and not is_guard(by_path[path]):
+            return False  # what is mounted there speaks for itself
+        base = next((by_path[above] for above in (path, *parents(path)) if above in by_path), None)
+        return base is not None and _shows_host(base, plan) and (kind == WITHOUT or base.kind == RW)
+
+    return tuple((kind, path) for kind, _, path in (line.partition(" ") for line in gone) if is_open(kind, path))
+
+
+def _protects(line: str) -> bool:
+    return line.startswith((f"{WITHOUT} ", f"{READ_ONLY} "))
+
+
+def _shows_host(mount: Mount, plan: Plan) -> bool:
+    """The project's own state is the box's, not the host's: there, nothing has to be protected."""
+    is_own = plan.state is not None and mount.source.startswith(plan.state.directory + "/")
+    return mount.kind in FROM_HOST and not is_own
+
+
+def _word(text: str) -> str:
+    """Without spaces, so that no name can pass for two words, nor for `*`."""
+    return _escaped(text).replace(" ", "\\x20").replace("*", "\\x2a")
+
+
+def _escaped(text: str) -> str:
+    """On one line, and different for different texts."""
+    return text if text.isprintable() and "\\" not in text else repr(text)[1:-1]
+
+
+# The file.
+
+
+def recall(tree: Tree, state: State | None, uid: int) -> tuple[Agreement, ...]:
+    """All that was agreed to for this project; nothing if somebody else wrote it."""
+    path = f"{state.directory}/{NAME}" if state is not None else ""
+    status = tree.lstat(path) if path else None
+    if status is None or status.st_uid != uid:
+        return ()
+    return read_agreements(tree.read_plain(path, LONGEST) or b"")
+
+
+def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
+    """What notes a yes to this plan, beside the others."""
+    if plan.state is None:
+        return ()
+    directory = plan.state.directory
+    lines = agreement(plan)
+    others = [kept for kept in agreements if not _covers(frozenset(lines), kept)]
+    content = write_agreements([lines, *map(sorted, others)][:MOST_KEPT])
+    return (
+        Preparation(Preparation.DIRECTORY, directory),
+        Preparation(Preparation.FILE, f"{directory}/project", plan.state.root.encode(errors="surrogateescape") + b"\n"),
+        Preparation(Preparation.FILE, f"{directory}/{NAME}", content),
+    )
+
+
+def _covers(more: Agreement, less: Agreement) -> bool:
+    """Whether every box that the one allows is allowed by the other, so that one of them is enough."""
+    return less <= more and all(line in less for line in more if _protects(line))
+
+
+def read_agreements(content: bytes) -> tuple[Agreement, ...]:
+    """What is not whole counts as nothing: half a line might allow more than the line."""
+    try:
+        parts = content.decode().split("\n\n")
+    except UnicodeDecodeError:
+        return ()
+    if parts[0] != HEADER or parts[-1] != f"{END}\n":
+        return ()
+    return tuple(frozenset(part.split("\n")) for part in parts[1:-1])
+
+
+def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
+    parts = [HEADER, *("\n".join(lines) for lines in agreements), f"{END}\n"]
+    return "\n\n".join(parts).encode()

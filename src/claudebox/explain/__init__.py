@@ -1,0 +1,102 @@
+"""Answers to "why?": what the Plan does with a path, a variable, an address, a port or a package.
+
+`settings` is what went into the Plan: of two who ask for the same, the Plan itself knows only the one who won.
+"""
+
+from __future__ import annotations
+
+from claudebox.explain.answer import (
+    Answer,
+    Because,
+    Explanation,
+)
+from claudebox.explain.paths import (
+    PathQuestion,
+    absolute,
+)
+from claudebox.features.environment.explain import explain_variable
+from claudebox.features.network.explain import (
+    explain_endpoint,
+    explain_port,
+    is_local_name,
+    read_address,
+    read_endpoint,
+    read_port,
+)
+from claudebox.features.nix.explain_packages import (
+    explain_packages,
+    is_named,
+)
+from claudebox.host import Host
+from claudebox.model import Plan
+from claudebox.problem import Problem
+from claudebox.secret_values import secret_value
+from claudebox.settings.parsing import is_variable_name
+from claudebox.settings.table import LAST_PORT
+from claudebox.settings.values import Settings
+
+FILE_URL = "file://"
+KINDS = "a path, a variable, a host, an address, a port, a package, or nix"
+
+
+def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
+    """An answer for each kind of thing that the word can be. Raises a Problem if it can be none."""
+    if not thing.strip():
+        raise Problem("--explain needs something to explain", KINDS)
+    if is_named(plan, thing):
+        answers = explain_packages(plan, thing)
+    elif "://" in thing and not thing.startswith(FILE_URL):
+        answers = _endpoint(plan, thing)
+    elif secret_value(thing):
+        # The shell has put the value in the place of `$NAME`. It shall not be repeated on the screen.
+        raise Problem("--explain got what looks like a secret, not a name", "without the $: --explain NAME")
+    elif thing.startswith("$"):
+        answers = _variable(plan, host, settings, thing[1:].removeprefix("{").removesuffix("}"))
+    else:
+        answers = _word(plan, host, settings, thing.removeprefix(FILE_URL))
+    if not answers:
+        raise _unknown(thing)
+    return Explanation(answers[0].subject if len(answers) == 1 else thing, tuple(answers))
+
+
+def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]:
+    if word == "nix":
+        from claudebox.features.nix.explain import explain_nix
+
+        return [explain_nix(plan)]
+    answers: list[Answer] = []
+    exists = host.tree.lstat(absolute(word, host)) is not None
+    if "/" in word or word.startswith(("~", ".")) or exists:
+        answers.append(PathQuestion(plan, host, settings, word).answer())
+        answers += explain_packages(plan, absolute(word, host))
+    if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
+        answers += _variable(plan, host, settings, word)
+    if port := read_port(word.removeprefix(":")):
+        answers.append(explain_port(plan, port))
+    is_host = not word.isdigit() and (read_address(word) is not None or is_local_name(word.partition(":")[0]))
+    if is_host or not (answers or word.isdigit()):
+        answers += [_as_guessed(answer, word) for answer in _endpoint(plan, word)]
+    return answers
+
+
+def _as_guessed(answer: Answer, word: str) -> Answer:
+    """A bare word may have been meant as something that does not exist."""
+    if not is_variable_name(word) or is_local_name(word):
+        return answer
+    guess = Because(f"there is no file or variable of this name, so it was taken for a host; a file would be ./{word}")
+    return answer.replace(because=(*answer.because, guess))
+
+
+def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Answer]:
+    return [explain_variable(plan, host, settings, name)] if is_variable_name(name) else []
+
+
+def _endpoint(plan: Plan, text: str) -> list[Answer]:
+    endpoint = read_endpoint(text)
+    return [explain_endpoint(plan, endpoint)] if endpoint is not None else []
+
+
+def _unknown(thing: str) -> Problem:
+    if thing.isdigit():
+        return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
+    return Problem(f"--explain: `{thing}` is nothing that can be explained", KINDS)

@@ -1,0 +1,131 @@
+"""Starts the broker beside the box: a process that holds the credential, and a socket that the box gets instead.
+
+It ends when the parent of the box does, and the parent ends the box when it has.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.features.broker.decide import (
+    AT_START,
+    SOCKET,
+)
+from claudebox.features.broker.server.preflight import (
+    OTHERWISE,
+    check,
+)
+from claudebox.features.login.act import (
+    detach,
+    watch_own_end,
+)
+from claudebox.launch.attended import (
+    forget_arguments,
+    has_ended,
+)
+from claudebox.launch.system_calls import c_function
+from claudebox.model import (
+    Broker,
+    Plan,
+)
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+READY = b"\n"
+NOT_YET = "not-yet"
+BACKLOG = 1024
+LONGEST_MESSAGE = 4096
+TOKEN_BYTES = 32
+SET_DUMPABLE = 4
+PRIVATE = 0o700
+
+
+class Companion(Record):
+    """The broker, seen from the parent of the box."""
+
+    life: int  # a pipe that says when it is ready, and ends when it does
+    directory: str
+
+    def require_ready(self, end: int) -> None:
+        """Wait until it has tried itself, or the box has ended. Raises a Problem with its reason."""
+        import select
+
+        poll = select.poll()
+        for descriptor in (self.life, end):
+            poll.register(descriptor, select.POLLIN)
+        if self.life not in dict(poll.poll()):
+            return
+        said = os.read(self.life, LONGEST_MESSAGE)
+        if said != READY:
+            message, _, hint = said.decode(errors="replace").partition("\0")
+            raise Problem(message or "the broker ended before it had begun", hint or OTHERWISE)
+
+    def end(self) -> Problem | None:
+        """What to say if it has ended."""
+        ended = Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
+        return ended if has_ended(self.life) else None
+
+    def clear(self) -> None:
+        """It does that itself, unless somebody killed it."""
+        remove(self.directory)
+
+
+def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
+    """The plan with the socket and the token of this launch, and the broker."""
+    check(broker, dict(os.environ))
+    os.close(watch_own_end("for --auth broker"))  # before anything is made
+    directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
+    token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
+    try:
+        os.makedirs(directory, PRIVATE)
+        listener = listen(directory)
+    except OSError as error:
+        raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
+    life, report = os.pipe()
+    end = os.pidfd_open(os.getpid())
+    if os.fork() == 0:
+        _become_broker(broker, token, listener, end, report, directory)
+    for descriptor in (listener, end, report):
+        os.close(descriptor)
+    mounts = tuple(mount.replace(source=directory) if mount.path == broker.place else mount for mount in plan.mounts)
+    variables = tuple(
+        variable.replace(value=token) if variable.value == AT_START else variable for variable in plan.environment
+    )
+    return plan.replace(mounts=mounts, environment=variables), Companion(life, directory)
+
+
+def listen(directory: str) -> int:
+    import _socket
+
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    # The name of a socket may be 107 bytes long, and a home may be more.
+    parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener.bind(f"/proc/self/fd/{parent}/{NOT_YET}")
+    os.close(parent)
+    listener.listen(BACKLOG)
+    # By its name, another broker would have taken it for one that nobody listens on any more (remove_dead).
+    os.rename(f"{directory}/{NOT_YET}", f"{directory}/{SOCKET}")
+    return listener.detach()
+
+
+def _become_broker(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
+    try:
+        detach((listener, end, report))
+        forget_arguments()
+        control = c_function("prctl")
+        if control is not None:
+            control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
+        from claudebox.features.broker.server.run import run
+
+        run(broker, token, listener, end, report)
+    finally:
+        remove(directory)
+        os._exit(0)
+
+
+def remove(directory: str) -> None:
+    for act, path in ((os.unlink, f"{directory}/{SOCKET}"), (os.rmdir, directory)):
+        try:
+            act(path)
+        except OSError:
+            pass

@@ -1,0 +1,184 @@
+"""`--auth broker`: which credential stays outside, and what the box gets in its place."""
+
+from __future__ import annotations
+
+from claudebox.features.claude.home import (
+    ClaudeHome,
+    find_login,
+)
+from claudebox.features.environment.decide import BROKER
+from claudebox.host import Host
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    HIDE,
+    RO,
+    UNSEEN,
+    Broker,
+    EnvVar,
+    Mount,
+    Origin,
+    Person,
+)
+from claudebox.problem import Problem
+from claudebox.reach import TrustedSource
+from claudebox.settings.table import FULL
+from claudebox.settings.values import (
+    EnvWish,
+    Named,
+    Settings,
+)
+from claudebox.state import STATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has it
+SOCKET = "api.sock"
+JOURNAL = "broker.jsonl"
+AT_START = "made-when-the-box-starts"
+ROUTE = Origin(BROKER, "the way to the API")
+DUMMY = Origin(BROKER, "good for this box alone")
+QUIET = Origin(BROKER, "what would go past the broker, and fail")
+OLD_LOGIN = Origin(BROKER, "a login that an earlier box left")
+
+# In the order in which Claude Code looks for them.
+VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+# Of a box whose Claude is logged in with a subscription; else the other one, which Claude takes without a question.
+SUBSCRIPTION_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"
+PLAIN_TOKEN = "ANTHROPIC_AUTH_TOKEN"
+ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_BASE_URL")
+STAYS_OUT = "stays outside with --auth broker"
+
+# Claude Code talks to somebody else then, in another way.
+OTHER_PROVIDERS = tuple(
+    f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
+)
+OFF = ("", "0", "false", "no", "off")
+ADDRESSES = ("ANTHROPIC_BASE_URL", TOKEN_URL)
+TOKENS = ("accessToken", "refreshToken")
+SHORTEST = 8  # what is shorter is in every text, and no secret
+LIMITS = ("requests", "tokens", "streams", "minutes")
+
+
+def plan_broker(
+    host: Host, settings: Settings, trusted: TrustedSource, claude: ClaudeHome, person: Person, certificates: str
+) -> Broker:
+    """Raises a Problem if there is nothing to broker."""
+    environ, home = host.environ, host.person.home
+    for name in OTHER_PROVIDERS:
+        if environ.get(name, "").lower() not in OFF:
+            raise Problem(
+                f"{name} is set: the broker knows the Anthropic API alone",
+                "choose: --auth passthrough, with --env for what that provider needs",
+            )
+    _check_way(environ, settings)
+    variable = next((name for name in VARIABLES if environ.get(name)), "")
+    login = find_login(trusted, claude, home)
+    if not variable and not login.file:
+        raise Problem(
+            "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
+            "log in: start `claude`, type /login\n      or choose: --auth none",
+        )
+    if variable and not _can_be_sent(environ[variable]):
+        raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
+    if not variable and not _login(host.tree, login.file).get("accessToken"):
+        raise Problem(
+            f"{login.file} holds no login", "log in: start `claude`, type /login\n      or choose: --auth none"
+        )
+    is_own = login.file == f"{home}/{STATE}/.credentials.json"
+    return Broker(
+        shown=variable or login.file,
+        variable=variable,
+        file="" if variable else login.file,
+        locks=f"{home}/{STATE}" if is_own else claude.users,
+        url=environ.get("ANTHROPIC_BASE_URL", ""),
+        certificates=certificates,
+        token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
+        sockets=f"{home}/{STATE}/broker",
+        place=f"/run/user/{person.uid}/claude-broker",
+        journal=f"{claude.instance}/{JOURNAL}",
+        limits=_limits(settings.auth_limits),
+        login=login.file,
+    )
+
+
+def _check_way(environ: dict[str, str], settings: Settings) -> None:
+    """Without TLS, whoever listens on that port of this host's localhost is taken for the API: it may be the box."""
+    if settings.network.tier != FULL and not settings.publish:
+        return
+    for name in ADDRESSES:
+        if environ.get(name, "").lower().startswith("http:"):
+            raise Problem(
+                f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
+                "choose: --network none, --network inet (without --publish)",
+            )
+
+
+def _can_be_sent(value: str) -> bool:
+    return value.isascii() and value.isprintable() and " " not in value
+
+
+def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
+    """The lowest of each."""
+    lowest: dict[str, int] = {}
+    for named in said:
+        name, _, number = named.path.partition("=")
+        if name not in LIMITS or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
+            *others, last = LIMITS
+            raise Problem(
+                f"{named.origin.rule}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
+            )
+        lowest[name] = min(lowest.get(name, int(number)), int(number))
+    return tuple(lowest.items())
+
+
+def broker_variables(broker: Broker, tree: Tree) -> list[EnvVar]:
+    """What makes Claude Code use the socket alone."""
+    subscription = _subscription(tree, broker.file) if broker.file else ""
+    return [
+        EnvVar("ANTHROPIC_UNIX_SOCKET", f"{broker.place}/{SOCKET}", ROUTE),
+        EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE),
+        EnvVar(broker.token_name, AT_START, DUMMY),
+        # Which models and features there are.
+        *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE)] if subscription else []),
+        EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE),
+        EnvVar("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", QUIET),
+        EnvVar("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1", QUIET),
+    ]
+
+
+def _subscription(tree: Tree, file: str) -> str:
+    value = _login(tree, file).get("subscriptionType")
+    return value if isinstance(value, str) and value.isidentifier() else ""
+
+
+def _login(tree: Tree, file: str) -> dict[str, Any]:
+    import json
+
+    try:
+        login = json.loads(tree.text(file) or "{}").get("claudeAiOauth")
+    except (ValueError, RecursionError, AttributeError):
+        return {}
+    return login if isinstance(login, dict) else {}
+
+
+def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:
+    """Variables that do not enter, whoever asks: credentials, the way to them, and copies of one, used or not."""
+    names = dict.fromkeys((*VARIABLES, *ROUTE_VARIABLES), STAYS_OUT)
+    login = _login(host.tree, broker.login) if broker.login else {}
+    known = [*(host.environ.get(name) for name in VARIABLES), *(login.get(name) for name in TOKENS)]
+    secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST]
+    written = [(wish.name, wish.value) for wish in wishes if wish.value is not None]
+    for name, value in (*host.environ.items(), *written):
+        if any(secret in value for secret in secrets):
+            names[name] = f"holds the credential, which {STAYS_OUT}"
+    return names
+
+
+def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
+    mounts = [Mount(RO, broker.place, ROUTE, source=broker.sockets, identity=UNSEEN)]
+    old = tree.lstat(f"{home.state}/.credentials.json")
+    if old is not None and not tree.is_link(f"{home.state}/.credentials.json"):
+        mounts.append(Mount(HIDE, f"{home.place}/.credentials.json", OLD_LOGIN, is_dir=False))
+    return mounts

@@ -1,0 +1,203 @@
+"""The real credential: a key or a token that stays as it is, or the login of a subscription, which is renewed."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import random
+import threading
+import time
+
+from claudebox.features.broker.server.locks import (
+    Busy,
+    refresh_locks,
+)
+from claudebox.features.broker.server.login_file import (
+    Replacement,
+    Tokens,
+    read_tokens,
+)
+from claudebox.features.broker.server.policy import OAUTH_BETA
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from claudebox.features.broker.server.policy import Headers
+
+EARLY_SECONDS = 300.0  # as Claude Code does
+PATIENCE_SECONDS = 60.0
+FRESH_SECONDS = 60.0  # in which a new one is not to blame: a box that gets 401s must not renew with each
+LAST_SECONDS = 75.0  # longer than it takes to renew a login, however slowly
+ADOPTION_SECONDS = 2.0  # in which another process stores what it got for the same refresh token
+
+
+class Revoked(Exception):
+    """The credential is not accepted: what the user can do about it."""
+
+
+class Unavailable(Exception):
+    """Right now there is none, with a reason."""
+
+
+class Fixed:
+    """What the environment of the host holds."""
+
+    def __init__(self, variable: str, value: str) -> None:
+        self.variable = variable
+        self.value = value
+        self.secrets = {value}
+
+    def headers(self) -> Headers:
+        if self.variable == "ANTHROPIC_API_KEY":
+            return (("x-api-key", self.value),)
+        beta = (("anthropic-beta", OAUTH_BETA),) if self.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ()
+        return (("authorization", f"Bearer {self.value}"), *beta)
+
+    def renew(self, refused: Headers) -> None:  # noqa: ARG002  (the same each time)
+        raise Revoked(f"the API does not accept {self.variable} of this host; set a new one there and start again")
+
+    def settle(self) -> None:
+        """Nothing can be lost."""
+
+
+class Subscription:
+    """A login, in the file that Claude Code on the host uses, too."""
+
+    def __init__(self, file: str, directory: str, own_lock: str, exchange: Callable[[Tokens], Tokens]) -> None:
+        self.file = file
+        self.directory = directory  # where Claude Code locks
+        self.own_lock = own_lock  # of brokers among each other
+        self.exchange = exchange  # raises Revoked or Unavailable
+        self.lock = threading.Lock()
+        self.secrets: set[str] = set()
+        self.tokens: Tokens | None = None
+        self.refused = ""  # a refresh token that was
+        self.unsaved = False
+        self.is_ending = False
+        self.renewed = -math.inf  # when
+
+    def headers(self) -> Headers:
+        """Renewed early. If that fails, what there is may still be good for a while."""
+        with self.lock:
+            tokens = self._current()
+            if _is_due(tokens):
+                try:
+                    tokens = self._renew(tokens)
+                except (Unavailable, Revoked):
+                    if tokens.expires_at <= time.time():
+                        raise
+            return _headers(tokens)
+
+    def renew(self, refused: Headers) -> None:
+        """Because the API does not accept the one that was sent. Raises Revoked or Unavailable."""
+        with self.lock:
+            tokens = self._current()
+            if _headers(tokens) != refused:
+                return
+            if time.monotonic() - self.renewed < FRESH_SECONDS:
+                raise Revoked("the API does not accept the login of this host, though it is new; log in again there")
+            self._renew(tokens)
+
+    def settle(self) -> None:
+        """Before this process ends: a refresh token is good for one use, and what came for it must not be lost.
+
+        Waits for a renewal that is under way, and lets no other begin.
+        """
+        self.is_ending = True
+        if self.lock.acquire(timeout=LAST_SECONDS) and self.unsaved and self.tokens is not None:
+            self._store(self.tokens)
+
+    def _current(self) -> Tokens:
+        stored = read_tokens(self.file)
+        if self.tokens is not None and self.unsaved and (stored is None or stored.expires_at < self.tokens.expires_at):
+            self._store(self.tokens)
+            return self.tokens
+        if stored is None:
+            raise Revoked("nobody is logged in on this host; start `claude` there, type /login, and try again")
+        self._note(stored)
+        return stored
+
+    def _note(self, tokens: Tokens) -> None:
+        self.tokens, self.unsaved = tokens, False
+        self._remember(tokens)
+
+    def _remember(self, tokens: Tokens) -> None:
+        # Another set: somebody may be looking through the one that was.
+        self.secrets = self.secrets | ({tokens.access, tokens.refresh} - {""})
+
+    def _renew(self, old: Tokens) -> Tokens:
+        """Under the locks, unless somebody else was quicker: then what they stored is ours, too."""
+        descriptor = os.open(self.own_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while time.monotonic() < deadline and not self.is_ending:
+                if (adopted := self._adopted(old)) is not None:
+                    return adopted
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    with refresh_locks(self.directory):
+                        return self._adopted(old) or self._exchange(old)
+                except (Busy, BlockingIOError):
+                    time.sleep(random.uniform(0.05, 0.2))  # noqa: S311  (two who wait should not meet again)
+            raise Unavailable("somebody else has been renewing the login for too long")
+        except OSError as error:
+            raise Unavailable(f"the login cannot be renewed: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+
+    def _adopted(self, old: Tokens) -> Tokens | None:
+        stored = read_tokens(self.file)
+        if stored is None or stored.access == old.access or _is_due(stored):
+            return None
+        self._note(stored)
+        return stored
+
+    def _exchange(self, old: Tokens) -> Tokens:
+        # Another process may have stored a login that is due as well: its refresh token is the one that counts.
+        latest = old if self.unsaved else read_tokens(self.file) or old
+        if not latest.refresh or latest.refresh == self.refused:
+            raise Revoked("the login of this host has ended; start `claude` there, type /login, and try again")
+        replacement = Replacement(self.file, self.directory)
+        try:
+            new = self._ask(latest)
+            self._remember(new)
+            self.tokens, self.unsaved, self.renewed = new, True, time.monotonic()
+            self._store(new, replacement)
+            return new
+        finally:
+            replacement.drop()
+
+    def _store(self, tokens: Tokens, replacement: Replacement | None = None) -> None:
+        """If it cannot be, it is kept here, and tried again with the next request: better than lost."""
+        try:
+            made = replacement or Replacement(self.file, self.directory)
+            try:
+                made.store(tokens)
+            finally:
+                made.drop()
+            self.unsaved = False
+        except (Busy, OSError):
+            pass
+
+    def _ask(self, latest: Tokens) -> Tokens:
+        try:
+            return self.exchange(latest)
+        except Revoked:
+            # A box that renews for itself stores what it got a moment later.
+            deadline = time.monotonic() + ADOPTION_SECONDS
+            while time.monotonic() < deadline:
+                if (adopted := self._adopted(latest)) is not None:
+                    return adopted
+                time.sleep(0.1)
+            self.refused = latest.refresh
+            raise
+
+
+def _is_due(tokens: Tokens) -> bool:
+    return tokens.expires_at - EARLY_SECONDS <= time.time()
+
+
+def _headers(tokens: Tokens) -> Headers:
+    return (("authorization", f"Bearer {tokens.access}"), ("anthropic-beta", OAUTH_BETA))

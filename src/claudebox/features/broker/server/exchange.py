@@ -1,0 +1,306 @@
+"""One connection of the box: request after request, each checked, sent with the real credential, and answered."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+from claudebox.features.broker.server.bodies import (
+    LAST_CHUNK,
+    BadBody,
+    chunk,
+    read_body,
+)
+from claudebox.features.broker.server.credentials import (
+    Fixed,
+    Revoked,
+    Subscription,
+    Unavailable,
+)
+from claudebox.features.broker.server.cutting import (
+    CODINGS,
+    Cutter,
+    Leak,
+    decompressed,
+)
+from claudebox.features.broker.server.journal import Journal
+from claudebox.features.broker.server.limits import Meter
+from claudebox.features.broker.server.messages import (
+    AnswerHead,
+    RequestHead,
+    head_bytes,
+    read_answer,
+    read_request,
+)
+from claudebox.features.broker.server.policy import (
+    answered_headers,
+    check_request,
+    sent_headers,
+)
+from claudebox.features.broker.server.reading import (
+    Ended,
+    Reader,
+    Truncated,
+)
+from claudebox.features.broker.server.refusal import (
+    FAILED,
+    FORBIDDEN,
+    REASONS,
+    TOO_LARGE,
+    Refusal,
+    malformed,
+)
+from claudebox.features.broker.server.upstream import (
+    FAILURES,
+    Connection,
+    Gone,
+    Unreachable,
+    Upstream,
+    reason,
+)
+from claudebox.features.broker.server.usage import Usage
+from claudebox.record import Record
+
+IDLE_SECONDS = 600.0  # that a connection of the box may be silent
+LINGER_SECONDS = 2.0
+LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
+LARGE_BODY = 1024 * 1024
+UNAUTHORIZED = 401
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+class Session(Record):
+    """What all connections of a box share."""
+
+    dummy: str
+    credential: Fixed | Subscription
+    upstream: Upstream
+    meter: Meter
+    journal: Journal
+
+
+class Exchange:
+    """Serves one connection until its end."""
+
+    def __init__(self, session: Session, client: socket.socket) -> None:
+        self.session = session
+        self.client = client
+        self.reader = Reader(client.recv)
+        self.is_large = False  # whether one of the places for large requests is taken
+        self.is_in_step = True  # whether what comes next on the connection is the beginning of a request
+        client.settimeout(IDLE_SECONDS)
+
+    def run(self) -> None:
+        try:
+            while self._answer_one():
+                self._make_room()
+        except (Ended, Truncated, Gone, Leak, OSError):
+            pass  # nothing can be said any more, or may be
+        finally:
+            self._make_room()
+            self.client.close()
+
+    def _make_room(self) -> None:
+        if self.is_large:
+            self.is_large = False
+            self.session.meter.large.release()
+
+    def _answer_one(self) -> bool:
+        """Whether another request may follow."""
+        self.reader.next_message()
+        stays_open, self.is_in_step = False, False
+        try:
+            head = self._head()
+            stays_open = "close" not in dict(head.headers).get("connection", "").lower()
+            is_forwarded, body = self._take(head)
+            if is_forwarded:
+                self._forward(head, body, stays_open=stays_open)
+            else:
+                self.client.sendall(HERE)
+        except Refusal as refusal:
+            stays_open = stays_open and self.is_in_step
+            self._refuse(refusal, stays_open=stays_open)
+            if not stays_open:
+                self._linger()
+        return stays_open
+
+    def _head(self) -> RequestHead:
+        try:
+            return read_request(self.reader)
+        except Refusal as refusal:
+            self.session.journal.note_refusal("", refusal.status)
+            raise
+
+    def _take(self, head: RequestHead) -> tuple[bool, bytes]:
+        """The whole request, before any of it is sent: it may have to be sent twice, and it is framed anew.
+
+        Of one that is refused the body is read, too: Claude would not look at an answer before it has sent everything.
+        """
+        refusal: Refusal | None = None
+        is_forwarded, body = False, b""
+        try:
+            is_forwarded = check_request(head.method, head.target, head.headers, self.session.dummy)
+        except Refusal as error:
+            refusal = error
+        try:
+            if refusal is None or not head.expects_continue:
+                body = self._body(head, keeps=refusal is None)
+                self.is_in_step = True
+            if refusal is not None:
+                raise refusal
+        except Refusal as error:
+            self.session.journal.note_refusal(head.target[:100], error.status)
+            raise
+        return is_forwarded, body
+
+    def _body(self, head: RequestHead, *, keeps: bool) -> bytes:
+        if head.framing.length > LARGEST_BODY:
+            raise _too_large()
+        if head.expects_continue:
+            self.client.sendall(CONTINUE)
+        body, size = bytearray(), 0
+        try:
+            for piece in read_body(self.reader, head.framing):
+                size += len(piece)
+                if size > LARGEST_BODY:
+                    raise _too_large()
+                if keeps and size > LARGE_BODY and not self.is_large:
+                    self.is_large = self.session.meter.large.acquire(timeout=IDLE_SECONDS)
+                    if not self.is_large:
+                        raise TimeoutError
+                if keeps:
+                    body += piece
+        except BadBody as error:
+            raise malformed(str(error)) from None
+        except TimeoutError:
+            raise Refusal(408, FAILED, "claudebox: the request did not end") from None
+        return bytes(body)
+
+    def _forward(self, head: RequestHead, body: bytes, *, stays_open: bool) -> None:
+        session = self.session
+        self._admit(head)
+        started = time.monotonic()
+        status, usage = 0, Usage(is_stream=True)
+        try:
+            connection, answer = self._ask(head, body)
+            status = answer.status
+            try:
+                usage = Usage(is_stream=dict(answer.headers).get("content-type", "").startswith("text/event-stream"))
+                self._relay(connection, answer, usage, stays_open=stays_open)
+            except BaseException:
+                connection.close()
+                raise
+            if answer.keeps_open:
+                session.upstream.keep(connection)
+            else:
+                connection.close()
+        except Refusal as refusal:
+            status = refusal.status
+            raise
+        except Leak:
+            status = 502
+            raise
+        finally:
+            usage.finish(len(body), was_answered=status > 0)
+            session.meter.release(usage.taken + usage.made)
+            path = head.target.partition("?")[0]
+            spent = {"input_tokens": usage.taken, "output_tokens": usage.made}
+            milliseconds = int((time.monotonic() - started) * 1000)
+            session.journal.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
+        # Last: who has seen the end may ask again at once, and this one has to be counted by then.
+        self.client.sendall(LAST_CHUNK)
+
+    def _admit(self, head: RequestHead) -> None:
+        try:
+            self.session.meter.admit()
+        except Refusal as refusal:
+            self.session.journal.note_refusal(head.target[:100], refusal.status)
+            raise
+
+    def _ask(self, head: RequestHead, body: bytes) -> tuple[Connection, AnswerHead]:
+        """The API's answer, which is never that the credential is wrong. Raises a Refusal."""
+        try:
+            for _ in range(2):
+                credential = self.session.credential.headers()
+                headers = sent_headers(head.headers, self.session.upstream.address.name, credential)
+                connection, answer = self._ask_once(head, headers, body)
+                if answer.status != UNAUTHORIZED:
+                    break
+                connection.close()
+                self.session.credential.renew(credential)
+            else:
+                raise Revoked("the API does not accept the credential of this host; log in again there")
+        except Revoked as error:
+            raise Refusal(403, FORBIDDEN, f"claudebox: {error}") from None
+        except Unavailable as error:
+            raise Refusal(502, FAILED, f"claudebox: {error}", may_retry=True) from None
+        except Unreachable as error:
+            raise Refusal(502, FAILED, f"claudebox: the API cannot be reached: {error}", may_retry=True) from None
+        if 300 <= answer.status < 400:
+            connection.close()
+            raise Refusal(502, FAILED, "claudebox: the API leads elsewhere, where the credential does not go")
+        if dict(answer.headers).get("content-encoding", "").lower() not in CODINGS:
+            connection.close()
+            raise Refusal(502, FAILED, "claudebox: the answer is compressed in a way that cannot be looked into")
+        return connection, answer
+
+    def _ask_once(
+        self, head: RequestHead, headers: tuple[tuple[str, str], ...], body: bytes
+    ) -> tuple[Connection, AnswerHead]:
+        for afresh in (False, True):
+            connection = self.session.upstream.begin(head.method, head.target, headers, body, afresh=afresh)
+            connection.asker = self.client
+            try:
+                return connection, read_answer(connection.reader)
+            except Gone:
+                connection.close()
+                raise
+            except FAILURES as error:
+                connection.close()
+                # A kept connection that the other side closed meanwhile: nobody has seen the request.
+                was_kept = not connection.is_fresh and not connection.reader.has_begun
+                if not was_kept or isinstance(error, TimeoutError):
+                    raise Unreachable(reason(error)) from None
+        raise Unreachable("it closed the connection")
+
+    def _relay(self, connection: Connection, answer: AnswerHead, usage: Usage, *, stays_open: bool) -> None:
+        """Piece by piece, but for the end. If it cannot be brought to its end, the box sees that it was cut off."""
+        cutter = Cutter(self.session.credential.secrets)
+        coding = dict(answer.headers).get("content-encoding", "").lower()
+        kept = answered_headers(answer.headers, cutter.is_clean)
+        closing = () if stays_open else (("connection", "close"),)
+        first = f"HTTP/1.1 {answer.status} {REASONS.get(answer.status, 'Answer')}"
+        framed = (*kept, *closing, ("transfer-encoding", "chunked"))
+        try:
+            self.client.sendall(head_bytes(first, framed))
+            pieces = decompressed(read_body(connection.reader, answer.framing), coding)
+            for piece in cutter.pieces(pieces):
+                usage.feed(piece)
+                self.client.sendall(chunk(piece))
+        except (BadBody, ValueError):
+            raise Gone from None
+
+    def _refuse(self, refusal: Refusal, *, stays_open: bool) -> None:
+        error = {"type": refusal.kind, "message": refusal.message}
+        body = json.dumps({"type": "error", "error": error}).encode()
+        headers = (
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("x-should-retry", "true" if refusal.may_retry else "false"),
+            *(() if stays_open else (("connection", "close"),)),
+        )
+        self.client.sendall(head_bytes(f"HTTP/1.1 {refusal.status} {REASONS[refusal.status]}", headers) + body)
+
+    def _linger(self) -> None:
+        """What was not read would turn the end of the connection into an error, and the answer would be lost."""
+        self.client.shutdown(socket.SHUT_WR)
+        self.client.settimeout(LINGER_SECONDS)
+        deadline = time.monotonic() + LINGER_SECONDS
+        while time.monotonic() < deadline and self.client.recv(1 << 16):
+            pass
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, TOO_LARGE, "claudebox: the request is too large")

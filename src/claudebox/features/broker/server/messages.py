@@ -1,0 +1,169 @@
+"""The heads of HTTP/1.1 messages. What two readers could understand in two ways is not understood at all."""
+
+from __future__ import annotations
+
+import re
+
+from claudebox.features.broker.server.reading import (
+    Reader,
+    TooLong,
+)
+from claudebox.features.broker.server.refusal import (
+    INVALID,
+    Refusal,
+    malformed,
+)
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.broker.server.policy import Headers
+
+LARGEST_HEAD = 32 * 1024
+MOST_HEADERS = 100
+
+REQUEST_LINE = re.compile(rb"([A-Za-z]{1,16}) ([\x21-\x7e]{1,2048}) HTTP/1\.1")
+ANY_REQUEST_LINE = re.compile(rb"[^ ]+ [^ ]+ HTTP/[0-9.]+")
+STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: [\t\x20-\x7e\x80-\xff]*)?")
+NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+VALUE = re.compile(rb"[\t\x20-\x7e]*")
+ANSWERED_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+LENGTH = re.compile(r"[0-9]{1,15}")
+
+# Of which a second one could mean something else to somebody else.
+ONCE = frozenset(
+    "host content-length transfer-encoding content-type content-encoding authorization x-api-key expect".split()
+)
+WITHOUT_BODY = (204, 304)
+
+
+class Malformed(Exception):
+    """What the API sent."""
+
+
+class Framing(Record):
+    """Where a body ends: after so many bytes, or as its chunks say, or (-1) with the connection."""
+
+    length: int
+    is_chunked: bool = False
+
+
+class RequestHead(Record):
+    """What the box asks for."""
+
+    method: str
+    target: str
+    headers: Headers
+    framing: Framing
+    expects_continue: bool
+
+
+class AnswerHead(Record):
+    """What the API answers."""
+
+    status: int
+    headers: Headers
+    framing: Framing
+    keeps_open: bool
+
+
+def read_request(reader: Reader) -> RequestHead:
+    """Raises a Refusal, after which nothing more can be read from there."""
+    try:
+        head = reader.until(b"\r\n\r\n", LARGEST_HEAD)
+    except TooLong:
+        raise Refusal(431, INVALID, "malformed request: the head is too large") from None
+    first, *lines = head.split(b"\r\n")
+    match = REQUEST_LINE.fullmatch(first)
+    if match is None:
+        if ANY_REQUEST_LINE.fullmatch(first):
+            raise Refusal(505, INVALID, "malformed request: not HTTP/1.1")
+        raise malformed("request line")
+    try:
+        headers = _headers(lines, VALUE)
+        framing = _framing(headers) or Framing(0)
+    except ValueError as error:
+        raise malformed(str(error)) from None
+    if _values(headers, "host") == []:
+        raise malformed("no host")
+    expectation = [value.lower() for value in _values(headers, "expect")]
+    if expectation not in ([], ["100-continue"]):
+        raise Refusal(417, INVALID, "malformed request: expectation")
+    return RequestHead(match[1].decode(), match[2].decode(), headers, framing, bool(expectation))
+
+
+def read_answer(reader: Reader) -> AnswerHead:
+    """The final one: those before it only say that there is more to come. Raises Malformed."""
+    for _ in range(10):
+        head = _read_answer(reader)
+        if head.status >= 200:
+            return head
+        if head.status == 101:
+            break
+    raise Malformed("it speaks another protocol")
+
+
+def _read_answer(reader: Reader) -> AnswerHead:
+    try:
+        first, *lines = reader.until(b"\r\n\r\n", LARGEST_HEAD).split(b"\r\n")
+    except TooLong:
+        raise Malformed("the head is too large") from None
+    match = STATUS_LINE.fullmatch(first)
+    if match is None:
+        raise Malformed("status line")
+    status = int(match[1])
+    try:
+        headers = _headers(lines, ANSWERED_VALUE)
+        framing = _framing(headers) or Framing(-1)
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+    if status < 200 or status in WITHOUT_BODY:
+        framing = Framing(0)
+    connection = ",".join(_values(headers, "connection")).lower()
+    keeps_open = first.startswith(b"HTTP/1.1") and "close" not in connection and framing != Framing(-1)
+    return AnswerHead(status, headers, framing, keeps_open)
+
+
+def _headers(lines: list[bytes], allowed: re.Pattern[bytes]) -> Headers:
+    if len(lines) > MOST_HEADERS:
+        raise ValueError("too many headers")
+    headers = tuple(_header(line, allowed) for line in lines)
+    names = [name for name, _ in headers if name in ONCE]
+    if len(names) != len(set(names)):
+        raise ValueError("a header that may be there once is there twice")
+    return headers
+
+
+def _header(line: bytes, allowed: re.Pattern[bytes]) -> tuple[str, str]:
+    """A line that continues the one before (it begins with a space) has no name, and neither has `name :`."""
+    name, colon, value = line.partition(b":")
+    value = value.strip(b" \t")
+    if not colon or not NAME.fullmatch(name) or not allowed.fullmatch(value):
+        raise ValueError("header")
+    return name.decode().lower(), value.decode("latin-1")
+
+
+def _framing(headers: Headers) -> Framing | None:
+    lengths, codings = _values(headers, "content-length"), _values(headers, "transfer-encoding")
+    if lengths and codings:
+        raise ValueError("both a length and chunks")
+    if codings:
+        if codings[0].lower() != "chunked":
+            raise ValueError("transfer coding")
+        return Framing(-1, is_chunked=True)
+    if lengths:
+        if not LENGTH.fullmatch(lengths[0]):
+            raise ValueError("length")
+        return Framing(int(lengths[0]))
+    return None
+
+
+def _values(headers: Headers, wanted: str) -> list[str]:
+    return [value for name, value in headers if name == wanted]
+
+
+def head_bytes(first: str, headers: Headers) -> bytes:
+    """A head to send. Nothing that it is made of can hold the end of a line: it was read by the rules above."""
+    lines = [first, *(f"{name}: {value}" for name, value in headers)]
+    assert not any("\r" in line or "\n" in line for line in lines)
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,0 +1,69 @@
+"""What can be known before the broker runs, at next to no cost: nothing starts if it could not work."""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.model import Broker
+from claudebox.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.broker.server.address import (
+        Address,
+        Proxy,
+    )
+
+OTHERWISE = "choose: --auth passthrough, --auth none"
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # where a login is renewed, if it is not the usual place
+EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
+PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+def check(broker: Broker, environ: dict[str, str]) -> None:
+    """Raises a Problem."""
+    for path in filter(None, (broker.certificates, environ.get(EXTRA_CERTIFICATES))):
+        if not os.access(path, os.R_OK):
+            raise no_trust(f"{path} cannot be read")
+    is_usual = not broker.url or _is_plain(broker.url)
+    if not is_usual or any(environ.get(name) for name in (*PROXIES, TOKEN_URL)):
+        from claudebox.features.broker.server.address import API
+
+        proxy_for(environ, address_of("ANTHROPIC_BASE_URL", broker.url or API))
+        address_of(TOKEN_URL, environ.get(TOKEN_URL) or API)
+
+
+def _is_plain(url: str) -> bool:
+    """Whether it is what an address usually is. To look closer costs as much as the rest of a launch."""
+    host, _, rest = url.removeprefix("https://").partition("/")
+    name, _, port = host.partition(":")
+    is_path = not rest or rest.replace("/", "a").replace("-", "a").isalnum()
+    return (
+        url.startswith("https://")
+        and url.isascii()
+        and name.replace(".", "a").replace("-", "a").isalnum()
+        and (port.isdigit() or ":" not in host)
+        and is_path
+    )
+
+
+def address_of(name: str, url: str) -> Address:
+    from claudebox.features.broker.server.address import read_address
+
+    try:
+        return read_address(url)
+    except ValueError as error:
+        raise Problem(f"{name} is nothing that the broker can use: {error}", OTHERWISE) from None
+
+
+def proxy_for(environ: dict[str, str], address: Address) -> Proxy | None:
+    from claudebox.features.broker.server.address import find_proxy
+
+    try:
+        return find_proxy(environ, address)
+    except ValueError as error:
+        raise Problem(f"the broker cannot use the proxy of this host: {error}", OTHERWISE) from None
+
+
+def no_trust(reason: str) -> Problem:
+    return Problem(f"the broker cannot read the certificates that this host trusts: {reason}", OTHERWISE)

@@ -1,0 +1,126 @@
+"""The process beside the box: made ready, tried, and then at work until the box has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+
+from claudebox.features.broker.server.address import API
+from claudebox.features.broker.server.credentials import (
+    Fixed,
+    Revoked,
+    Subscription,
+    Unavailable,
+)
+from claudebox.features.broker.server.exchange import Session
+from claudebox.features.broker.server.journal import Journal
+from claudebox.features.broker.server.limits import (
+    Limits,
+    Meter,
+)
+from claudebox.features.broker.server.preflight import (
+    EXTRA_CERTIFICATES,
+    TOKEN_URL,
+    address_of,
+    no_trust,
+    proxy_for,
+)
+from claudebox.features.broker.server.serve import serve
+from claudebox.features.broker.server.token_endpoint import (
+    URL,
+    TokenEndpoint,
+)
+from claudebox.features.broker.server.upstream import (
+    Unreachable,
+    Upstream,
+    trust,
+)
+from claudebox.model import Broker
+from claudebox.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+
+READY = b"\n"
+SOCKET = "api.sock"
+LONGEST_MESSAGE = 4096  # that a pipe takes in one piece
+
+
+def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
+    """Say on `report` that all is ready, or what is wrong. It stays open as long as this process lives."""
+    try:
+        session = make_session(broker, dict(os.environ), dummy)
+    except Problem as problem:
+        os.write(report, f"{problem.message}\0{problem.hint}".encode()[:LONGEST_MESSAGE])
+        return
+    # Who shuts the machine down, or logs out, asks before they kill.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        os.write(report, READY)
+        threading.Thread(target=_warm, args=(session,), daemon=True).start()
+        remove_dead(broker.sockets)
+        serve(socket.socket(fileno=listener), session, end)
+    finally:
+        session.credential.settle()
+
+
+def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
+    """Raises a Problem if the broker could not do its work. The network is not asked: nobody waits for it here."""
+    context = _trust(broker.certificates, environ.get(EXTRA_CERTIFICATES, ""))
+    address = address_of("ANTHROPIC_BASE_URL", broker.url or API)
+    return Session(
+        dummy=dummy,
+        credential=_credential(broker, environ, context),
+        upstream=Upstream(address, proxy_for(environ, address), context),
+        meter=Meter(Limits(**dict(broker.limits))),
+        journal=Journal(broker.journal),
+    )
+
+
+def _credential(broker: Broker, environ: dict[str, str], context: ssl.SSLContext) -> Fixed | Subscription:
+    if broker.variable:
+        return Fixed(broker.variable, environ[broker.variable])
+    address = address_of(TOKEN_URL, environ.get(TOKEN_URL) or URL)
+    endpoint = TokenEndpoint(Upstream(address, proxy_for(environ, address), context))
+    return Subscription(broker.file, broker.locks, f"{broker.sockets}.lock", endpoint.exchange)
+
+
+def _trust(certificates: str, extra: str) -> ssl.SSLContext:
+    try:
+        return trust(certificates, extra)
+    except OSError as error:
+        raise no_trust(error.strerror or str(error)) from None
+
+
+def remove_dead(sockets: str) -> None:
+    """What brokers left that were killed together with the parents of their boxes: nobody listens there any more."""
+    for name in os.listdir(sockets):
+        directory = f"{sockets}/{name}"
+        with socket.socket(socket.AF_UNIX) as trial:
+            trial.setblocking(False)  # a broker that does not answer is alive
+            try:
+                parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    trial.connect(f"/proc/self/fd/{parent}/{SOCKET}")
+                finally:
+                    os.close(parent)
+            except ConnectionRefusedError:
+                for act, path in ((os.unlink, f"{directory}/{SOCKET}"), (os.rmdir, directory)):
+                    with suppress(OSError):
+                        act(path)
+            except OSError:
+                continue
+
+
+def _warm(session: Session) -> None:
+    """Renew the login if it is due, and have a connection by the time that Claude asks. Claude hears of failures."""
+    try:
+        session.credential.headers()
+        session.upstream.keep(session.upstream.connect())
+    except (Revoked, Unavailable, Unreachable):
+        pass

@@ -1,0 +1,224 @@
+"""Connections to the API: TLS with the host's trust store, through the host's proxy, kept for the next request."""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import threading
+import time
+
+from claudebox.features.broker.server.address import (
+    Address,
+    Proxy,
+)
+from claudebox.features.broker.server.messages import (
+    AnswerHead,
+    Malformed,
+    head_bytes,
+    read_answer,
+)
+from claudebox.features.broker.server.reading import (
+    Ended,
+    Reader,
+    Truncated,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.broker.server.policy import Headers
+
+CONNECT_SECONDS = 20.0
+SEND_SECONDS = 300.0
+SILENCE_SECONDS = 600.0  # until an answer begins, and within one: Claude itself waits as long
+IDLE_SECONDS = 50.0  # servers close after a minute or more
+MOST_IDLE = 8
+FAILURES = (OSError, Malformed, Ended, Truncated)  # TLS's are OSErrors
+
+
+class Unreachable(Exception):
+    """The API, with a reason for the user."""
+
+
+class Gone(Exception):
+    """Who asked has closed the connection."""
+
+
+class Connection:
+    """One to the API, on which one request after the other is made."""
+
+    def __init__(self, transport: socket.socket) -> None:
+        self.transport = transport
+        self.reader = Reader(self._receive)
+        self.is_fresh = True
+        self.idle_since = 0.0
+        self.asker: socket.socket | None = None  # who must still be there while we wait
+
+    def _receive(self, limit: int) -> bytes:
+        """Raises Gone if nobody waits for it any more: an answer that nobody reads costs, too."""
+        if self.asker is None:
+            return self.transport.recv(limit)
+        # Not blocking: something may be there that belongs to TLS alone, and no answer yet.
+        self.transport.settimeout(0)
+        while True:
+            try:
+                return self.transport.recv(limit)
+            except (ssl.SSLWantReadError, BlockingIOError):
+                self._wait(self.asker, select.POLLIN)
+            except ssl.SSLWantWriteError:
+                self._wait(self.asker, select.POLLOUT)
+
+    def _wait(self, asker: socket.socket, event: int) -> None:
+        poll = select.poll()
+        poll.register(self.transport, event)
+        poll.register(asker, select.POLLIN)
+        deadline = time.monotonic() + SILENCE_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            ready = dict(poll.poll(left * 1000))
+            if self.transport.fileno() in ready:
+                return
+            if asker.fileno() in ready:
+                if not asker.recv(1, socket.MSG_PEEK):
+                    raise Gone
+                poll.unregister(asker)  # the next request already
+        raise TimeoutError
+
+    def send(self, head: bytes, body: bytes) -> None:
+        self.transport.settimeout(SEND_SECONDS)
+        self.reader.next_message()
+        # In one piece if it is small: one packet, one record.
+        if len(body) < 16 * 1024:
+            self.transport.sendall(head + body)
+        else:
+            self.transport.sendall(head)
+            self.transport.sendall(body)
+        self.transport.settimeout(SILENCE_SECONDS)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was received that has not been read: polling would not tell."""
+        pending = self.transport.pending() if isinstance(self.transport, ssl.SSLSocket) else 0
+        return bool(self.reader.buffer) or pending > 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Nothing has come since, not even an end; and not for so long that it is about to."""
+        if time.monotonic() - self.idle_since > IDLE_SECONDS or self.has_more:
+            return False
+        poll = select.poll()
+        poll.register(self.transport, select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        try:
+            self.transport.close()
+        except OSError:
+            pass
+
+
+class Upstream:
+    """The API, and the connections to it that nobody uses at the moment."""
+
+    def __init__(self, address: Address, proxy: Proxy | None, context: ssl.SSLContext) -> None:
+        self.address = address
+        self.proxy = proxy
+        self.context = context
+        self.idle: list[Connection] = []
+        self.is_closed = False
+        self.lock = threading.Lock()
+
+    def begin(self, method: str, target: str, headers: Headers, body: bytes, *, afresh: bool) -> Connection:
+        """Send a request, on a new connection if asked to. Raises Unreachable."""
+        framed = (*headers, ("content-length", str(len(body))))
+        head = head_bytes(f"{method} {self.address.prefix}{target} HTTP/1.1", framed)
+        connection = None if afresh else self._kept()
+        if connection is not None:
+            try:
+                connection.send(head, body)
+            except OSError:
+                connection.close()
+            else:
+                return connection
+        connection = self.connect()
+        try:
+            connection.send(head, body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it may have answered before it had read everything
+        except OSError as error:
+            connection.close()
+            raise Unreachable(reason(error)) from None
+        return connection
+
+    def _kept(self) -> Connection | None:
+        with self.lock:
+            while self.idle:
+                connection = self.idle.pop()
+                if connection.is_usable:
+                    connection.is_fresh = False
+                    return connection
+                connection.close()
+        return None
+
+    def keep(self, connection: Connection) -> None:
+        """For the next request, once an answer was read to its end."""
+        connection.asker = None
+        connection.idle_since = time.monotonic()
+        with self.lock:
+            if len(self.idle) < MOST_IDLE and not self.is_closed:
+                self.idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self.lock:
+            self.is_closed = True
+            while self.idle:
+                self.idle.pop().close()
+
+    def connect(self) -> Connection:
+        """A new connection. Raises Unreachable."""
+        first = self.proxy or self.address
+        transport = None
+        try:
+            transport = socket.create_connection((first.host, first.port), CONNECT_SECONDS)
+            transport.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.proxy is not None:
+                _ask_for_tunnel(transport, self.proxy, self.address)
+            if self.address.is_tls:
+                transport = self.context.wrap_socket(transport, server_hostname=self.address.host)
+            return Connection(transport)
+        except FAILURES as error:
+            if transport is not None:
+                transport.close()
+            # The box reads this, and the names of other machines here are none of its business.
+            where = "through the proxy of this host" if self.proxy else f"{first.host}:{first.port}"
+            raise Unreachable(f"{where}: {reason(error)}") from None
+
+
+def _ask_for_tunnel(transport: socket.socket, proxy: Proxy, address: Address) -> None:
+    place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
+    authorization = (("proxy-authorization", proxy.authorization),) if proxy.authorization else ()
+    transport.sendall(head_bytes(f"CONNECT {place} HTTP/1.1", (("host", place), *authorization)))
+    # Byte by byte: what follows the answer belongs to TLS.
+    answer: AnswerHead = read_answer(Reader(lambda _: transport.recv(1)))
+    if answer.status != 200:
+        raise Malformed(f"the proxy refuses (status {answer.status})")
+
+
+def trust(certificates: str, extra: str = "") -> ssl.SSLContext:
+    """The host's store, or this bundle; with what Claude Code would trust besides. Raises OSError."""
+    context = ssl.create_default_context(cafile=certificates or None)
+    if extra:
+        context.load_verify_locations(cafile=extra)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message})"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError):
+        return str(error.strerror or error)
+    return str(error) or "it closed the connection"

@@ -1,0 +1,144 @@
+"""The user's settings and MCP servers for the box: what would fail or leak there is left out, and said to be."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from claudebox.record import Record
+from claudebox.secret_values import (
+    looks_secret,
+    secret_value,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# Programs of the user that hand out credentials.
+CREDENTIAL_HELPERS = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper")
+ALWAYS = {"skipDangerousModePermissionPrompt": True}  # the box is the permission layer
+
+
+class Imported(Record):
+    """What enters, and a line for each thing that does not."""
+
+    value: dict[str, Any]
+    left_out: tuple[str, ...]
+
+
+def import_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> Imported:
+    """Settings for the box. `can_run` says whether a command line's program is there."""
+    left_out = [f"setting {name}: it hands out credentials" for name in CREDENTIAL_HELPERS if name in settings]
+    kept = {name: value for name, value in settings.items() if name not in CREDENTIAL_HELPERS}
+    kept["env"], missing_variables = _split_variables(kept.get("env"))
+    kept["hooks"], missing_hooks = _split_hooks(kept.get("hooks"), can_run)
+    left_out += [*missing_variables, *missing_hooks]
+    line = kept.get("statusLine")
+    if isinstance(line, dict) and not can_run(str(line.get("command", ""))):
+        del kept["statusLine"]
+        left_out.append("setting statusLine: its program is not in the box")
+    kept, secrets = _without_secrets(kept)
+    left_out += [f"setting {name}: it looks secret" for name in secrets]
+    settled = {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}
+    return Imported(settled, tuple(left_out))
+
+
+def _without_secrets(settings: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Without those that hold a secret anywhere inside."""
+    secret = [name for name, value in settings.items() if any(secret_value(text) for text in _texts(value))]
+    return {name: value for name, value in settings.items() if name not in secret}, secret
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text in a value of JSON."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in inner for text in _texts(item)] + (
+        list(map(str, value)) if isinstance(value, dict) else []
+    )
+
+
+def _split_variables(variables: Any) -> tuple[dict[str, Any], list[str]]:
+    if not isinstance(variables, dict):
+        return {}, []
+    secret = {name for name, value in variables.items() if looks_secret(str(name), str(value))}
+    kept = {name: value for name, value in variables.items() if name not in secret}
+    return kept, [f"setting env {name}: it looks secret" for name in sorted(secret)]
+
+
+def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, Any], list[str]]:
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for event, matchers in hooks.items() if isinstance(hooks, dict) else ():
+        kept_matchers = []
+        for matcher in matchers if isinstance(matchers, list) else ():
+            entries = matcher.get("hooks") if isinstance(matcher, dict) else None
+            entries = entries if isinstance(entries, list) else []
+            usable = [entry for entry in entries if _can_run_hook(entry, can_run)]
+            left_out += [
+                f"hook {event}: {_shown(_command(entry))} is not in the box" for entry in entries if entry not in usable
+            ]
+            if usable:
+                kept_matchers.append({**matcher, "hooks": usable})
+        if kept_matchers:
+            kept[event] = kept_matchers
+    return kept, left_out
+
+
+def _shown(command: str) -> str:
+    return "a command with a secret" if secret_value(command) else command or "of an unknown kind"
+
+
+def _can_run_hook(entry: Any, can_run: Callable[[str], bool]) -> bool:
+    command = _command(entry)
+    return bool(command) and can_run(command) and not secret_value(command)
+
+
+def _command(entry: Any) -> str:
+    return str(entry.get("command", "")) if isinstance(entry, dict) else ""
+
+
+def import_servers(servers: Any, can_run: Callable[[str], bool]) -> Imported:
+    """MCP servers of the user, as far as their program is in the box and they bring no token."""
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        reason = _server_trouble(server, can_run)
+        if reason:
+            left_out.append(f"MCP server {name}: {reason}")
+        else:
+            kept[name] = server
+    return Imported(kept, tuple(left_out))
+
+
+def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
+    if not isinstance(server, dict):
+        return "it is not described as a server"
+    if server.get("headers") or server.get("headersHelper") or _holds_secret(server):
+        return "it needs a secret"
+    if "url" in server:
+        return ""
+    return "" if can_run(str(server.get("command", ""))) else "its program is not in the box"
+
+
+def _holds_secret(value: Any, name: str = "") -> bool:
+    """Whether a text anywhere inside looks secret, by itself or by what it is called."""
+    if isinstance(value, dict):
+        return any(_holds_secret(inner, str(key)) for key, inner in value.items())
+    if isinstance(value, list):
+        words = [str(word) for word in value]
+        named = [(option.lstrip("-"), word) for option, word in pairwise(words) if option.startswith("-")]
+        return any(_holds_secret(inner) for inner in value) or any(looks_secret(*pair) for pair in named)
+    return isinstance(value, str) and (
+        bool(looks_secret(name, value)) or any(looks_secret(*pair) for pair in _pairs(value))
+    )
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """`name=value` in options, in commands and in the query of an address."""
+    words = text.replace("?", " ").replace("&", " ").split()
+    return [
+        (name.lstrip("-"), value) for name, has_value, value in (word.partition("=") for word in words) if has_value
+    ]

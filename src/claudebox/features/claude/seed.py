@@ -1,0 +1,176 @@
+"""The files in Claude's home that claudebox prepares, so that Claude starts without a question."""
+
+from __future__ import annotations
+
+from claudebox.features.claude.home import ClaudeHome
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    Finding,
+    Preparation,
+)
+from claudebox.problem import Problem
+from claudebox.quoting import quote
+from claudebox.reach import TrustedSource
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from claudebox.features.claude.configuration import Imported
+
+LARGEST_FILE = 16 << 20
+KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
+
+
+class Seed(Record):
+    """What has to be written, and what the user should know."""
+
+    preparations: tuple[Preparation, ...]
+    findings: tuple[Finding, ...]
+
+
+def seed_state(
+    trusted: TrustedSource, home: ClaudeHome, host_home: str, project: str, api_key: str, can_run: Callable[[str], bool]
+) -> Seed:
+    """Import what changed since the last launch, and answer Claude's first questions."""
+    tree = trusted.tree
+    settings = _Source(tree, home, trusted.find(f"{home.users}/settings.json", is_dir=False), "settings.from")
+    state = _Source(tree, home, _users_state(trusted, home, host_home), "servers.from")
+    answers = "\n".join((project, api_key[-KEY_TAIL:]))
+    preparations: list[Preparation] = []
+    if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
+        from claudebox.features.claude.configuration import import_settings
+
+        imported = _not_too_deep(lambda: import_settings(settings.load(), can_run), settings.path)
+        settings.left_out = imported.left_out
+        preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
+    current = _current_state(tree, home)
+    if state.changed or not _is_prepared(current) or not _is_answered(tree, home, answers):
+        from claudebox.features.claude.configuration import import_servers
+
+        servers = _not_too_deep(lambda: import_servers(state.load().get("mcpServers"), can_run), state.path)
+        state.left_out = servers.left_out
+        merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
+        preparations += [
+            _state_file(f"{home.state}/.claude.json", merged),
+            state.note(),
+            Preparation(Preparation.FILE, f"{home.instance}/answered", _bytes(answers), is_private=True),
+        ]
+    left_out = (*settings.left_out, *state.left_out)
+    return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
+
+
+def _not_too_deep(work: Callable[[], Imported], path: str) -> Imported:
+    try:
+        return work()
+    except RecursionError:
+        raise Problem(f"{path} is nested too deeply", "repair it, or move it away") from None
+
+
+class _Source:
+    """A file of the user, and the note of how it was when it was last imported."""
+
+    def __init__(self, tree: Tree, home: ClaudeHome, path: str | None, note: str) -> None:
+        self.tree = tree
+        self.path = path or ""
+        self.note_path = f"{home.instance}/{note}"
+        status = tree.lstat(path) if path else None
+        self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
+        lines = (tree.text(self.note_path) or "").splitlines()
+        self.changed = not lines or lines[0] != self.stamp
+        self.left_out: tuple[str, ...] = tuple(lines[1:])
+
+    def load(self) -> dict[str, Any]:
+        content = self.tree.read_plain(self.path, limit=LARGEST_FILE) if self.path else None
+        return _parse(content, self.path) if content is not None else {}
+
+    def note(self) -> Preparation:
+        # Names and commands of others: whatever could forge a line or obey the screen is taken out.
+        lines = ["".join(character for character in line if character.isprintable()) for line in self.left_out]
+        text = "\n".join((self.stamp, *lines)) + "\n"
+        return Preparation(Preparation.FILE, self.note_path, text.encode(errors="replace"), is_private=True)
+
+
+def _users_state(trusted: TrustedSource, home: ClaudeHome, host_home: str) -> str | None:
+    inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
+    path = inside if trusted.tree.exists(inside) else f"{host_home}/.claude.json"
+    return trusted.find(path, is_dir=False)
+
+
+def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
+    """The project's .claude.json; "" if it has none yet. Half a file is an error: Claude would start afresh over it."""
+    path = f"{home.state}/.claude.json"
+    content = tree.read_plain(path, limit=LARGEST_FILE)
+    if content is None:
+        if tree.lstat(path) is not None:
+            raise Problem(f"{path} cannot be read", _put_aside(home))
+        return b""
+    text = content.strip()
+    if not (text.startswith(b"{") and text.endswith(b"}")):
+        raise Problem(
+            f"{path} is damaged: it is not a whole JSON object",
+            f"look for an older one in its backups/, or start afresh:\n      {_put_aside(home)}",
+        )
+    return content
+
+
+def _put_aside(home: ClaudeHome) -> str:
+    return f"cd {quote(home.state)}\n      mv .claude.json broken.json"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape") + b"\n"
+
+
+def _is_answered(tree: Tree, home: ClaudeHome, answers: str) -> bool:
+    return (tree.text(f"{home.instance}/answered") or "").rstrip("\n") == answers.rstrip("\n")
+
+
+def _is_prepared(current: bytes) -> bool:
+    """Whether the answers are still there: the agent may have reset its state."""
+    return b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
+
+
+def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:
+    """The state with onboarding done, the project trusted, and the user's servers in place of those imported before."""
+    state = _parse(current, path) if current else {}
+    state["hasCompletedOnboarding"] = True
+    _inner(_inner(state, "projects"), project)["hasTrustDialogAccepted"] = True
+    state["mcpServers"] = servers
+    if api_key:
+        responses = _inner(state, "customApiKeyResponses")
+        approved = responses.get("approved")
+        kept = approved if isinstance(approved, list) else []
+        responses["approved"] = [*(key for key in kept if key != api_key[-KEY_TAIL:]), api_key[-KEY_TAIL:]]
+    elif "customApiKeyResponses" in state:
+        _inner(state, "customApiKeyResponses")["approved"] = []  # of a box that had the key itself
+    return state
+
+
+def _inner(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object of that name, made if there is none: the agent may have put anything there."""
+    inner = value.get(name)
+    if not isinstance(inner, dict):
+        inner = value[name] = {}
+    return inner
+
+
+def _parse(content: bytes, path: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Problem(f"{path} is not valid JSON: {error}", "repair it, or move it away") from None
+    if not isinstance(value, dict):
+        raise Problem(f"{path} is not a JSON object", "repair it, or move it away")
+    return value
+
+
+def _state_file(path: str, value: dict[str, Any]) -> Preparation:
+    """Private, so that no pasted command writes where the agent may have put a symlink."""
+    import json
+
+    return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)

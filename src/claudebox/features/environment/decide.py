@@ -1,0 +1,125 @@
+"""Which variables enter the box. The host's environment stays outside unless a rule names a variable."""
+
+from __future__ import annotations
+
+from claudebox.model import (
+    EnvVar,
+    Finding,
+    Origin,
+    Person,
+)
+from claudebox.problem import Problem
+from claudebox.secret_values import looks_secret
+from claudebox.settings.values import (
+    EnvWish,
+    Named,
+)
+
+BOX = Origin("box", "made for this box")
+ALLOWED = Origin("allowed", "passed on if the host has it")
+BROKER = "broker"  # the rule whose values are no secrets
+CLAUDE = "claude"  # the rule that tells Claude where its home is
+CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
+
+# Passed on as they are. The rest of the allowed names are made by the box, below.
+PASSED = ("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY")
+MADE = ("HOME", "USER", "SHELL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR")
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
+
+# bwrap is started with the box's environment, and runs outside of the box. What its loader or libc would
+# obey could run the project's code on the host: bwrap sets these for the program instead.
+LOADER_PREFIXES = ("LD_", "MALLOC_", "GLIBC_")
+LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH NLSPATH RES_OPTIONS TZDIR".split())
+
+
+def plan_environment(
+    environ: dict[str, str],
+    person: Person,
+    path: tuple[str, ...],
+    shell: str,
+    certificates: str,
+    claude: list[EnvVar],
+    nix: list[EnvVar],
+    wishes: tuple[EnvWish, ...],
+    dropped: tuple[Named, ...] = (),
+    kept_out: dict[str, str] | None = None,
+) -> tuple[EnvVar, ...]:
+    """Every variable of the box; a later rule wins over an earlier one, and none over one that keeps it out.
+
+    `kept_out`: names that stay outside, whatever lets them in, and the reason.
+    """
+    variables = made_by_the_box(person, path, shell)
+    variables += [
+        EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ and _may_pass(name, environ)
+    ]
+    if certificates:
+        variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
+    variables += [*nix, *claude]
+    for wish in wishes:
+        variables += _granted(wish, environ)
+        if kept_out and wish.name in kept_out:
+            raise Problem(f"{wish.origin.rule}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
+    variables = [variable for variable in variables if variable.name not in (kept_out or ()) or _is_brokers(variable)]
+    by_name = {variable.name: _marked(variable) for variable in variables}
+    for drop in dropped:
+        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.rule in (CLAUDE, BROKER)):
+            raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
+        by_name.pop(drop.path, None)
+    return tuple(by_name.values())
+
+
+def _is_brokers(variable: EnvVar) -> bool:
+    return variable.origin.rule == BROKER
+
+
+def _may_pass(name: str, environ: dict[str, str]) -> bool:
+    # The C library takes a locale with a slash for a path, in bwrap too.
+    return not (name in ("LANG", "LC_ALL") and "/" in environ[name])
+
+
+def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[EnvVar]:
+    values = {
+        "HOME": person.home,
+        "USER": person.name,
+        "SHELL": shell,
+        "PATH": ":".join(path),
+        "TMPDIR": "/tmp",
+        "XDG_RUNTIME_DIR": f"/run/user/{person.uid}",
+    }
+    return [EnvVar(name, value, BOX) for name, value in values.items()]
+
+
+def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
+    if wish.name in MADE and (wish.value is None or wish.name not in ("PATH", "SHELL")):
+        raise Problem(
+            f"{wish.origin.rule}: {wish.name} is made by the box and cannot be passed in",
+            "PATH and SHELL can be set to a value of your own: --env PATH=…" if wish.name in ("PATH", "SHELL") else "",
+        )
+    value = environ.get(wish.name) if wish.value is None else wish.value
+    return [] if value is None else [EnvVar(wish.name, value, wish.origin)]
+
+
+def _marked(variable: EnvVar) -> EnvVar:
+    if variable.origin.rule in (BOX.rule, BROKER):
+        return variable
+    secret = looks_secret(variable.name, variable.value)
+    late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
+    if late and secret:
+        raise Problem(f"{variable.name} looks secret ({secret}), and everybody on this host could read it in `ps`")
+    return variable.replace(secret=secret, late=late)
+
+
+def environment_findings(
+    variables: tuple[EnvVar, ...], wishes: tuple[EnvWish, ...], environ: dict[str, str]
+) -> list[Finding]:
+    findings = [
+        Finding(Finding.SECRET, variable.name, f"enters and looks secret ({variable.secret})")
+        for variable in variables
+        if variable.secret
+    ]
+    findings += [
+        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.rule}, but not set")
+        for wish in wishes
+        if wish.value is None and wish.name not in environ
+    ]
+    return findings

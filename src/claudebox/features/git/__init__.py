@@ -1,0 +1,1 @@
+"""Git in the box: an identity, trust in the project, its repository, and no credentials."""

@@ -1,0 +1,184 @@
+"""When the box has ended: what it has left that this host may run, and whether that shall stay.
+
+Imports: loaded while bwrap makes the mounts, for the first look; so what every box needs afterwards costs nobody time.
+What only a report needs is imported for one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudebox.features.guard.changes import (
+    Comparison,
+    look,
+    take_picture,
+)
+from claudebox.host.tree import Tree
+from claudebox.launch.attended import passed_on
+from claudebox.model import Plan
+from claudebox.paths import (
+    is_below,
+    is_inside,
+)
+from claudebox.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from claudebox.features.guard.changes import Leftover
+    from claudebox.model import Trace
+    from claudebox.view.aftermath import Where
+
+    Ask = Callable[[str], str]
+
+KEEP = ("k", "keep", "n", "no")
+SHOW = ("s", "show")
+QUARANTINE = ("q", "quarantine")
+
+
+def watch(tree: Tree, plan: Plan, own_source: str, ask: Ask | None) -> Callable[[], None]:
+    """See what could be run later, as it is before the program starts. Returns what to do when the box has ended."""
+    before = take_picture(tree, plan.guard)
+    if any(is_inside(own_source, root) for root in plan.guard.roots):
+        _import_everything()
+    take_back = _remember_terminal()
+    return lambda: report(plan, before, ask, take_back)
+
+
+def _remember_terminal() -> Callable[[], None]:
+    """What brings it back to how it is now: the program may leave it so that nothing is shown, or answers are lost."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if sys.stderr.isatty() else -1
+    except OSError:
+        terminal = -1
+    if terminal < 0:
+        return lambda: os.set_blocking(2, True)
+    import termios
+
+    state = termios.tcgetattr(terminal)
+    os.close(terminal)
+
+    def take_back() -> None:
+        os.set_blocking(2, True)
+        try:
+            termios.tcflow(2, termios.TCOON)
+            termios.tcsetattr(2, termios.TCSANOW, state)
+        except termios.error:
+            pass  # it is gone
+
+    return take_back
+
+
+def _import_everything() -> None:
+    """That a report may need: for a claudebox that the agent in the box could change."""
+    import difflib
+    import json
+    import shutil
+    import stat
+    import tomllib
+
+    from claudebox.features.guard import quarantine
+    from claudebox.view import aftermath
+
+    del difflib, json, shutil, stat, tomllib, quarantine, aftermath
+
+
+def report(plan: Plan, before: dict[str, Trace], ask: Ask | None, take_back: Callable[[], None] = lambda: None) -> None:
+    """Say what has changed since, and ask what to do with it, if there is somebody to ask. Nothing else happens by it:
+    how claudebox ends is up to the program that it ran."""
+    has_looked = False
+    try:
+        leftovers = find_leftovers(plan, before)
+        has_looked = True
+        if leftovers:
+            take_back()
+            _report(plan, leftovers, ask)
+    except KeyboardInterrupt:
+        # An agent can make it last.
+        _say("" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
+    except BrokenPipeError:
+        pass
+    except Exception as error:
+        from claudebox.view.text import escape
+
+        _say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
+
+
+def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
+    tree = Tree()
+    after = look(tree, plan.guard, plan.person.home)
+    return Comparison(tree, plan.guard, before, after).leftovers()
+
+
+def _report(plan: Plan, leftovers: list[Leftover], ask: Ask | None) -> None:
+    from claudebox.view import aftermath as view
+    from claudebox.view.text import style_for
+
+    where = view.Where(plan.project, plan.person.home)
+    style = style_for(sys.stderr.isatty(), dict(os.environ))
+    _say(view.report(leftovers, where, style))
+    grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
+    if not grave or ask is None or passed_on:
+        return None
+    can_move = plan.state is not None
+    has_shown = False
+    while True:
+        words = _answer(ask, has_shown=has_shown, can_move=can_move)
+        if words[0] in SHOW:
+            has_shown = True
+            _say(view.contents(grave, where, style))
+        elif words[0] in QUARANTINE and can_move:
+            return _quarantine(plan, _chosen(grave, words[1:]), where)
+        elif words[0] in KEEP:
+            return None
+
+
+def _answer(ask: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
+    """A bare Enter shows first, and then keeps."""
+    choices = [*(["Keep"] if has_shown else ["Show", "keep"]), *(["quarantine"] if can_move else [])]
+    question = f"{', '.join(choices[:-1])} or {choices[-1]}?" if len(choices) > 1 else f"{choices[0]}?"
+    hint = " (q 1 2: some of them)" if can_move else ""
+    try:
+        words = ask(f"{question}{hint} [{'k' if has_shown else 's'}] ").split()
+    except Problem:
+        return ["keep"]
+    return words or ["keep" if has_shown else "show"]
+
+
+def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
+    chosen = {int(number) for word in numbers for number in word.split(",") if number.isdigit()}
+    return [one for number, one in enumerate(leftovers, 1) if not numbers or number in chosen]
+
+
+def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
+    from claudebox.features.guard.quarantine import (
+        Old,
+        Quarantine,
+    )
+    from claudebox.view.aftermath import moved
+
+    assert plan.state is not None
+    quarantine = Quarantine(plan.state.directory)
+    names: list[str] = []
+    restored: list[str] = []
+    failed: list[tuple[str, str]] = []
+    for leftover in leftovers:
+        # What else was writable is called by its whole name.
+        root = plan.project if is_below(leftover.path, plan.project) else ""
+        name = leftover.path[len(root) + 1 :]
+        known = leftover.old
+        old = Old(known.content, known.mode) if known is not None and known.content is not None else None
+        try:
+            quarantine.take(root or "/", name, old)
+            names.append(name if root else leftover.path)
+            restored += [leftover.path] if old is not None else []
+        except OSError as error:
+            failed.append((leftover.path, error.strerror or str(error)))
+    _say(moved(quarantine.directory, names, restored, failed, where))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

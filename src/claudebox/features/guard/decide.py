@@ -1,0 +1,277 @@
+"""What the host runs later is read-only in the box, and stays where it is.
+
+A mount holds the file at its path. The directories above it are bound onto themselves, because a directory in which
+something is mounted can be renamed, and another one be put in its place. What does not exist cannot be a mount point
+without leaving a trace on the host: it is looked for when the box has ended.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+
+from claudebox.features.guard.git import (
+    Account,
+    git_guarded,
+)
+from claudebox.features.guard.table import (
+    DOT_GIT,
+    GIT,
+    UNSEEN,
+    ordinary_row_of,
+    row_of,
+)
+from claudebox.host.tree import Tree
+from claudebox.host.walk import (
+    BEYOND,
+    LINK,
+    UNREAD,
+    Entry,
+)
+from claudebox.model import (
+    RO,
+    RW,
+    Finding,
+    Guard,
+    Guarded,
+    Mount,
+    Origin,
+)
+from claudebox.mounts import (
+    depth,
+    holder,
+)
+from claudebox.paths import (
+    expand_home,
+    is_below,
+    is_inside,
+    move,
+    parents,
+)
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.settings.values import Named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+RULE = "guard"
+PIN = Origin(RULE, "pinned: what is guarded in it stays where it is")
+MOST_HELD = 1000  # bwrap takes no more than 9000 words
+MOST_LINKED = 200  # looked at for another name, in one directory
+
+# What is only looked at when the box has ended.
+LEAVING = "a symlink that leaves the project"
+LINKS = "links"
+HIDDEN = "cannot be listed: nothing in it was looked at"
+TODO = "git rebase --continue runs it"
+TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
+
+
+class Opening(Record):
+    """A path that somebody wants writable."""
+
+    path: str
+    said: Named
+
+    def opens(self, path: str) -> bool:
+        return is_inside(path, self.path)
+
+
+def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], account: Account) -> list[Guarded]:
+    """Everything that would count, whether it exists or not. `entries` is what a walk of the project found."""
+    entries = tuple(entries)
+    roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
+    found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
+    return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
+
+
+def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
+    row = row_of(entry.name)
+    if row is None or (row.in_roots and posixpath.dirname(entry.path) not in roots):
+        return
+    for inner in row.inner:
+        yield Guarded(f"{entry.path}/{inner}", row.group, row.reason)
+    if not row.inner:
+        yield Guarded(entry.path, row.group, row.reason)
+
+
+def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
+    """Besides what is guarded: symlinks, what runs on request, and what git would go on with."""
+    return tuple(dict.fromkeys([*_looked_at(entries), *_unfinished(guarded)]))
+
+
+def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
+    for entry in entries:
+        row = ordinary_row_of(entry.name)
+        if row is not None:
+            for inner in row.inner or ("",):
+                yield Guarded(posixpath.join(entry.path, inner).rstrip("/"), row.group, row.reason)
+        elif entry.kind in (UNREAD, BEYOND):
+            yield Guarded(entry.path, UNSEEN, HIDDEN)
+        elif entry.kind == LINK:
+            yield Guarded(entry.path, LINKS, LEAVING)
+
+
+def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
+    """A rebase that was left in the middle may have commands among what is to be done next."""
+    for one in guarded:
+        if one.group == GIT and posixpath.basename(one.path) == "config":
+            for name in TODO_LISTS:
+                yield Guarded(f"{posixpath.dirname(one.path)}/{name}", GIT, TODO)
+
+
+def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:
+    return [
+        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.path, home))), said) for said in writable
+    ]
+
+
+def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
+    """Judge each place by what is there. Only what the agent could write matters."""
+    writable = [mount for mount in mounts if mount.kind == RW]
+    parts: dict[str, list[Guarded]] = {"held": [], "opened": [], "loose": [], "absent": []}
+    waiting, seen = list(candidates), {candidate.path for candidate in candidates}
+    while waiting:
+        candidate = waiting.pop(0)
+        if not any(is_inside(candidate.path, mount.source) for mount in writable):
+            continue
+        fate, target = _judge(tree, candidate.path, opened)
+        parts[fate].append(candidate)
+        if target and target not in seen:
+            seen.add(target)
+            waiting.append(candidate.replace(path=target))
+    guard = Guard().replace(**{fate: tuple(members) for fate, members in parts.items()})
+    if len(guard.held) > MOST_HELD:
+        raise Problem(
+            f"the project has {len(guard.held)} places that this host may run later, more than can be guarded",
+            "let the agent change some of them: --writable DIRECTORY",
+        )
+    return guard.replace(held=_outermost(guard.held))
+
+
+def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
+    """What becomes of it, and where a symlink leads."""
+    status = tree.lstat(path)
+    if status is None:
+        return "absent", ""
+    if any(opening.opens(path) for opening in opened):
+        return "opened", ""
+    real = tree.resolve(path)
+    if real != path:
+        return "loose", real or ""
+    return ("held", "") if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else ("loose", "")
+
+
+def _outermost(held: tuple[Guarded, ...]) -> tuple[Guarded, ...]:
+    """Without what is in a directory that is held itself; what is nearest to the root first."""
+    paths = {guarded.path for guarded in held}
+    outermost = (guarded for guarded in held if paths.isdisjoint(parents(guarded.path)))
+    return tuple(sorted(outermost, key=lambda guarded: guarded.path.count("/")))
+
+
+def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Opening]) -> list[Mount]:
+    """Over every writable mount that shows a guarded place, under whatever name."""
+    found: list[Mount] = []
+    for guarded in guard.held:
+        is_dir, origin = tree.is_plain_directory(guarded.path), Origin(RULE, guarded.reason)
+        for path in _writable_appearances(guarded.path, mounts):
+            found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
+            found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
+        # A mount of a part of it does not open that part.
+        found += [
+            mount.replace(kind=RO, origin=origin)
+            for mount in mounts
+            if mount.kind == RW and is_below(mount.source, guarded.path)
+        ]
+    return found
+
+
+def _writable_appearances(host_path: str, mounts: list[Mount]) -> list[str]:
+    places = [
+        (mount, move(host_path, mount.source, mount.path))
+        for mount in mounts
+        if mount.kind == RW and is_inside(host_path, mount.source)
+    ]
+    # Where something else lies over it, the box does not have it there.
+    return [path for mount, path in places if holder(path, mounts) == mount]
+
+
+def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> list[Mount]:
+    return [
+        Mount(RW, move(opening.path, held, path), opening.said.origin, opening.path, is_dir=tree.is_dir(opening.path))
+        for opening in opened
+        if is_below(opening.path, held) and tree.resolve(opening.path) == opening.path
+    ]
+
+
+def pinned(mounts: tuple[Mount, ...], guards: list[Mount]) -> tuple[Mount, ...]:
+    """With every directory between a writable mount and what is guarded in it bound onto itself."""
+    by_path = {mount.path: mount for mount in mounts}
+    for guard in guards:
+        between: list[str] = []
+        for above in parents(guard.path) if guard.path in by_path else ():
+            if above in by_path:
+                base = by_path[above]
+                for path in between if base.kind == RW else ():
+                    by_path[path] = Mount(RW, path, PIN, source=move(path, base.path, base.source))
+                break
+            between.append(above)
+    return tuple(sorted(by_path.values(), key=depth))
+
+
+def is_guard(mount: Mount) -> bool:
+    return mount.origin.rule == RULE
+
+
+# What the user should see
+
+
+def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str) -> list[Finding]:
+    findings = [_opening_finding(tree, guard, opening) for opening in opened]
+    findings += [
+        Finding(
+            Finding.NOTE,
+            within(guarded.path, project),
+            f"leads through a symlink, which no mount can hold ({guarded.reason}): looked at when the box has ended",
+        )
+        for guarded in guard.loose
+    ]
+    for guarded in guard.held:
+        findings += [
+            Finding(
+                Finding.RISK,
+                within(path, project),
+                f"has another name, a hard link, through which the agent may change it ({guarded.reason})",
+            )
+            for path in _linked_elsewhere(tree, guarded.path)
+        ]
+    return findings
+
+
+def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
+    subject, rule = opening.said.path, opening.said.origin.rule
+    if any(opening.opens(guarded.path) for guarded in guard.opened):
+        return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
+    if tree.lstat(opening.path) is None:
+        return Finding(Finding.NOTE, subject, f"{rule} would open it, but it does not exist")
+    if any(is_below(opening.path, guarded.path) for guarded in guard.held):
+        return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
+    return Finding(Finding.NOTE, subject, f"{rule} opens nothing: nothing there is guarded")
+
+
+def _linked_elsewhere(tree: Tree, path: str) -> list[str]:
+    names = tree.entries(path)[:MOST_LINKED] if tree.is_plain_directory(path) else []
+    files = [f"{path}/{name}" for name in names] or [path]
+    return [file for file in files if _has_names(tree, file)]
+
+
+def _has_names(tree: Tree, path: str) -> bool:
+    status = tree.lstat(path)
+    return status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def within(path: str, project: str) -> str:
+    """As it is called in the project."""
+    return path[len(project) + 1 :] if is_below(path, project) else path

@@ -1,0 +1,265 @@
+"""What of git's own files can make a git command on the host run something.
+
+Read without starting git, which in a hostile repository may run code. Measured to run code at a plain `git status`: a
+`config` or what it includes, `commondir`, the `.git` file of a worktree or submodule.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.features.guard.table import (
+    DOT_GIT,
+    GIT,
+    HEAD,
+    UNSEEN,
+)
+from claudebox.host.git import config as gitconfig
+from claudebox.host.tree import Tree
+from claudebox.host.walk import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Entry,
+)
+from claudebox.model import Guarded
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+CONFIG = "git obeys it"
+HOOKS = "git runs hooks"
+POINTER = "git goes where it says"
+INCLUDED = "git's configuration includes it"
+PROGRAM = "git's configuration runs it"
+TOO_MANY = "one repository too many: nothing in it was looked at"
+
+MOST_INCLUDED = 100
+MOST_PARSED = 1 << 19
+DEEPEST_MODULE = 8
+MOST_REPOSITORIES = 2000
+
+# Keys whose value is a command or a path of a program, by first and last part.
+_COMMANDS = frozenset(
+    "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand "
+    "sequence.editor diff.external gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook "
+    "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser "
+    "instaweb.httpd".split()
+)
+_KINDS_OF_COMMANDS = {
+    "filter": ("clean", "smudge", "process"),
+    "diff": ("command", "textconv"),
+    "merge": ("driver",),
+    "mergetool": ("cmd", "path"),
+    "difftool": ("cmd", "path"),
+    "credential": ("helper",),
+    "gpg": ("program", "defaultkeycommand"),
+    "trailer": ("command", "cmd"),
+    "remote": ("uploadpack", "receivepack", "vcs"),
+    "submodule": ("update",),
+    "tar": ("command",),
+    "browser": ("cmd", "path"),
+    "man": ("cmd", "path"),
+    "guitool": ("cmd",),
+    "hook": ("command",),
+    "sendemail": ("sendmailcmd", "tocmd", "cccmd", "headercmd"),
+    "lfs": ("path", "clean", "smudge"),
+}
+# Without these no address is obeyed that is a command: `ext::sh -c …`, which many keys may hold.
+_PROTOCOLS = ("protocol.ext.allow", "protocol.allow")
+_ANY_OF_SECTION = ("alias", "pager")
+# A configuration without any of these words names nothing of interest: most do not, and need no parsing.
+_TELLING = (
+    *("include", "hookspath", "alias", "command", "filter", "driver", "textconv", "helper", "program", "editor"),
+    *("pager", "fsmonitor", "proxy", "askpass", "hook", "external", "browser", "tool", "pack", "cmd", "update"),
+)
+_SWITCHES = ("true", "false", "1", "0", "yes", "no", "on", "off", "")
+
+
+class Account(Record):
+    """What git obeys besides the repository's own files."""
+
+    home: str
+    configs: tuple[str, ...] = ()
+
+
+class Checkout(Record):
+    """A directory of git's, and where its files are checked out: "" if nowhere."""
+
+    git_dir: str
+    work_tree: str
+
+
+def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[Guarded]:
+    """Of every repository that was found, wherever its `.git` file says that it is."""
+    found: list[Guarded] = []
+    checkouts: list[Checkout] = []
+    for entry in entries:
+        if entry.name == DOT_GIT:
+            checkout = checkout_of(tree, entry)
+            found += [] if entry.kind == DIRECTORY else [Guarded(entry.path, GIT, POINTER)]
+            checkouts += [checkout] if checkout is not None else []
+        elif entry.name == HEAD and entry.kind in (FILE, LINK) and _is_bare(tree, posixpath.dirname(entry.path)):
+            checkouts.append(Checkout(posixpath.dirname(entry.path), ""))
+    seen: set[Checkout] = set()
+    configs = Configs(tree, account)
+    while checkouts and len(seen) < MOST_REPOSITORIES:
+        checkout = checkouts.pop(0)
+        if checkout not in seen:
+            seen.add(checkout)
+            found += _files(tree, checkout, configs)
+            checkouts += _further(tree, checkout, configs)
+    # All of what is there is held then, and named afterwards.
+    found += [Guarded(checkout.git_dir, UNSEEN, TOO_MANY) for checkout in checkouts if checkout not in seen]
+    return list(dict.fromkeys(found))
+
+
+def checkout_of(tree: Tree, entry: Entry) -> Checkout | None:
+    work_tree = posixpath.dirname(entry.path)
+    if entry.kind == DIRECTORY:
+        return Checkout(entry.path, work_tree)
+    if entry.kind == LINK:
+        real = tree.resolve(entry.path)
+    else:
+        target = pointed_to(tree.text(entry.path) or "")
+        real = tree.resolve(posixpath.join(work_tree, target)) if target else None
+    return Checkout(real, work_tree) if real is not None and tree.is_plain_directory(real) else None
+
+
+def _is_bare(tree: Tree, directory: str) -> bool:
+    """As git sees it, for which the parts may be symlinks, or be in a common directory."""
+    return tree.lstat(f"{directory}/commondir") is not None or all(
+        tree.exists(f"{directory}/{part}") for part in ("objects", "refs")
+    )
+
+
+def pointed_to(text: str, begins: str = "gitdir: ") -> str:
+    """The path that git reads there: a line break is no part of it, but a space is, and it ends with a zero byte."""
+    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
+
+
+def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded]:
+    git_dir = checkout.git_dir
+    for name, reason in (("config", CONFIG), ("config.worktree", CONFIG), ("hooks", HOOKS), ("commondir", POINTER)):
+        yield Guarded(f"{git_dir}/{name}", GIT, reason)
+    yield from _hook_targets(tree, f"{git_dir}/hooks")
+    yield from configs.named_in(checkout)
+
+
+def _hook_targets(tree: Tree, hooks: str) -> Iterator[Guarded]:
+    """A hook may be a symlink to a script of the project."""
+    for name in tree.entries(hooks):
+        path = f"{hooks}/{name}"
+        if tree.is_link(path):
+            target = posixpath.normpath(posixpath.join(hooks, tree.link_target(path)))
+            yield Guarded(target, GIT, HOOKS)
+
+
+def _further(tree: Tree, checkout: Checkout, configs: Configs) -> list[Checkout]:
+    """Common directory, worktrees and submodules, which have directories of their own."""
+    git_dir, found = checkout.git_dir, []
+    common = pointed_to(tree.text(f"{git_dir}/commondir") or "", "") if tree.lstat(f"{git_dir}/commondir") else ""
+    if common and (real := tree.resolve(posixpath.join(git_dir, common))) is not None:
+        found.append(Checkout(real, checkout.work_tree))
+    for name in tree.entries(f"{git_dir}/worktrees"):
+        linked = f"{git_dir}/worktrees/{name}"
+        # Where it is checked out is a matter of its `.git` file, if that is in the project.
+        found.append(Checkout(linked, "")) if tree.is_plain_directory(linked) else None
+    found += [Checkout(module, configs.work_tree(module)) for module in _modules(tree, f"{git_dir}/modules", 0)]
+    return found
+
+
+def _modules(tree: Tree, directory: str, depth: int) -> Iterator[str]:
+    """The name of a submodule may have slashes."""
+    for name in tree.entries(directory) if depth < DEEPEST_MODULE else ():
+        path = f"{directory}/{name}"
+        if not tree.is_plain_directory(path):
+            continue
+        if tree.lstat(f"{path}/{HEAD}") is not None:
+            yield path
+        else:
+            yield from _modules(tree, path, depth + 1)
+
+
+class Configs:
+    """The configuration files of git, each read once for all repositories."""
+
+    def __init__(self, tree: Tree, account: Account) -> None:
+        self.tree = tree
+        self.account = account
+        self._pairs: dict[str, gitconfig.Pairs] = {}
+        self._room = MOST_PARSED
+
+    def named_in(self, checkout: Checkout) -> Iterator[Guarded]:
+        """Files that the configuration includes, and programs of the project that it names."""
+        git_dir, home = checkout.git_dir, self.account.home
+        base = checkout.work_tree or git_dir
+        waiting = [*self.account.configs, f"{git_dir}/config", f"{git_dir}/config.worktree"]
+        seen = set(waiting)
+        while waiting and len(seen) < MOST_INCLUDED:
+            config = waiting.pop(0)
+            for name, value in self._telling_pairs(config):
+                if is_include(name):
+                    path = _absolute(value, posixpath.dirname(config), home)
+                    waiting += [] if path in seen else [path]
+                    seen.add(path)
+                    yield Guarded(path, GIT, INCLUDED)
+                elif name == "core.hookspath":
+                    yield Guarded(_absolute(value, base, home), GIT, HOOKS)
+                    yield from _hook_targets(self.tree, _absolute(value, base, home))
+                elif runs_program(name, value):
+                    yield from self._programs(value, base)
+
+    def _programs(self, command: str, base: str) -> Iterator[Guarded]:
+        for word in command.split():
+            path = _absolute(word.strip("\"'!;()"), base, self.account.home)
+            if self.tree.is_file(path):
+                yield Guarded(path, GIT, PROGRAM)
+
+    def work_tree(self, git_dir: str) -> str:
+        """Where a submodule is checked out."""
+        named = dict(self._parse(self._text(f"{git_dir}/config"))).get("core.worktree", "")
+        return posixpath.normpath(posixpath.join(git_dir, named)) if named else ""
+
+    def _telling_pairs(self, config: str) -> gitconfig.Pairs:
+        if config not in self._pairs:
+            text = self._text(config)
+            lower = text.lower()
+            self._pairs[config] = self._parse(text) if any(word in lower for word in _TELLING) else []
+        return self._pairs[config]
+
+    def _text(self, config: str) -> str:
+        return (self.tree.text(config) or "") if self.tree.lstat(config) is not None else ""
+
+    def _parse(self, text: str) -> gitconfig.Pairs:
+        """As long as there is room: an agent can leave a thousand repositories for the next start."""
+        self._room -= len(text)
+        return gitconfig.parse(text) if self._room >= 0 else []
+
+
+def _absolute(value: str, base: str, home: str) -> str:
+    path = home + value[1:] if value.startswith("~/") else value
+    return posixpath.normpath(posixpath.join(base, path))
+
+
+def is_include(name: str) -> bool:
+    return name == "include.path" or (name.startswith("includeif.") and name.endswith(".path"))
+
+
+def runs_program(name: str, value: str) -> bool:
+    """Whether git runs what this key says."""
+    section, _, rest = name.partition(".")
+    middle, _, last = rest.rpartition(".")
+    if name == "core.fsmonitor":
+        return value.lower() not in _SWITCHES
+    if name in _COMMANDS or section in _ANY_OF_SECTION:
+        return bool(value)
+    if name.endswith(("url", ".insteadof")) and "ext::" in name + value:
+        return True
+    if name in _PROTOCOLS:
+        return value.lower() != "never"
+    if name == "sendemail.smtpserver" or (section == "sendemail" and last == "smtpserver"):
+        return value.startswith(("/", "~", "!"))
+    return bool(middle) and last in _KINDS_OF_COMMANDS.get(section, ())

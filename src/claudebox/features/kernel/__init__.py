@@ -1,0 +1,1 @@
+"""What the box may ask of the kernel: system calls and user namespaces."""

@@ -1,0 +1,94 @@
+"""Whether this kernel may refuse to make the box, and whether the box may use namespaces of its own.
+
+Cheap to ask at each start; the answer to the first comes from a trial.
+"""
+
+from __future__ import annotations
+
+from claudebox.host.tree import Tree
+from claudebox.model import Finding
+from claudebox.problem import Problem
+from claudebox.settings.table import ON
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
+
+APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
+CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"
+NAMESPACE_LIMIT = "/proc/sys/user/max_user_namespaces"
+CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
+ELF = b"\x7fELF"
+
+LIFE_FINDING = Finding(
+    Finding.NOTE,
+    "AppArmor",
+    "claudebox may make no namespace of its own here: if it is killed, a hostile program can live on "
+    "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
+)
+
+
+def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
+    return is_container(tree) or is_restricted(tree, bwrap) or is_switched_off(tree) or is_limited(tree)
+
+
+def is_restricted(tree: Tree, bwrap: str) -> bool:
+    """Ubuntu's AppArmor lets only programs with a profile use user namespaces."""
+    has_profile = bwrap == "/usr/bin/bwrap" and tree.exists(APPARMOR_PROFILE)
+    return _value(tree, APPARMOR_SWITCH) == "1" and not has_profile
+
+
+def keeps_namespaces_from_us(tree: Tree, uid: int) -> bool:
+    """bwrap may have a profile there; a program in Python has none."""
+    return uid != 0 and _value(tree, APPARMOR_SWITCH) == "1"
+
+
+def is_switched_off(tree: Tree) -> bool:
+    return _value(tree, CLONE_SWITCH) == "0"
+
+
+def is_limited(tree: Tree) -> bool:
+    return _value(tree, NAMESPACE_LIMIT) == "0"
+
+
+def is_container(tree: Tree) -> bool:
+    """A container that filters system calls or masks parts of /proc; others are like any machine."""
+    if all(tree.lstat(mark) is None for mark in CONTAINER_MARKS):
+        return False
+    is_filtered = "Seccomp:\t0" not in (tree.text("/proc/self/status") or "")
+    return is_filtered or " /proc/" in (tree.text("/proc/self/mountinfo") or "")
+
+
+def allows_userns(userns: Named, *, as_root: bool) -> bool:
+    """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
+    if userns.path == ON and as_root:
+        raise Problem(
+            f"{userns.origin.rule}: not as root: in a user namespace the agent could change the host's cgroups",
+            "start claudebox from an ordinary account",
+        )
+    return userns.path == ON
+
+
+def can_disable_userns(tree: Tree, bwrap: str) -> bool:
+    """Not before bwrap 0.8. Then the filter stands alone, which holds as well."""
+    program = tree.read(bwrap) or b""
+    return not program.startswith(ELF) or b"--disable-userns" in program
+
+
+def userns_findings(userns: Named) -> list[Finding]:
+    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
+    return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
+
+
+def limit_findings(settings: Settings) -> list[Finding]:
+    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
+    return [
+        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
+        for name, limit in said.items()
+        if limit is not None
+    ]
+
+
+def _value(tree: Tree, path: str) -> str:
+    return (tree.text(path) or "").strip()

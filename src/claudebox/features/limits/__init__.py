@@ -1,0 +1,1 @@
+"""How much memory, how many processes and how much processor time the box may use."""

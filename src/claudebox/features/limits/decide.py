@@ -1,0 +1,86 @@
+"""How much memory, how many processes and processors the box may use.
+
+systemd puts them into force: it makes a control group for the box, which no ordinary account can do by itself. A limit
+that would not hold is a Problem.
+"""
+
+from __future__ import annotations
+
+from claudebox.host.tree import Tree
+from claudebox.model import Limits
+from claudebox.problem import Problem
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
+
+LIMITS = ("memory", "pids", "cpu")  # as systemd and the kernel call them, too
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+A_SECOND = 1_000_000
+LEAST = {"memory": 16 << 20, "pids": 10, "cpu": A_SECOND // 100}  # with less, not even bwrap starts
+EXAMPLES = {"memory": "4G", "pids": "500", "cpu": "1.5"}
+PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
+GROUPS = "/sys/fs/cgroup"
+DELEGATE = "/etc/systemd/system/user@.service.d"
+
+
+def plan_limits(tree: Tree, settings: Settings, uid: int) -> Limits:
+    said = {name: value for name in LIMITS if (value := getattr(settings, name)) is not None}
+    amounts = {name: amount(name, value) for name, value in said.items()}
+    first = next(iter(said.values())).origin.rule
+    busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
+    if not busctl or not tree.exists(f"{manager(uid)}/systemd") or not tree.exists(bus(uid)):
+        raise Problem(
+            f"{first} needs systemd, which does not manage your processes here: there is no "
+            f"{'busctl' if not busctl else bus(uid)}",
+            "start claudebox from a login that systemd manages\n"
+            "      (on Debian: sudo apt install dbus-user-session), or without limits",
+        )
+    _check_controllers(tree, said, uid)
+    return Limits(busctl, *(amounts.get(name, 0) for name in LIMITS))
+
+
+def amount(name: str, said: Named) -> int:
+    """Bytes, a number, or microseconds of each second. Raises a Problem if it is none of them."""
+    text, unit = said.path, 1
+    if name == "memory" and text[-1:].upper() in UNITS:
+        text, unit = text[:-1], UNITS[text[-1:].upper()]
+    whole, _, rest = text.partition(".") if name != "pids" else (text, "", "")
+    digits = whole + rest
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len("1234567890123")):
+        raise Problem(f"{said.origin.rule}: `{said.path}` is no {name}", f"for example: {EXAMPLES[name]}")
+    value = int(digits) * (A_SECOND if name == "cpu" else unit) // int("1" + "0" * len(rest))
+    if value < LEAST[name]:
+        raise Problem(f"{said.origin.rule}: `{said.path}` is too little to start anything", f"try {EXAMPLES[name]}")
+    return value
+
+
+def manager(uid: int) -> str:
+    """Where the systemd that manages this account's processes keeps its files."""
+    return f"/run/user/{uid}" if uid else "/run"
+
+
+def bus(uid: int) -> str:
+    return f"/run/user/{uid}/bus" if uid else "/run/dbus/system_bus_socket"
+
+
+def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
+    """What the kernel can limit, and the administrator lets this account limit."""
+    if not tree.exists(f"{GROUPS}/cgroup.controllers"):
+        raise Problem(
+            f"{next(iter(said.values())).origin.rule} needs control groups of version 2, which this host does not use",
+            "add systemd.unified_cgroup_hierarchy=1 to the kernel's command line",
+        )
+    group = f"/user.slice/user-{uid}.slice/user@{uid}.service" if uid else ""
+    known = (tree.text(f"{GROUPS}{group}/cgroup.controllers") or "").split()
+    for name, value in said.items():
+        if name not in known:
+            raise Problem(
+                f"{value.origin.rule}: the administrator of this host lets nobody limit it (no `{name}` in "
+                f"cgroup.controllers of {group or GROUPS})",
+                f"sudo mkdir -p {DELEGATE}\n"
+                "      printf '[Service]\\nDelegate=cpu memory pids\\n' |\n"
+                f"        sudo tee {DELEGATE}/delegate.conf\n"
+                "      sudo systemctl daemon-reload\n"
+                "      and log in again",
+            )

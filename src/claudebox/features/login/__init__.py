@@ -1,0 +1,1 @@
+"""Claude's login in the box, kept the same as the host's."""

@@ -1,0 +1,162 @@
+"""Connects the box with the internet, and with nothing else.
+
+The process that will become bwrap moves into a network namespace of its own and loads the filter there. A child of it,
+which stayed on the host's network, becomes pasta and carries the packets. The box is started only when both are done:
+no program ever runs without the filter.
+
+Nothing outlives the rest: see attended.py. pasta holds one end of a pipe; when that ends, so does the box.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+
+from claudebox.launch.descriptors import close_all_but
+from claudebox.launch.namespaces import (
+    advice,
+    enter_network_namespace,
+    write,
+)
+from claudebox.model import (
+    Network,
+    Uplink,
+)
+from claudebox.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+PATIENCE_MS = 10_000
+LOG_SIZE = 4096
+FIRST_FREE_PORT = 1024
+PID_SIZE = 32
+# When all is set up, and not before, it writes its number into the pipe that is its standard output.
+ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
+
+# Of the new namespace: IPv6 addresses that can be used at once, and ping for everybody.
+KERNEL_SETTINGS = (
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv4/ping_group_range", "0 0"),
+)
+
+
+def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> None:
+    """Move into a network namespace with this uplink, whose life is that of pasta."""
+    log = _log("pasta")
+    go, permission = os.pipe()
+    number = os.readlink("/proc/self")
+    if os.fork() == 0:
+        os.close(permission)
+        _become_pasta(uplink, number, go, pastas_end, log)
+    os.close(pastas_end)
+    os.close(go)
+    _enter_network_namespace(uplink.sysctls)
+    os.write(permission, b".")
+    os.close(permission)
+    refusal = _load_filter(uplink)
+    if refusal:
+        raise _filter_problem(refusal)
+    if not _is_ready(life):
+        raise _pasta_problem(network, _content(log))
+
+
+def _enter_network_namespace(sysctls: tuple[tuple[str, str], ...] = ()) -> None:
+    enter_network_namespace()
+    for name, value in (*KERNEL_SETTINGS, *sysctls):
+        try:
+            write(f"/proc/sys/net/{name}", value)
+        except OSError:
+            pass  # a kernel without IPv6, for one
+
+
+def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
+    """In a session of its own: no key of the terminal is meant for it."""
+    try:
+        os.setsid()
+        if os.read(go, 1):
+            # New versions close every other descriptor; and they may not look into /proc of their parent.
+            namespace = os.open(f"/proc/{parent}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+            _become(uplink.pasta, ("pasta", *ATTACHED, *uplink.options), (namespace, life, log))
+    finally:
+        os._exit(1)
+
+
+def _load_filter(uplink: Uplink) -> str:
+    """ "" if it is loaded, else what nft says."""
+    rules, log = os.memfd_create("ruleset"), _log("nft")
+    os.write(rules, uplink.ruleset.encode())
+    os.lseek(rules, 0, os.SEEK_SET)
+    nft = os.fork()
+    if nft == 0:
+        try:
+            _become(uplink.nft, ("nft", "-f", "-"), (rules, log, log))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(nft, 0)
+    refusal = "" if status == 0 else _content(log) or f"{uplink.nft} failed"
+    os.close(rules)
+    os.close(log)
+    return refusal
+
+
+def _become(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:
+    """The first word counts: pasta and passt are one program."""
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    close_all_but([])
+    os.chdir("/")
+    for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)  # Python's own choices
+    try:
+        os.execve(program, words, {})
+    except OSError as error:
+        os.write(2, f"{program} cannot be started: {error.strerror}\n".encode())
+
+
+def _log(name: str) -> int:
+    """A file in memory of limited size. A pipe that nobody reads would end who writes to it."""
+    import fcntl
+
+    descriptor = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, LOG_SIZE)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+    return descriptor
+
+
+def _content(log: int) -> str:
+    return os.pread(log, LOG_SIZE, 0).rstrip(b"\0").decode(errors="replace").strip()
+
+
+def _is_ready(life: int) -> bool:
+    """Whether pasta has set up everything. False if it ended, or takes too long."""
+    import select
+
+    poll = select.poll()
+    poll.register(life, select.POLLIN)
+    return bool(poll.poll(PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
+
+
+def _filter_problem(refusal: str) -> Problem:
+    # nft points at the place with a second and a third line.
+    return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *advice("nf_tables"))
+
+
+def _pasta_problem(network: Network, log: str) -> Problem:
+    lines = log.splitlines() or ["it did not answer"]
+    refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
+    if refusal and network.published:
+        return _port_problem(network, refusal)
+    return Problem(f"pasta cannot connect the box: {lines[-1]}", *advice("tun"))
+
+
+def _port_problem(network: Network, refusal: str) -> Problem:
+    """The refusal names the option that was given to pasta, or the address that it made of it."""
+    named = refusal.replace(":", " ").replace("/", " ").replace("'", " ").replace(",", " ").split()
+    ports = [port for port in network.published if str(port.host) in named] or [*network.published]
+    numbers = ", ".join(str(port.host) for port in ports)
+    # Not even for root: pasta has no privileges on the host.
+    is_low = any(port.host < FIRST_FREE_PORT for port in ports)
+    hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
+    return Problem(f"{ports[0].origin.rule}: port {numbers} of this host cannot be opened: {refusal}", hint)

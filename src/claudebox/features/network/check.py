@@ -1,0 +1,111 @@
+"""Whether a box can have the internet alone: looks for the programs, connects one for real, explains what failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from claudebox.doctor import trial
+from claudebox.doctor.report import (
+    FAIL,
+    NOTE,
+    OK,
+    Row,
+)
+from claudebox.features.kernel import decide as kernel
+from claudebox.features.network.uplink import plan_uplink
+from claudebox.host import Host
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    Origin,
+    Uplink,
+)
+from claudebox.problem import Problem
+from claudebox.settings.table import INET
+from claudebox.settings.values import (
+    Settings,
+    Tier,
+)
+from claudebox.tools import choose_uplink
+from claudebox.view.argv import called_pasta
+
+NAME = "network inet"
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.doctor.connection import main; main()"
+TUN = "/dev/net/tun"
+TUN_IN_CONTAINER = "docker run --device /dev/net/tun …"
+MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
+
+
+def chosen(name: str, host: Host, settings: Settings, agents: tuple[str, ...]) -> str:
+    """The path of pasta or nft. Raises if there is none that can be used."""
+    named = {"pasta": settings.pasta, "nft": settings.nft}[name]
+    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, agents)
+    return called_pasta(path) if name == "pasta" else path
+
+
+def uplink_rows(host: Host, settings: Settings, agents: tuple[str, ...]) -> list[Row]:
+    """Nobody needs it, unless the user says so."""
+    lacking = FAIL if settings.network.tier == INET else NOTE
+    rows: list[Row] = []
+    found: dict[str, str] = {}
+    for name in ("pasta", "nft"):
+        try:
+            found[name] = chosen(name, host, settings, agents)
+            rows.append(Row(OK, name, _shown(found[name])))
+        except Problem as problem:
+            rows.append(Row(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))
+    if len(found) < len(rows):
+        missing = " and ".join(row.name for row in rows if row.state != OK)
+        return [*rows, Row(lacking, NAME, f"not tried: it needs {missing}")]
+    return [*rows, _trial_row(host, found["pasta"], found["nft"], lacking)]
+
+
+def _shown(path: str) -> str:
+    """Some versions of pasta do not know which they are."""
+    number = trial.program_version(path)
+    return path if number == trial.NO_VERSION else f"{number}, {path}"
+
+
+def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
+    wanted = Settings(network=Tier(INET, Origin("--check")))
+    try:
+        uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, pasta, nft)
+        passed = _try(uplink)
+    except Problem as problem:
+        why, fix = explain(host.tree, problem.message)
+        return Row(lacking, NAME, problem.message, why, fix)
+    if passed:
+        why = "the filter was loaded and does not filter: what is private can be reached with --network inet"
+        return Row(FAIL, NAME, f"not rejected: {' and '.join(passed)}", why)
+    return Row(OK, NAME, "pasta and nft connected a box; its filter rejected a private address")
+
+
+def _try(uplink: Uplink) -> list[str]:
+    """The addresses that should have been rejected and were not."""
+    words = (sys.executable, "-I", "-S", "-c", START, SOURCE)
+    outcome = trial.run(*words, text=json.dumps(uplink.__dict__))
+    try:
+        answer = json.loads(outcome.stdout)
+    except ValueError:
+        last = (outcome.stderr.strip().splitlines() or [f"exit status {outcome.status}"])[-1]
+        raise Problem(f"the trial failed: {last}") from None
+    if "problem" in answer:
+        raise Problem(answer["problem"])
+    return [str(address) for address in answer["passed"]]
+
+
+def explain(tree: Tree, message: str) -> tuple[str, tuple[str, ...]]:
+    """The reason behind a message, and what to type."""
+    if "namespace cannot" in message or "namespace for the box" in message:
+        if kernel.is_restricted(tree, ""):
+            why = "AppArmor lets only known programs use user namespaces, and claudebox is none of them"
+            return why, trial.sysctl("kernel.apparmor_restrict_unprivileged_userns=0")
+        return trial.explain(tree, "", message)
+    if "filter cannot be loaded" in message:
+        return "the kernel needs nf_tables with connection tracking, NAT and reject", (MODULES,)
+    if "tun socket" in message or "tap device" in message:
+        fix = TUN_IN_CONTAINER if kernel.is_container(tree) else "sudo modprobe tun"
+        return (f"there is no {TUN}" if tree.lstat(TUN) is None else f"{TUN} does not work", (fix,))
+    return "", ()

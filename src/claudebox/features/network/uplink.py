@@ -1,0 +1,171 @@
+"""How a box with a network of its own is connected, and what will be different there."""
+
+from __future__ import annotations
+
+from claudebox.features.network.firewall import (
+    DEVICE,
+    Resolver,
+    internet_only,
+    nothing,
+)
+from claudebox.host.network import Neighbourhood
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    FILE,
+    EnvVar,
+    Finding,
+    Mount,
+    Network,
+    Origin,
+    Uplink,
+)
+from claudebox.problem import Problem
+from claudebox.settings.table import (
+    INET,
+    NO_NETWORK,
+)
+from claudebox.settings.values import Settings
+
+RESOLVER = Origin("resolver", "name servers, as this network tier reaches them")
+
+# Inside of the box only; on the host nothing has these addresses.
+PREFIX4, LENGTH4 = "10.255.213.", "28"
+PREFIX6 = "fd00:c1a:de::"
+GATEWAY, BOX, FIRST_RESOLVER = 1, 2, 3
+# Servers in the box may listen on its localhost alone. Old versions of pasta do this anyway and lack the option.
+LOOPBACK_STAYS = "--host-lo-to-ns-lo"
+# pasta offers the box a window larger than the buffer of its own socket, drops what does not fit and says nothing of
+# it: only the box's timer notices. With cubic or bbr, which send too much again, the timer doubles each time, up to two
+# minutes without a byte. So the box sends less after a loss, repeats what was lost before anything new, and soon. The
+# last one needs Linux 6.11. A smaller mtu does not help.
+STEADY_UPLOAD = (
+    ("ipv4/tcp_congestion_control", "reno"),
+    ("ipv4/tcp_frto", "0"),
+    ("ipv4/tcp_rto_min_us", "50000"),
+)
+LARGEST_PROGRAM = 8 << 20
+CARRIED_FROM = ("localhost", "127.0.0.1")  # of the host: not from ::1, nor from other addresses of its loopback
+MOST_RESOLVERS = 3  # that the C library asks
+ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has no place in a ruleset
+
+
+def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str, nft: str) -> Uplink:
+    is_open = settings.network.tier == INET
+    if not near.has_ipv4 and not near.has_ipv6:
+        raise _without_default_route(is_open)
+    resolvers = find_resolvers(near) if is_open else ()
+    ports = tuple(port.host for port in settings.host_ports)
+    options = _pasta_options(settings, near, resolvers)
+    is_recent = LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b"")
+    if settings.publish and is_recent:
+        options = (*options, LOOPBACK_STAYS)
+    return Uplink(
+        pasta=pasta,
+        options=options,
+        nft=nft,
+        ruleset=internet_only(near, resolvers, ports) if is_open else nothing(ports),
+        near=near.everything if is_open else (),
+        resolv_conf=_resolv_conf(resolvers, near.search),
+        # An old pasta acknowledges late what goes far; there the box has to have much under way.
+        sysctls=STEADY_UPLOAD if is_recent else (),
+    )
+
+
+def _without_default_route(is_open: bool) -> Problem:
+    if is_open:
+        return Problem("this host has no default route, so there is no internet to give to the box", "--network none")
+    # Newer versions of pasta could.
+    return Problem(
+        "this host has no default route, without which pasta carries no ports", "without ports: --network none"
+    )
+
+
+def find_resolvers(near: Neighbourhood) -> tuple[Resolver, ...]:
+    """How the box asks the name servers of the host, in their order.
+
+    Those at another address are reached through an alias that the filter translates, port 53 alone. One on the host's
+    own loopback, systemd-resolved for one, is asked by pasta, which takes the first of each family.
+    """
+    found: list[Resolver] = []
+    four = [address for address in near.resolvers if ":" not in address]
+    six = [address for address in near.resolvers if ":" in address]
+    for address in near.resolvers[:MOST_RESOLVERS]:
+        is_reachable, prefix, family = (
+            (near.has_ipv6, PREFIX6, six) if address in six else (near.has_ipv4, PREFIX4, four)
+        )
+        if not is_reachable or not ADDRESS_CHARACTERS.issuperset(address):
+            continue
+        if not _is_loopback(address):
+            found.append(Resolver(f"{prefix}{FIRST_RESOLVER + len(found)}", address))
+        elif address == family[0]:
+            found.append(Resolver(f"{prefix}{GATEWAY}", ""))
+    return tuple(found)
+
+
+def _is_loopback(address: str) -> bool:
+    return address == "::1" or address.startswith("127.")
+
+
+def _resolv_conf(resolvers: tuple[Resolver, ...], search: tuple[str, ...]) -> str:
+    """ "" if nobody can be asked: then there is nothing to search for either."""
+    lines = [*(f"nameserver {resolver.alias}" for resolver in resolvers), *search] if resolvers else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Resolver, ...]) -> tuple[str, ...]:
+    """Addresses of its own, no forwarding but what was asked for, and no way to the host's loopback."""
+    options = ["--quiet", "--config-net", "--ns-ifname", DEVICE, "--no-map-gw"]
+    options += ["--no-dhcp", "--no-dhcpv6", "--no-ra", "--udp-ports", "none", "--udp-ns", "none"]
+    if near.has_ipv4:
+        options += ["--address", f"{PREFIX4}{BOX}", "--netmask", LENGTH4, "--gateway", f"{PREFIX4}{GATEWAY}"]
+    else:
+        options += ["--ipv6-only"]
+    if near.has_ipv6:
+        options += ["--address", f"{PREFIX6}{BOX}", "--gateway", f"{PREFIX6}{GATEWAY}"]
+    else:
+        options += ["--ipv4-only"]
+    for resolver in resolvers:
+        if not resolver.address:
+            options += ["--dns-forward", resolver.alias]
+    published = [f"127.0.0.1/{port.host}:{port.box}" for port in settings.publish]
+    for ports in published or ["none"]:
+        options += ["--tcp-ports", ports]
+    return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")
+
+
+def resolver_mounts(uplink: Uplink | None) -> list[Mount]:
+    if uplink is None or not uplink.resolv_conf:
+        return []
+    return [Mount(FILE, "/etc/resolv.conf", RESOLVER, content=uplink.resolv_conf.encode(), mode=0o444)]
+
+
+def network_findings(network: Network, variables: tuple[EnvVar, ...], *, is_claude: bool) -> list[Finding]:
+    """What will not work as it does on the host."""
+    findings = []
+    if network.tier == NO_NETWORK and is_claude:
+        findings.append(Finding(Finding.NOTE, "--network none", "claude cannot reach its API"))
+    if network.tier == INET and network.uplink is not None and not network.uplink.resolv_conf:
+        text = "no name server of this host can be used from the box: names will not resolve"
+        findings.append(Finding(Finding.NOTE, "DNS", text))
+    carried = {str(port.host) for port in network.host_ports}
+    for variable in variables:
+        host, port = _server_of(variable.value) if not variable.secret else ("", "")
+        can_carry = host in CARRIED_FROM
+        if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):
+            way = f": --host-port {port}" if port and can_carry else ""
+            text = f"the box does not reach {host} of this host{way}"
+            findings.append(Finding(Finding.NOTE, variable.name, text))
+    return findings
+
+
+def _server_of(value: str) -> tuple[str, str]:
+    """Host and port of a URL; ("", "") for anything else."""
+    scheme, separator, rest = value.partition("://")
+    if not separator or not scheme.isalnum():
+        return "", ""
+    server = rest.partition("/")[0].rpartition("@")[2]
+    if server.startswith("["):
+        host, _, port = server[1:].partition("]")
+        return host, port.removeprefix(":")
+    host, _, port = server.partition(":")
+    return host, port

@@ -1,0 +1,110 @@
+"""What a box with a store of its own needs of the host's store: all that its plan names, and all that these need.
+
+It is shown path by path, read-only. Nix in the box is told that these are there, or it would try to make them itself.
+"""
+
+from __future__ import annotations
+
+from claudebox.features.nix.decide import RULE
+from claudebox.features.nix.paths import (
+    is_store_path,
+    store_paths,
+)
+from claudebox.features.system.decide import NIX_STORE
+from claudebox.features.wishes.decide import hides_asked_for
+from claudebox.host import Host
+from claudebox.host.digest import sha256
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    FILE,
+    RO,
+    Finding,
+    Mount,
+    Nix,
+    Origin,
+    Plan,
+    Preparation,
+)
+from claudebox.mounts import arrange
+from claudebox.paths import is_below
+from claudebox.settings.values import Named
+from claudebox.state import STATE
+
+DIRECTORY = "packages"
+LONGEST = 16 << 20
+REGISTRATION = "/etc/nix/claudebox-registration"
+SHOWN = Origin(RULE, "programs from the host's store")
+# Only once for each set of paths: the mark stands in the store itself.
+TELL_NIX = (
+    'mark=/nix/var/nix/claudebox-$0; [ -e "$mark" ] || { nix-store --load-db < '
+    + REGISTRATION
+    + ' && touch "$mark"; }; '
+    'exec "$@"'
+)
+
+
+def roots_of(plan: Plan) -> tuple[str, ...]:
+    """Every store path that the plan names, wherever that is."""
+    words = [
+        *(mount.source for mount in plan.mounts),
+        *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.rule == RULE),
+        *(variable.value for variable in plan.environment if not variable.secret),
+        *plan.program.argv,
+        *plan.signal_shim,
+    ]
+    return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
+
+
+def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
+    """The same box with what it needs of the host's store, or with a note of what has to be asked first."""
+    roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
+    if not roots or plan.nix is None:
+        return plan
+    registration = host.tree.read_plain(closure_file(host, roots), LONGEST) or b""
+    paths = registered_paths(registration)
+    if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
+        note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
+        return plan.replace(nix=plan.nix.replace(roots=roots), findings=(*plan.findings, note))
+    # Of one that is a symlink, bwrap would show what that leads to, and whoever built it has chosen that.
+    shown = [Mount(RO, path, SHOWN, source=path) for path in paths if not host.tree.is_link(path)]
+    mounts = [
+        *(mount for mount in plan.mounts if not is_below(mount.path, NIX_STORE)),
+        *shown,
+        Mount(FILE, REGISTRATION, SHOWN, content=registration, mode=0o444),
+    ]
+    name = sha256(registration)[:32]
+    return plan.replace(
+        mounts=arrange(mounts, hides_asked_for(host.tree, hides, plan.project, host.person.home, shown)),
+        preparations=(*plan.preparations, *(_place_for(host.tree, plan.nix, path) for path in paths)),
+        signal_shim=(*plan.signal_shim, "/bin/sh", "-c", TELL_NIX, name),
+    )
+
+
+def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
+    """Something to mount on, which bwrap must not make itself: the agent may have put a symlink there, and it follows
+    that."""
+    place = nix.directory + path.removeprefix("/nix")
+    if tree.is_link(path):
+        return Preparation(Preparation.LINK, place, tree.link_target(path).encode(errors="surrogateescape"))
+    return Preparation(Preparation.DIRECTORY if tree.is_dir(path) else Preparation.EMPTY_FILE, place)
+
+
+def closure_file(host: Host, roots: tuple[str, ...]) -> str:
+    return f"{host.person.home}/{STATE}/{DIRECTORY}/closure-{sha256(' '.join(roots).encode())[:32]}"
+
+
+def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
+    path = closure_file(host, roots)
+    directory = Preparation(Preparation.DIRECTORY, path.rpartition("/")[0])
+    return (directory, Preparation(Preparation.FILE, path, registration))
+
+
+def registered_paths(registration: bytes) -> tuple[str, ...]:
+    """Of what `nix-store --dump-db` prints: path, hash, size, deriver, number of references, references."""
+    lines = registration.decode(errors="replace").split("\n")
+    paths = []
+    at = 0
+    while at + 5 < len(lines) and is_store_path(lines[at]) and lines[at + 4].isdigit():
+        paths.append(lines[at])
+        at += 5 + int(lines[at + 4])
+    return tuple(paths) if lines[at:] in ([""], []) else ()

@@ -1,0 +1,254 @@
+"""How the box uses Nix: the host's daemon if that is no way out, a store of its own, or the host's store to read.
+
+The daemon builds outside of the box, for whoever can connect to it. So it is given only to whom it does not trust, if
+it builds in a sandbox of its own, and if the box has the host's network anyhow: the daemon downloads with that.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.features.nix.trial import (
+    CLOSED,
+    OPEN,
+    UNKNOWN,
+    recall_outcome,
+)
+from claudebox.features.system.decide import (
+    NIX_STORE,
+    STORE_ORIGIN,
+)
+from claudebox.host import Host
+from claudebox.host.nix_daemon import (
+    SOCKET,
+    SOCKET_DIRECTORY,
+    groups_of,
+    read_config,
+)
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    FILE,
+    RO,
+    RW,
+    EnvVar,
+    Finding,
+    Mount,
+    Nix,
+    Origin,
+    Preparation,
+)
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.secret_values import secret_value
+from claudebox.settings.table import (
+    AUTO,
+    DAEMON,
+    FULL,
+    OFF,
+    PRIVATE,
+    STORE,
+)
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
+from claudebox.tools import is_in_any
+
+RULE = "nix"
+NIX = Origin(RULE, "so that nix works")
+MEANING = {
+    DAEMON: "the store, read-only, and the host's daemon, which builds outside of the box",
+    PRIVATE: "a store of this project's own: what is built stays in the box",
+    STORE: "the store, read-only; nothing can be built",
+    OFF: "nothing of it",
+}
+PARTS = ("store", "var")  # of /nix
+# Which flake a name such as `nixpkgs` means.
+REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
+GLOBAL_REGISTRY = "/etc/nix/flake-registry.json"
+NIX_PROFILES = ("/nix/var/nix/profiles/default/bin", "~/.nix-profile/bin", "~/.local/state/nix/profile/bin")
+# Of the host's nix.conf: what a client needs, and nothing that can hold a credential (access-tokens, netrc-file).
+SHARED_SETTINGS = (
+    *("substituters", "trusted-substituters", "trusted-public-keys", "connect-timeout"),
+    *("http-connections", "fallback", "warn-dirty", "use-registries"),
+)
+ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:nixpkgs\n"
+# Without user namespaces there is no sandbox for builds. The box is their sandbox.
+BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
+TRIED = {
+    OPEN: "a build that was tried saw this host's files, whatever the configuration says",
+    UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm ~/.claudebox/"
+    "nix-trial)",
+}
+# What the box shows anyhow, or what is no file of anybody's.
+HARMLESS_IN_BUILDS = (
+    NIX_STORE,
+    "/bin",
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/dev",
+    "/run/binfmt",
+    "/run/current-system",
+)
+
+
+def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool) -> Nix:
+    """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
+    wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
+    if wish.path in (DAEMON, STORE) and not has_store:
+        raise Problem(f"{wish.origin.rule}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
+    if wish.path == PRIVATE:
+        return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=f"{instance}/nix")
+    if wish.path not in (AUTO, DAEMON):
+        return Nix(wish.path, MEANING[wish.path], wish.origin, shows_store=wish.path == STORE or is_nix_host)
+    holes = find_holes(host, settings)
+    if wish.path == DAEMON:
+        return _daemon_by_name(host.tree, wish, holes)
+    outcome = recall_outcome(host) if not holes else CLOSED
+    if outcome in TRIED:
+        holes = (TRIED[outcome],)
+    mode = STORE if holes else DAEMON
+    return Nix(mode, MEANING[mode], wish.origin, shows_store=True, needs_trial=not outcome, holes=holes)
+
+
+def _daemon_by_name(tree: Tree, wish: Named, holes: tuple[str, ...]) -> Nix:
+    if tree.lstat(SOCKET) is None:
+        raise Problem(f"{wish.origin.rule}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
+    return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
+
+
+# The guard.
+
+
+def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
+    """Ways in which the daemon could be used to get out of the box. What cannot be known counts as one."""
+    if host.tree.lstat(SOCKET) is None:
+        return ("there is no daemon",)
+    tier = settings.network.tier
+    holes = [f"it has the host's network, whatever --network {tier} says"] if tier != FULL else []
+    config = read_config(host.tree)
+    daemon = host.ask_daemon()
+    if not daemon.answers:
+        return (*holes, "it does not answer, or does not let you in")
+    trusts = daemon.trusts if daemon.trusts is not None else _is_listed(host, config)
+    if trusts is None:
+        holes.append("it cannot be found out whether it trusts you")
+    elif trusts:
+        holes.append("it trusts you, and whom it trusts can make it run programs as root (trusted-users)")
+    return (*holes, *_open_builds(host.tree, config))
+
+
+def _is_listed(host: Host, config: dict[str, str] | None) -> bool | None:
+    """Whether the configuration names this user as trusted."""
+    if host.person.uid == 0:
+        return True
+    if config is None:
+        return None
+    mine, known = groups_of(host.tree, host.person.name, host.person.gid)
+    names = config.get("trusted-users", "root").split()
+    if host.person.name in names or "*" in names or any(f"@{group}" in names for group in mine):
+        return True
+    # A group of another source, LDAP for one: who is in it is not known.
+    return None if any(name.startswith("@") and name[1:] not in known for name in names) else False
+
+
+def _open_builds(tree: Tree, config: dict[str, str] | None) -> list[str]:
+    if config is None:
+        return ["its configuration cannot be read, so nobody knows whether builds are in a sandbox"]
+    sandbox = config.get("sandbox", "true")
+    if sandbox != "true":
+        return [f"its builds are not in a sandbox, and can read this host's files (sandbox = {sandbox})"]
+    entries = (entry.removesuffix("?") for entry in config.get("sandbox-paths", "").split())
+    shown = (posixpath.normpath(entry.partition("=")[2] or entry) for entry in entries)
+    return [f"its builds can read {path}" for path in shown if not _is_harmless(tree.resolve(path) or path)]
+
+
+def _is_harmless(path: str) -> bool:
+    return any(is_inside(path, place) for place in HARMLESS_IN_BUILDS)
+
+
+# What enters.
+
+
+def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
+    mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
+    if nix.mode == PRIVATE:
+        # One by one: what is a mount point cannot be replaced by a symlink, from another box of this project for one.
+        origin = Origin(RULE, "a store of this project's own")
+        mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
+    if nix.mode == DAEMON:
+        # The directory: a daemon that is started anew makes another socket.
+        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
+    return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
+
+
+def _configuration(host: Host, nix: Nix) -> list[Mount]:
+    """Files for the client. The host's own may hold tokens."""
+    config = read_config(host.tree) or {}
+    paths = [path.replace("~", host.person.home) for path in REGISTRIES]
+    texts = {path: _registry(host, path) for path in paths}
+    if config.get("flake-registry", "").startswith("/"):
+        texts[GLOBAL_REGISTRY] = _registry(host, config["flake-registry"])
+    files = {path: text for path, text in texts.items() if text and not secret_value(text)}
+    shared = {name: config[name] for name in SHARED_SETTINGS if config.get(name) and not secret_value(config[name])}
+    if GLOBAL_REGISTRY in files:
+        shared["flake-registry"] = GLOBAL_REGISTRY
+    lines = "".join(f"{name} = {value}\n" for name, value in shared.items())
+    files["/etc/nix/nix.conf"] = ALWAYS + lines + (BUILDS_INSIDE if nix.mode == PRIVATE else "")
+    return [
+        Mount(FILE, path, NIX, content=_with_end(text).encode(errors="surrogateescape"), mode=0o444)
+        for path, text in files.items()
+    ]
+
+
+def _with_end(text: str) -> str:
+    """With a line break at the end: the pasted command has such files in here-documents."""
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _registry(host: Host, path: str) -> str | None:
+    """Not by a symlink that an agent can have made, in a repository of dotfiles for one: it may lead to a key."""
+    links = tuple(link for link, _ in host.tree.links(path))
+    if links:
+        from claudebox.features.nix.program import written_by_agents
+
+        if is_in_any(links, written_by_agents(host)):
+            return None
+    return host.tree.text(path)
+
+
+def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
+    """With var/nix, without which newer versions would look for another place."""
+    if not nix.directory:
+        return ()
+    places = (nix.directory, *(f"{nix.directory}/{name}" for name in (*PARTS, "var/nix")))
+    return tuple(Preparation(Preparation.DIRECTORY, place) for place in places)
+
+
+def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Where nix itself is, unless the box finds it anyhow."""
+    tree, home = host.tree, host.person.home
+    if nix.mode not in (DAEMON, PRIVATE) or any(tree.is_executable(f"{place}/nix") for place in path):
+        return ()
+    places = (*host.environ.get("PATH", "").split(":"), *(place.replace("~", home) for place in NIX_PROFILES))
+    found = (tree.resolve(f"{place}/nix") for place in places if place.startswith("/"))
+    return next(((real.rpartition("/")[0],) for real in found if real and is_inside(real, NIX_STORE)), ())
+
+
+def nix_variables(nix: Nix) -> list[EnvVar]:
+    remotes = {DAEMON: "daemon", PRIVATE: "local"}
+    return [EnvVar("NIX_REMOTE", remotes[nix.mode], NIX)] if nix.mode in remotes else []
+
+
+def nix_findings(nix: Nix) -> list[Finding]:
+    if nix.mode == DAEMON and nix.holes:
+        return [Finding(Finding.RISK, "the Nix daemon", f"can be used to get out of the box: {'; '.join(nix.holes)}")]
+    if nix.holes:
+        text = f"not in the box: {'; '.join(nix.holes)} (--explain nix)"
+        return [Finding(Finding.NOTE, "the Nix daemon", text)]
+    if nix.needs_trial:
+        text = "a build is tried at the start: it is in the box if that sees nothing of this host"
+        return [Finding(Finding.NOTE, "the Nix daemon", text)]
+    return []

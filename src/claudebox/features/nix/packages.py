@@ -1,0 +1,176 @@
+"""Packages of Nix: which are wanted, and what they are in the store.
+
+What Nix said is kept beside the user's files, where no box can write, for as long as the same question would have the
+same answer: then no Nix is started. Beside each answer is a symlink that keeps the garbage collector away.
+"""
+
+from __future__ import annotations
+
+from claudebox.features.nix.paths import is_store_path
+from claudebox.features.nix.program import written_by_agents
+from claudebox.features.nix.references import (
+    check_place,
+    may_change,
+    read_reference,
+    short_name,
+)
+from claudebox.features.system.decide import NIX_STORE
+from claudebox.host import Host
+from claudebox.host.digest import sha256
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    Finding,
+    Nix,
+    Origin,
+    Package,
+)
+from claudebox.paths import expand_home
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.settings.table import OFF
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
+from claudebox.state import STATE
+
+DIRECTORY = "packages"
+HEADER = "What Nix made of a package. claudebox asks Nix again when this directory is gone. (format 1)"
+END = "end"
+LONGEST_RECORD = 8 << 20
+NAME_LENGTH = 32
+
+# What decides the meaning of a reference, beyond itself.
+CONFIGURATION = (
+    *("~/.config/nix/registry.json", "~/.config/nix/nix.conf"),
+    *("/etc/nix/registry.json", "/etc/nix/nix.conf", "/etc/nix/nix.custom.conf"),
+)
+HASH_LENGTH = 32
+
+
+class Wanted(Record):
+    """A package that somebody asked for."""
+
+    reference: str
+    named: Named
+    registered: str  # the name that the registry of flakes is asked for
+
+
+# What is wanted, and what is known about it
+
+
+def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
+    """Every package once, in order. One without paths is for Nix to resolve."""
+    wanted = find_wanted(host, settings)
+    if settings.nix.path == OFF and (nix is None or not nix.shows_store):
+        raise Problem(
+            f"{settings.packages[0].origin.rule}: packages are in the Nix store, and {settings.nix.origin.rule} "
+            f"{OFF} keeps that out",
+            "leave out one of the two",
+        )
+    meaning = find_meaning(host)
+    packages = tuple(_recall(host, one, meaning) for one in wanted)
+    for one, package in zip(wanted, packages, strict=True):
+        if to_resolve((package,)):
+            from claudebox.features.nix.errand import check_errand
+
+            check_errand(host, one.named, one.registered)
+    return packages
+
+
+def find_wanted(host: Host, settings: Settings) -> tuple[Wanted, ...]:
+    found: dict[str, Wanted] = {}
+    for named in settings.packages:
+        reference = read_reference(named, host.cwd, host.person.home)
+        if reference.place:
+            check_place(host.tree, named, reference.place, written_by_agents(host))
+        found.setdefault(reference.text, Wanted(reference.text, named, reference.registered))
+    return tuple(found.values())
+
+
+def _recall(host: Host, wanted: Wanted, meaning: str) -> Package:
+    content = host.tree.read_plain(record_file(host, wanted.reference), LONGEST_RECORD)
+    package = read_record(content or b"", wanted.reference, meaning, wanted.named.origin)
+    if package is None or not all(map(host.tree.lstat, package.paths)):
+        return Package(wanted.reference, (), (), wanted.named.origin)
+    return package
+
+
+def to_resolve(packages: tuple[Package, ...]) -> tuple[Package, ...]:
+    """Those that Nix has to be asked for. Only Nix knows whether a flake on this host has changed."""
+    return tuple(package for package in packages if not package.paths or may_change(package.reference))
+
+
+def program_directories(tree: Tree, packages: tuple[Package, ...]) -> tuple[str, ...]:
+    """What of the packages belongs on PATH."""
+    places = (f"{path}/bin" for package in packages for path in package.paths)
+    return tuple(dict.fromkeys(place for place in places if tree.is_dir(place)))
+
+
+def package_findings(tree: Tree, packages: tuple[Package, ...]) -> list[Finding]:
+    findings = [
+        Finding(Finding.NOTE, short_name(package.reference), "not resolved yet: Nix is asked for it at the start")
+        for package in packages
+        if not package.paths
+    ]
+    findings += [
+        Finding(Finding.NOTE, short_name(package.reference), "has no programs, so nothing of it is on PATH")
+        for package in packages
+        if package.paths and not program_directories(tree, (package,))
+    ]
+    return findings
+
+
+# What is kept
+
+
+def find_meaning(host: Host) -> str:
+    """Of the references: another one when Nix would read another configuration."""
+    files = (expand_home(file, host.person.home) for file in CONFIGURATION)
+    contents = [host.tree.read(file) for file in files]
+    digests = [sha256(content) if content is not None else "-" for content in contents]
+    return sha256(" ".join((host.machine, *digests)).encode())
+
+
+def record_file(host: Host, reference: str) -> str:
+    return f"{state_directory(host)}/{record_name(reference)}"
+
+
+def record_name(reference: str) -> str:
+    return sha256(reference.encode())[:NAME_LENGTH]
+
+
+def state_directory(host: Host) -> str:
+    return f"{host.person.home}/{STATE}/{DIRECTORY}"
+
+
+def write_record(reference: str, meaning: str, paths: list[str], closure: list[str]) -> bytes:
+    lines = [
+        HEADER,
+        meaning,
+        reference,
+        *(f"path {path}" for path in paths),
+        *(f"with {path}" for path in closure),
+        END,
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def read_record(content: bytes, reference: str, meaning: str, origin: Origin) -> Package | None:
+    """None if it is about something else, or not whole."""
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError:
+        return None
+    if lines[:3] != [HEADER, meaning, reference] or lines[-2:] != [END, ""]:
+        return None
+    rows = [line.partition(" ") for line in lines[3:-2]]
+    paths = tuple(path for kind, _, path in rows if kind == "path")
+    closure = tuple(path for kind, _, path in rows if kind == "with")
+    is_sound = len(paths) + len(closure) == len(rows) and all(map(is_store_path, (*paths, *closure)))
+    return Package(reference, paths, closure, origin) if is_sound and paths and closure else None
+
+
+def store_name(path: str) -> str:
+    """What a store path is called, without its hash."""
+    return path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] if is_store_path(path) else path

@@ -1,0 +1,194 @@
+"""What a package may be called, and whose code this host would evaluate for it.
+
+Nix evaluates on the host, outside of every box, and for a repository it runs git there, whose configuration can name
+programs. So only forms of references count that are known here, and none that leads to where an agent can write.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host.tree import Tree
+from claudebox.paths import (
+    expand_home,
+    is_inside,
+    parents,
+)
+from claudebox.problem import Problem
+from claudebox.quoting import quote
+from claudebox.record import Record
+from claudebox.settings.values import Named
+from claudebox.tools import is_in_any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NIXPKGS = "nixpkgs#"
+LONGEST = 1000
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_DIGITS = frozenset("0123456789")
+_FIRST = _LETTERS | _DIGITS | {"_"}
+_NAME = _FIRST | frozenset("-.+'^,*")
+_ID = _FIRST | {"-"}
+_BRANCH = _ID | frozenset("./")
+_URL = _BRANCH | frozenset("~:[]@!$&'()*+,;=%")
+
+REGISTERED = "flake"
+REMOTE = frozenset(
+    "github gitlab sourcehut http https git git+http git+https git+ssh hg+http hg+https hg+ssh "
+    "tarball+http tarball+https file+http file+https".split()
+)
+LOCAL = frozenset("path file git+file hg+file tarball+file file+file".split())
+LOCAL_STARTS = ("/", ".", "~", "#", "?")
+
+REGISTRIES = ("~/.config/nix/registry.json", "/etc/nix/registry.json")
+USAGE = "a name in nixpkgs: ripgrep\n      or a flake reference: github:owner/repository#name"
+
+
+class Reference(Record):
+    """A package as Nix is asked for it."""
+
+    text: str
+    place: str = ""  # on this host, if it is there
+    registered: str = ""  # the name that the registry of flakes is asked for
+
+
+def read_reference(named: Named, cwd: str, home: str) -> Reference:
+    """Raises a Problem for everything that is not known to be one: Nix would find a meaning for it, perhaps a path."""
+    text = named.path
+    if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
+        raise _refused(named)
+    if _is_name(text):
+        return Reference(NIXPKGS + text, registered="nixpkgs")
+    url, mark, fragment = text.partition("#")
+    location, question, query = url.partition("?")
+    rest = question + query + mark + fragment
+    scheme, colon, path = location.partition(":")
+    if text.startswith(LOCAL_STARTS):
+        return _local(named, "", location, rest, cwd, home)
+    if colon and scheme in LOCAL:
+        return _local(named, scheme, path, rest, cwd, home)
+    if colon and scheme in REMOTE and _is_url(location) and not path.removeprefix("//").startswith("-"):
+        return Reference(text)
+    indirect = path if colon and scheme == REGISTERED else location
+    if (not colon or scheme == REGISTERED) and _is_indirect(indirect):
+        return Reference(text, registered=indirect.partition("/")[0])
+    raise _refused(named)
+
+
+def short_name(reference: str) -> str:
+    """As people say it."""
+    return reference.removeprefix(NIXPKGS)
+
+
+def may_change(reference: str) -> bool:
+    """Whether it means a place on this host outside of the store."""
+    location = reference.partition("#")[0]
+    scheme, _, path = location.partition(":")
+    place = path.removeprefix("//") if scheme in LOCAL else location
+    return place.startswith("/") and not place.startswith("/nix/store/")
+
+
+def _refused(named: Named) -> Problem:
+    return Problem(f"{named.origin.rule}: `{named.path[:LONGEST]}` is not the name of a package", USAGE)
+
+
+def _is_name(text: str) -> bool:
+    return text[0] in _FIRST and _NAME.issuperset(text)
+
+
+def _is_url(text: str) -> bool:
+    """What Nix cannot read as a URL, it takes for a path below where it was started."""
+    return _URL.issuperset(text) and ".." not in text.split("/")
+
+
+def _is_indirect(text: str) -> bool:
+    """An entry of the registry, perhaps with a branch. Anything else without a scheme would be a path, too."""
+    name, slash, branch = text.partition("/")
+    is_branch = branch[:1].isalnum() and _BRANCH.issuperset(branch) and ".." not in branch.split("/")
+    return name[:1] in _LETTERS and _ID.issuperset(name) and (is_branch or not slash)
+
+
+def _local(named: Named, scheme: str, path: str, rest: str, cwd: str, home: str) -> Reference:
+    """With an absolute path: Nix is started elsewhere."""
+    if path.startswith("//"):
+        path = path[2:]
+        if not path.startswith("/"):
+            raise _refused(named)  # it names another host
+    if "%" in path or ":" in path:
+        raise _refused(named)
+    path, caret, outputs = path.partition("^")
+    place = posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))
+    place = "/" + place.lstrip("/")
+    prefix = "" if not scheme else "path:" if scheme == "path" else f"{scheme}://"
+    return Reference(prefix + place + caret + outputs + rest, place=place)
+
+
+# Places
+
+
+def check_place(tree: Tree, named: Named, place: str, agents: tuple[str, ...]) -> None:
+    """Raise if an agent can write what Nix would read there: the flake, or the repository that it is in."""
+    real = tree.resolve(place)
+    if real is None:
+        raise Problem(f"{named.origin.rule}: {place} does not exist", "check the spelling, or create it first")
+    way = (place, real, *(link for link, _ in tree.links(place)))
+    whole = _repository(tree, real)
+    if is_in_any((*way, *_git_directories(tree, whole)), agents) or any(is_inside(agent, whole) for agent in agents):
+        raise Problem(
+            f"{named.origin.rule}: {named.path} leads to {real}, where an agent can write, and its code would be "
+            "evaluated on this host",
+            f"build it inside the box: nix build {quote(NIXPKGS + named.path if _is_name(named.path) else named.path)}",
+        )
+
+
+def _repository(tree: Tree, path: str) -> str:
+    """What Nix takes for the flake: all of the repository."""
+    return next((above for above in (path, *parents(path)) if tree.lstat(f"{above}/.git") is not None), path)
+
+
+def _git_directories(tree: Tree, checkout: str) -> tuple[str, ...]:
+    """Where git finds its configuration, which for a worktree or a submodule is elsewhere."""
+    place = tree.resolve(f"{checkout}/.git")
+    if place is not None and not tree.is_dir(place):
+        named = (tree.text(place) or "").removeprefix("gitdir:").strip()
+        place = tree.resolve(posixpath.join(checkout, named))
+    if place is None:
+        return ()
+    common = (tree.text(f"{place}/commondir") or "").strip()
+    return (place, tree.resolve(posixpath.join(place, common)) or place)
+
+
+def registered_places(tree: Tree, home: str, name: str) -> list[str]:
+    """Where on this host the registries of the user and of the system say that a flake is, if any does."""
+    entries = [entry for file in REGISTRIES for entry in _entries(tree.text(expand_home(file, home)))]
+    names, places = {name}, []
+    for _ in entries:  # one entry may lead to another, but to none twice
+        for origin, target in entries:
+            if origin.get("type") == "indirect" and origin.get("id") not in names:
+                continue
+            if target.get("type") == "indirect":
+                names.add(str(target.get("id")))
+            else:
+                places.append(_place_of(target))
+    return [place for place in dict.fromkeys(places) if place]
+
+
+def _entries(text: str | None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Who cannot be read is no business of ours: Nix says so itself."""
+    import json
+
+    try:
+        flakes = json.loads(text or "{}")["flakes"]
+        return [(dict(flake["from"]), dict(flake["to"])) for flake in flakes]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []
+
+
+def _place_of(target: dict[str, Any]) -> str:
+    url = str(target.get("url", ""))
+    scheme, _, path = url.partition(":")
+    place = str(target.get("path", "")) or (path if scheme in LOCAL else "")
+    return "/" + place.lstrip("/") if place else ""

@@ -1,0 +1,82 @@
+"""Whether the builds of Nix's daemon are in a sandbox: tried, and remembered for as long as nothing changed.
+
+What its configuration says is not enough: it may have been started with other options, or before the file was changed,
+or root may have a file of its own.
+"""
+
+from __future__ import annotations
+
+from claudebox.host import Host
+from claudebox.host.digest import sha256
+from claudebox.host.nix_daemon import (
+    CONFIG,
+    SOCKET,
+    read_config,
+)
+from claudebox.model import Preparation
+from claudebox.state import STATE
+
+RECORD = "nix-trial"
+HEADER = "Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone."
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+CLOSED = "closed"
+OPEN = "open"
+UNKNOWN = "unknown"
+OUTCOMES = (CLOSED, OPEN, UNKNOWN)
+# Everybody can read it, and no sandbox shows it. Of /var/tmp the daemon may have its own (systemd's PrivateTmp).
+PUBLIC_FILE = "/etc/os-release"
+# What Nix says if the file is not there. If it cannot be read for another reason, another build will fail, too.
+NOT_SEEN = "unable to download 'file://"
+
+
+def recall_outcome(host: Host) -> str:
+    """What came of the last trial, or "" if that was another daemon, or none."""
+    lines = (host.tree.text(_path(host)) or "").splitlines()
+    is_ours = lines[:2] == [HEADER, _circumstances(host)] and len(lines) == 3
+    return lines[2] if is_ours and lines[2] in OUTCOMES else ""
+
+
+def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
+    path = _path(host)
+    content = f"{HEADER}\n{_circumstances(host)}\n{outcome}\n".encode()
+    directory = Preparation(Preparation.DIRECTORY, path.rpartition("/")[0])
+    return (directory, Preparation(Preparation.FILE, path, content))
+
+
+def copying(place: str, content: bytes, nonce: str) -> str:
+    """A build that copies a file whose content is known, and fails if it does not see it.
+
+    What copies is a part of Nix: no program has to be in the sandbox, not even a shell. `place` may hold an expression.
+    The nonce makes it another build each time.
+    """
+    return (
+        f'derivation {{ name = "claudebox-trial-{nonce}"; system = "builtin"; builder = "builtin:fetchurl"; '
+        f'url = "file://{place}"; outputHashMode = "flat"; outputHashAlgo = "sha256"; '
+        f'outputHash = "{sha256(content)}"; preferLocalBuild = true; unpack = false; executable = false; }}'
+    )
+
+
+def copying_its_own(nonce: str) -> str:
+    """One that succeeds in every sandbox: the file is in the store."""
+    return copying(f'${{builtins.toFile "claudebox-trial" "{nonce}"}}', nonce.encode(), nonce)
+
+
+def judge(copied: list[bool | None], copied_its_own: bool | None) -> str:
+    """Of files of the host: whether builds could copy them; None if they failed for another reason."""
+    if True in copied:
+        return OPEN
+    return CLOSED if None not in copied and copied_its_own else UNKNOWN
+
+
+def _path(host: Host) -> str:
+    return f"{host.person.home}/{STATE}/{RECORD}"
+
+
+def _circumstances(host: Host) -> str:
+    """Of the daemon: its configuration, the socket that it listens on, and when the machine was started."""
+    settings = sorted((read_config(host.tree) or {}).items())
+    status = host.tree.lstat(SOCKET)
+    file = host.tree.status(CONFIG)
+    identity = [(one.st_ino, one.st_mtime_ns) for one in (status, file) if one is not None]
+    return sha256(repr((settings, identity, host.tree.text(BOOT))).encode(errors="surrogateescape"))

@@ -1,0 +1,242 @@
+"""Which files of the project the box sees with made-up values, which it sees as they are, and what is said about it."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+
+from claudebox.features.secrets.decoys import (
+    looks_revealing,
+    make_decoy,
+)
+from claudebox.features.secrets.table import (
+    RULE,
+    Candidate,
+)
+from claudebox.host.git.index import Indexes
+from claudebox.host.tree import Tree
+from claudebox.host.walk import find_inodes
+from claudebox.model import (
+    HIDE,
+    MASK,
+    Finding,
+    Mount,
+    Origin,
+    Preparation,
+)
+from claudebox.mounts import appearances
+from claudebox.paths import (
+    expand_home,
+    is_inside,
+)
+from claudebox.problem import Problem
+from claudebox.quoting import quote
+from claudebox.record import Record
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST = 1 << 16  # what is read of a file: its keys are at the beginning
+LONGEST_DOCUMENT = 1 << 20  # of one that can only be read as a whole
+DOCUMENTS = (".json", ".tfstate", ".backup")
+MOST_CANDIDATES = 20_000
+MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
+MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
+MOST_NAMED = 5
+PERMISSIONS = 0o555
+
+
+class Masked(Record):
+    """A file of the host that the box sees otherwise."""
+
+    path: str
+    style: str
+    reason: str
+    inode: int
+    decoy: bytes | None  # None: it is seen empty
+    mode: int
+
+
+class Secrets(Record):
+    """What was found in the project."""
+
+    masked: tuple[Masked, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    preparations: tuple[Preparation, ...] = ()  # what remembers them
+    ignored: bytes = b""  # for git in the box, which shall not commit a decoy
+
+
+class Search:
+    """One look through the project."""
+
+    def __init__(self, tree: Tree, project: str, git_dir: str, home: str, settings: Settings) -> None:
+        self.tree = tree
+        self.home = home
+        self.project = project
+        self.indexes = Indexes(tree, project, git_dir)
+        self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals}
+        self.hidden = [place for hide in settings.hides for place in self._places(hide)]
+        self.used: set[Named] = set()
+        self.masked: dict[str, Masked] = {}
+        self.revealed: list[tuple[str, str, Named]] = []
+        self.tracked: list[tuple[str, str, str]] = []
+
+    def _places(self, reveal: Named) -> tuple[str, ...]:
+        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.path, self.home)))
+        return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
+
+    def is_hidden(self, path: str) -> bool:
+        """By the user, which is stronger than anything here."""
+        return any(is_inside(path, place) for place in self.hidden)
+
+    def _reveal(self, path: str) -> Named | None:
+        return next(
+            (one for one, places in self.reveals.items() if any(is_inside(path, place) for place in places)), None
+        )
+
+    def look(self, found: Iterable[Candidate]) -> None:
+        found = {one.path: one for one in found if not self.is_hidden(one.path)}.values()
+        if len(found) > MOST_CANDIDATES:
+            raise Problem(
+                f"{len(found)} files of the project may hold secrets, by their names: too many to look into",
+                "hide where they are: --hide DIRECTORY",
+            )
+        for candidate in found:
+            self._judge(candidate)
+        self._follow_hard_links()
+        if len(self.masked) > MOST_MASKS:
+            raise Problem(
+                f"{len(self.masked)} files of the project hold secrets: too many to mask one by one",
+                "hide where they are: --hide DIRECTORY\n      or show them as they are: --reveal DIRECTORY",
+            )
+
+    def _judge(self, candidate: Candidate) -> None:
+        masked = self._mask(candidate)
+        if masked is None:
+            return
+        reveal = self._reveal(candidate.path)
+        if reveal is not None:
+            self.used.add(reveal)
+            self.revealed.append((candidate.path, candidate.reason, reveal))
+        elif not self._is_known_to_git(candidate, masked):
+            self.masked[candidate.path] = masked
+
+    def _mask(self, candidate: Candidate) -> Masked | None:
+        """None if there is nothing secret in it."""
+        path, status = candidate.path, self.tree.lstat(candidate.path)
+        if status is None or stat.S_ISDIR(status.st_mode) or self.tree.resolve(path) != path:
+            return None  # never through a symlink: it may lead to a secret of somebody else's
+        unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, None, 0)
+        if not stat.S_ISREG(status.st_mode):
+            return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
+        content = self.tree.read_plain(path, LONGEST_DOCUMENT if path.endswith(DOCUMENTS) else LONGEST)
+        if content is None:
+            return unreadable  # its owner, who the agent is, can change that
+        decoy = make_decoy(content, candidate.style, path.rpartition("/")[2])
+        mode = status.st_mode & PERMISSIONS or PERMISSIONS
+        return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
+
+    def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
+        """What git has, the agent can read there."""
+        if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
+            return False
+        content = self.tree.read_plain(candidate.path, LONGEST_DOCUMENT) or b""
+        has = self.indexes.has(candidate.path, content)
+        self.tracked.append((candidate.path, candidate.reason, looks_revealing(content) if has else "changed"))
+        return has and bool(blob)
+
+    def _follow_hard_links(self) -> None:
+        """The same file under another name would be seen as it is."""
+        several = {
+            masked.inode: masked
+            for masked in self.masked.values()
+            if (status := self.tree.lstat(masked.path)) is not None and status.st_nlink > 1
+        }
+        if not several:
+            return
+        found = find_inodes(self.tree, self.project, frozenset(several))
+        if found is None:
+            name = next(iter(several.values())).path.removeprefix(self.project + "/")
+            raise Problem(
+                f"{name} holds secrets and has another name, a hard link; the project is too large to look for it, "
+                "or has a directory that cannot be listed",
+                f"if it need not be masked: --reveal {quote(name)}",
+            )
+        for path, inode in found.items():
+            if self._reveal(path) is None:
+                self.masked.setdefault(path, several[inode].replace(path=path))
+
+
+def find_secrets(search: Search, found: Iterable[Candidate]) -> Secrets:
+    search.look(found)
+    decoys = 0
+    masked = []
+    for one in search.masked.values():
+        decoys += one.decoy is not None
+        masked.append(one if decoys <= MOST_DECOYS else one.replace(decoy=None))
+    return Secrets(tuple(masked), tuple(_findings(search)), ignored=_ignored(search.indexes, masked))
+
+
+def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
+    """At every place where the box would show such a file, but for where somebody asked for that very file."""
+    named = {mount.path for mount in wished if any(mount.source == masked.path for masked in secrets.masked)}
+    return [
+        _mount(masked, path)
+        for masked in secrets.masked
+        for path in appearances(masked.path, mounts)
+        if path not in named
+    ]
+
+
+def _mount(masked: Masked, path: str) -> Mount:
+    origin = Origin(RULE, masked.reason)
+    if masked.decoy is None:
+        return Mount(HIDE, path, origin, is_dir=False)
+    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)
+
+
+def _findings(search: Search) -> list[Finding]:
+    def name(path: str) -> str:
+        return path.removeprefix(search.project + "/")
+
+    found = [
+        Finding(Finding.SECRET, name(path), f"enters as it is ({reason}): {reveal.origin.rule}")
+        for path, reason, reveal in search.revealed[:MOST_NAMED]
+    ]
+    if (more := len(search.revealed) - MOST_NAMED) > 0:
+        found.append(Finding(Finding.SECRET, "--reveal", f"lets {more} more such files in"))
+    for path, reason, why in search.tracked[:MOST_NAMED]:
+        if why == "changed":
+            text = f"masked ({reason}), although git has it: a commit in the box would have the made-up values"
+            found.append(Finding(Finding.NOTE, name(path), text))
+        else:
+            text = f"not masked ({reason}): git has it as it is"
+            found.append(Finding(Finding.SECRET if why else Finding.NOTE, name(path), text))
+    if (more := len(search.tracked) - MOST_NAMED) > 0:
+        found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
+    found += [
+        Finding(Finding.NOTE, reveal.path, f"{reveal.origin.rule} would show it, but nothing in it is masked")
+        for reveal in search.reveals
+        if reveal not in search.used
+    ]
+    return found
+
+
+def _ignored(indexes: Indexes, masked: list[Masked]) -> bytes:
+    """Patterns for git, from the root of each repository."""
+    lines = []
+    for one in masked:
+        checkout = indexes.repository(one.path)
+        if checkout and not is_inside(one.path, f"{checkout}/.git"):
+            lines.append("/" + "".join(map(_literal, one.path[len(checkout) + 1 :])))
+    return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
+
+
+def _literal(character: str) -> str:
+    """`?` is any character: a newline cannot be written."""
+    return f"\\{character}" if character in "*?[\\ !#" else "?" if character in "\n\r" else character

@@ -1,0 +1,1 @@
+"""Mounts, hides and directories of programs that the user asks for."""

@@ -1,0 +1,1 @@
+"""Git's own files, read without starting git."""

@@ -1,1 +1,0 @@
-"""Pure decisions: facts and settings in, parts of the Plan out."""

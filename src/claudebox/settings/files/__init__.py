@@ -1,0 +1,1 @@
+"""Settings in files: config.toml, profiles, and the project's .claudebox.toml."""

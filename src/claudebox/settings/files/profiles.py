@@ -1,0 +1,215 @@
+"""The user's own files: ~/.claudebox/config.toml and the profiles beside it; and those that come with claudebox."""
+
+from __future__ import annotations
+
+from claudebox.host import Host
+from claudebox.host.digest import sha256
+from claudebox.model import (
+    Origin,
+    Preparation,
+    Profile,
+)
+from claudebox.paths import (
+    is_inside,
+    shorten_home,
+)
+from claudebox.problem import Problem
+from claudebox.reach import known_projects
+from claudebox.settings.files.cache import (
+    freeze,
+    thaw,
+)
+from claudebox.settings.files.expand import expanded
+from claudebox.settings.files.shipped import (
+    shipped_names,
+    shipped_profile,
+)
+from claudebox.settings.gather import (
+    CONFIG,
+    DEFAULT_PROFILE,
+    PROFILES,
+)
+from claudebox.settings.values import (
+    Named,
+    Said,
+)
+from claudebox.state import STATE
+from claudebox.tools import is_in_any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.settings.files.documents import Document
+
+SUFFIXES = (".toml", ".json")
+SHIPPED = "claudebox"  # where a profile is from that the user did not write
+KEPT = "cache"
+LENGTH = 16
+
+
+def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Preparation]]:
+    """What they say, and what to keep of it for the next time."""
+    reader = _Reader(host)
+    said = reader.read_config()
+    for name in named or reader.default():
+        said += reader.read_profile(name, ())
+    return said, reader.to_keep
+
+
+def read_profiles(host: Host, named: list[Named]) -> list[Said]:
+    reader = _Reader(host)
+    return [one for name in named for one in reader.read_profile(name, ())]
+
+
+def list_profiles(host: Host) -> list[Profile]:
+    reader = _Reader(host)
+    return [reader.described(name) for name in sorted({*reader.own_names(), *shipped_names()})]
+
+
+class _Reader:
+    """Reads each profile once, those that it builds on before it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.state = f"{host.person.home}/{STATE}"
+        self.done: set[str] = set()
+        self.to_keep: list[Preparation] = []
+
+    def read_config(self) -> list[Said]:
+        path = f"{self.state}/{CONFIG}"
+        if self.host.tree.lstat(path) is None:
+            return []
+        return self._with_profiles(self._said(path), ())
+
+    def default(self) -> list[Named]:
+        return [Named(DEFAULT_PROFILE, Origin("default"))] if self._file_of(DEFAULT_PROFILE) else []
+
+    def read_profile(self, named: Named, chain: tuple[str, ...]) -> list[Said]:
+        name = named.path
+        if name in chain:
+            circle = " → ".join((*chain[chain.index(name) :], name))
+            raise Problem(f"{named.origin.rule}: profiles build on each other: {circle}", "take one of them out")
+        if name in self.done:
+            return []
+        self.done.add(name)
+        path = self._path_of(named)
+        said = self._said(path) if path else self._shipped(named)
+        return self._with_profiles(said, (*chain, name))
+
+    def described(self, name: str) -> Profile:
+        from claudebox.settings.files.documents import parse
+        from claudebox.settings.files.schema import describe
+
+        path = self._path_of(Named(name, Origin("--profile")))
+        try:
+            if path:
+                document = self._parse(path, self._content(path))
+            else:
+                document = parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
+        except Problem as problem:
+            # One broken file shall not keep the others from being listed.
+            return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
+        return Profile(name, document.file, describe(document))
+
+    def own_names(self) -> list[str]:
+        entries = self.host.tree.entries(f"{self.state}/{PROFILES}")
+        names = [entry.removesuffix(suffix) for entry in entries for suffix in SUFFIXES if entry.endswith(suffix)]
+        # An editor leaves files such as .#aws.toml there.
+        return [name for name in names if _is_name(name)]
+
+    def _with_profiles(self, said: tuple[Said, ...], chain: tuple[str, ...]) -> list[Said]:
+        below: list[Said] = []
+        for one in said:
+            if one.name == "profile" and isinstance(one.value, Named):
+                below += self.read_profile(one.value, chain)
+        return below + [expanded(one, self.host) for one in said if one.name != "profile"]
+
+    def _said(self, path: str) -> tuple[Said, ...]:
+        content, kept = self._content(path), f"{self.state}/{KEPT}/{sha256(path.encode())[:LENGTH]}"
+        known = thaw(content, path, self.host.tree.read_plain(kept))
+        if known is not None:
+            return known
+        from claudebox.settings.files.schema import said_in
+
+        said = said_in(self._parse(path, content), is_project=False)
+        self.to_keep += [
+            Preparation(Preparation.DIRECTORY, f"{self.state}/{KEPT}"),
+            Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
+        ]
+        return said
+
+    def _shipped(self, named: Named) -> tuple[Said, ...]:
+        from claudebox.settings.files.documents import parse
+        from claudebox.settings.files.schema import said_in
+
+        content = shipped_profile(named.path)
+        if content is None:
+            raise self._unknown(named)
+        return said_in(parse(content, _shipped_file(named.path), is_json=False), is_project=False)
+
+    def _path_of(self, named: Named) -> str:
+        """ "" if the user has no such profile."""
+        _check_name(named)
+        return self._file_of(named.path)
+
+    def _file_of(self, name: str) -> str:
+        paths = [f"{self.state}/{PROFILES}/{name}{suffix}" for suffix in SUFFIXES]
+        found = [path for path in paths if self.host.tree.lstat(path) is not None]
+        if len(found) > 1:
+            raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
+        return found[0] if found else ""
+
+    def _parse(self, path: str, content: bytes) -> Document:
+        from claudebox.settings.files.documents import parse
+
+        shown = shorten_home(path, self.host.person.home)
+        return parse(content, shown, is_json=path.endswith(".json"))
+
+    def _content(self, path: str) -> bytes:
+        """Not from where an agent can write: it would choose what enters the next box."""
+        tree = self.host.tree
+        real = tree.resolve(path)
+        on_the_way = (real or path, *(link for link, _ in tree.links(path)))
+        agents = [f"{self.state}/instances", *known_projects(tree, self.state)]
+        if not is_inside(self.state, self.host.cwd):  # or else it is no project, which is said later
+            agents.append(self.host.cwd)
+        if is_in_any(on_the_way, tuple(agents)):
+            raise Problem(
+                f"{path} comes from where an agent can write: {real}",
+                "keep a copy instead of a symlink: cp --remove-destination",
+            )
+        content = tree.read(path)
+        if content is None:
+            raise Problem(f"{path} cannot be read", "it must be a file of yours; see: ls -lL")
+        return content
+
+    def _unknown(self, named: Named) -> Problem:
+        from difflib import get_close_matches
+
+        names = sorted({*self.own_names(), *shipped_names()})
+        stem = _stem(named.path)
+        near = get_close_matches(stem, names, 1)
+        to_write = f"to list them: claudebox --profile\n      to write it: ~/{STATE}/{PROFILES}/{stem}.toml"
+        hint = f"did you mean `{near[0]}`?" if near else to_write
+        return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
+
+
+def _shipped_file(name: str) -> str:
+    return f"{SHIPPED}:{name}.toml"
+
+
+def _stem(name: str) -> str:
+    """Somebody may have typed the name of the file."""
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
+
+
+def _check_name(named: Named) -> None:
+    if not _is_name(named.path):
+        raise Problem(
+            f"{named.origin.rule}: `{named.path}` cannot be the name of a profile",
+            f"use letters, digits, - and _\n      the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
+        )
+
+
+def _is_name(text: str) -> bool:
+    plain = text.replace("-", "").replace("_", "").replace(".", "")
+    return plain.isascii() and plain.isalnum() and not text.startswith(".")

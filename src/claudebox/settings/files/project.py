@@ -1,0 +1,101 @@
+"""The project's own file, .claudebox.toml.
+
+The agent can write it, so by itself it may only take away. What it would add needs the user's yes, which holds for this
+content in this project and no other.
+"""
+
+from __future__ import annotations
+
+from claudebox.features.limits.decide import (
+    LIMITS,
+    amount,
+)
+from claudebox.host import Host
+from claudebox.host.digest import sha256
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.settings.files.documents import parse
+from claudebox.settings.files.schema import said_in
+from claudebox.settings.table import (
+    BY_NAME,
+    OFF,
+    Setting,
+)
+from claudebox.settings.values import (
+    PROJECT_FILE,
+    Named,
+    Said,
+    Settings,
+    Tier,
+)
+from claudebox.state import STATE
+
+DECISIONS = "trust.json"
+MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
+
+
+class ProjectFile(Record):
+    """What the project says, and what of it counts."""
+
+    tightening: tuple[Said, ...]
+    wishes: tuple[Said, ...]
+    content_id: str  # of this content in this project
+    granted: bool | None  # None: nobody was asked yet
+
+    @property
+    def in_force(self) -> tuple[Said, ...]:
+        return (*self.tightening, *(self.wishes if self.granted else ()))
+
+    @property
+    def is_undecided(self) -> bool:
+        return bool(self.wishes) and self.granted is None
+
+
+def read_project_file(host: Host, below: Settings) -> ProjectFile:
+    """`below`: what the user's own files say, which the project may lower."""
+    path = f"{host.cwd}/{PROJECT_FILE}"
+    content = host.tree.read_plain(path)
+    if content is None:
+        raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
+    said = said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)
+    if len(said) > MOST_SETTINGS:
+        raise Problem(
+            f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files"
+        )
+    tightening = tuple(one for one in said if _tightens(one, below))
+    for one in tightening:
+        if isinstance(one.value, Named) and "$" in one.value.path:
+            raise Problem(f"{one.value.origin.rule}: a project's file hides nothing by variable", "write the path out")
+    wishes = tuple(one for one in said if not _tightens(one, below))
+    content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
+    granted = decisions(host).get(content_id) if wishes else None
+    return ProjectFile(tightening, wishes, content_id, granted)
+
+
+def _tightens(said: Said, below: Settings) -> bool:
+    setting = BY_NAME[said.name]
+    if isinstance(said.value, Tier):
+        return _is_less(setting, said.value.tier, below.network.tier)
+    if setting.choices and isinstance(said.value, Named):
+        return _is_less(setting, said.value.path, {"auth": below.auth, "nix": below.nix.path}.get(said.name, OFF))
+    if said.name in LIMITS and isinstance(said.value, Named):
+        known: Named | None = getattr(below, said.name)
+        return known is None or amount(said.name, said.value) <= amount(said.name, known)
+    return setting.tightens
+
+
+def _is_less(setting: Setting, value: str, than: str) -> bool:
+    return setting.choices.index(value) >= setting.choices.index(than)
+
+
+def decisions(host: Host) -> dict[str, bool]:
+    """What the user said about such files. A damaged file means that nothing was said."""
+    import json
+
+    text = host.tree.text(f"{host.person.home}/{STATE}/{DECISIONS}")
+    try:
+        known = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    entries = known.items() if isinstance(known, dict) else ()
+    return {name: granted for name, granted in entries if isinstance(granted, bool)}

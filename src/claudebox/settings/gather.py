@@ -1,0 +1,90 @@
+"""Where settings are said. Each layer goes over the one before it:
+
+built-in ← ~/.claudebox/config.toml ← profiles ← the project's .claudebox.toml ← CLAUDEBOX_* variables ← options
+"""
+
+from __future__ import annotations
+
+from claudebox.host import Host
+from claudebox.model import (
+    Finding,
+    Preparation,
+)
+from claudebox.record import Record
+from claudebox.settings.table import BY_NAME
+from claudebox.settings.values import (
+    PROJECT_FILE,
+    Named,
+    Said,
+    Settings,
+    from_options,
+    from_variables,
+    merge,
+)
+from claudebox.settings.words import Request
+from claudebox.state import STATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.settings.files.project import ProjectFile
+
+CONFIG = "config.toml"
+PROFILES = "profiles"
+DEFAULT_PROFILE = "default"
+
+
+class Layers(Record):
+    """All that was said, and what the project asks for beyond it."""
+
+    settings: Settings
+    project: ProjectFile | None
+
+
+def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
+    """`decided`: the project's file that the user was just asked about. It may be another one by now."""
+    variables, options = from_variables(host.environ), from_options(request.said)
+    own, to_keep = _own_files(host, variables, options)
+    project = decided
+    if project is None and host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
+        from claudebox.settings.files.project import read_project_file
+
+        project = read_project_file(host, merge(own))
+    if project is not None:
+        own += _in_force(host, project)
+    settings = merge([*own, *variables, *options])
+    return Layers(settings.replace(findings=_findings(project), preparations=tuple(to_keep)), project)
+
+
+def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
+    if project is None or not project.wishes or project.granted:
+        return ()
+    names = ", ".join(dict.fromkeys(BY_NAME[wish.name].key or "mounts" for wish in project.wishes))
+    why = "you said no (change the file to be asked again)" if project.granted is False else "nobody was asked yet"
+    return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
+
+
+def _in_force(host: Host, project: ProjectFile) -> list[Said]:
+    """The project may build on profiles, too.
+
+    Variables are replaced only in what was granted. What counts at once must not depend on what they hold: the agent
+    would see the difference.
+    """
+    from claudebox.settings.files.expand import expanded
+    from claudebox.settings.files.profiles import read_profiles
+
+    granted = project.wishes if project.granted else ()
+    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Named)]
+    rest = (expanded(one, host) for one in granted if one.name != "profile")
+    return [*read_profiles(host, named), *project.tightening, *rest]
+
+
+def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:
+    """Of the user's own files, if there are any. Most people have none: then nothing more is imported."""
+    state = f"{host.person.home}/{STATE}"
+    named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
+    has_files = bool(named) or any(host.tree.lstat(f"{state}/{name}") is not None for name in (CONFIG, PROFILES))
+    if not has_files:
+        return [], []
+    from claudebox.settings.files.profiles import read_own_files
+
+    return read_own_files(host, [one.value for one in named if isinstance(one.value, Named)])

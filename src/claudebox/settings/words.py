@@ -1,0 +1,170 @@
+"""Which words of the command line are ours. Everything else is claude's, unchanged and in order."""
+
+from __future__ import annotations
+
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.settings.table import (
+    BY_OPTION,
+    COMMAND,
+    MODE,
+    SWITCH,
+    Setting,
+)
+
+LAUNCH = "launch"
+PROFILES = "profiles"  # list them: `--profile` without a name
+COLLECT = "gc"  # may follow --instances
+WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
+ALONE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
+JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
+
+# Options of claude that take the next word, whatever it looks like: it is not ours then.
+CLAUDE_TAKES_VALUE = frozenset(
+    "--add-dir --agent --agents --allowedTools --allowed-tools --append-system-prompt --append-system-prompt-file "
+    "--betas --debug-file --disallowedTools --disallowed-tools --effort --fallback-model --file --input-format "
+    "--json-schema --max-budget-usd --max-turns --mcp-config --model -n --name --output-format --permission-mode "
+    "--permission-prompt-tool --plugin-dir --plugin-url --remote-control-session-name-prefix --session-id "
+    "--setting-sources --settings --system-prompt --system-prompt-file --tools".split()
+)
+# Subcommands of claude: from here on every word is its own, `mcp add --env KEY=VALUE` for one.
+CLAUDE_SUBCOMMANDS = frozenset(
+    "agents auth auto-mode config doctor gateway install mcp migrate-installer plugin plugins project remote-control "
+    "rc setup-token ultrareview update upgrade".split()
+)
+
+
+class Request(Record):
+    """The command line, understood."""
+
+    mode: str = LAUNCH
+    yes: bool = False
+    json: bool = False
+    shell: bool = False
+    strict: bool = False
+    run: tuple[str, ...] | None = None
+    said: tuple[tuple[str, str], ...] = ()  # settings with a value, in order
+    claude: tuple[str, ...] = ()
+
+
+class _Reader:
+    """Walks over the words once."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+        self.position = 0
+        self.modes: list[str] = []
+        self.switches: set[str] = set()
+        self.said: list[tuple[str, str]] = []
+        self.run: tuple[str, ...] | None = None
+        self.claude: list[str] = []
+        self.saw_prompt = False
+        self.json_at: list[int] = []  # where each `--json` would stand among claude's words
+
+    def next(self) -> str:
+        self.position += 1
+        return self.words[self.position - 1]
+
+    def rest(self) -> list[str]:
+        rest = self.words[self.position :]
+        self.position = len(self.words)
+        return rest
+
+    def read(self) -> None:
+        while self.position < len(self.words):
+            word = self.next()
+            name, has_value, value = word.partition("=")
+            setting = BY_OPTION.get(name if word.startswith("--") else word)
+            if word == "--":
+                self.claude += self.rest()
+            elif setting is None:
+                self._leave_to_claude(word)
+            elif setting.kind == COMMAND:
+                self._take_command(setting, value if has_value else None)
+            elif setting.name in WITH_ARGUMENT:
+                self.modes.append(setting.name)
+                self.said.append((setting.name, value if has_value else self._value_of(setting)))
+            elif setting.kind in (MODE, SWITCH):
+                self._take_switch(setting, word, bool(has_value))
+            elif setting.name == "profile" and not has_value and self._is_last_or_before_an_option():
+                self.modes.append(PROFILES)
+            else:
+                self.said.append((setting.name, value if has_value else self._value_of(setting)))
+
+    def _leave_to_claude(self, word: str) -> None:
+        self.claude.append(word)
+        if word in CLAUDE_TAKES_VALUE and self.position < len(self.words):
+            self.claude.append(self.next())
+        elif not word.startswith("-"):
+            if not self.saw_prompt and word in CLAUDE_SUBCOMMANDS:
+                self.claude += self.rest()
+            self.saw_prompt = True
+
+    def _take_command(self, setting: Setting, value: str | None) -> None:
+        self.run = tuple(self.rest())
+        if value is not None:
+            raise Problem(f"{setting.option} takes the words after it", f"{setting.option} {value} …")
+        if not self.run:
+            raise Problem(f"{setting.option} needs a command", f"claudebox {setting.option} make test")
+
+    def _take_switch(self, setting: Setting, word: str, has_value: bool) -> None:
+        if has_value:
+            raise Problem(f"{setting.option} takes no value", f"to give it to claude: -- {word}")
+        if setting.name == "json":
+            self.json_at.append(len(self.claude))
+        elif setting.kind == MODE:
+            self.modes.append(setting.name)
+            if setting.name == "instances" and self.words[self.position : self.position + 1] == [COLLECT]:
+                self.said.append((setting.name, self.next()))
+        else:
+            self.switches.add(setting.name)
+
+    def _is_last_or_before_an_option(self) -> bool:
+        return self.position == len(self.words) or self.words[self.position].startswith("-")
+
+    def _value_of(self, setting: Setting) -> str:
+        if self.position == len(self.words):
+            raise Problem(f"{setting.option} needs a value", f"{setting.option} {setting.metavar}")
+        return self.next()
+
+
+def parse(words: list[str]) -> Request:
+    reader = _Reader(words)
+    reader.read()
+    mode = _one_mode(reader.modes)
+    json = bool(reader.json_at) and mode in JSON_MODES
+    for place in reversed(reader.json_at if not json else []):
+        reader.claude.insert(place, "--json")
+    if mode in ALONE and reader.claude:
+        raise Problem(f"--{mode} knows no `{reader.claude[0]}`", f"claudebox --{mode}")
+    if "against" in dict(reader.said) and mode != "prove":
+        raise Problem("--against says what --prove attacks", "claudebox --prove --against 'firejail --quiet'")
+    shell = "shell" in reader.switches
+    if shell and (reader.claude or reader.run is not None):
+        raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")
+    if reader.run is not None and reader.claude:
+        raise Problem(
+            f"`{reader.claude[0]}` is meant for claude, but --run starts another program",
+            "put the program's own arguments after it: --run CMD ARG…",
+        )
+    return Request(
+        mode=mode,
+        yes="yes" in reader.switches,
+        json=json,
+        shell=shell,
+        strict="strict" in reader.switches,
+        run=reader.run,
+        said=tuple(reader.said),
+        claude=tuple(reader.claude),
+    )
+
+
+def _one_mode(modes: list[str]) -> str:
+    for informative in ("help", "version"):
+        if informative in modes:
+            return informative
+    distinct = list(dict.fromkeys(modes))
+    if len(distinct) > 1:
+        named = " and ".join("--" + mode.replace("_", "-") for mode in distinct)
+        raise Problem(f"{named} cannot be combined", "choose one")
+    return distinct[0] if distinct else LAUNCH

@@ -1,0 +1,117 @@
+"""Which bwrap makes the box, and which pasta and nft connect it. They run on the host, outside of every box."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+
+from claudebox import pinned
+from claudebox.host.programs import (
+    ADMIN_DIRECTORIES,
+    find_all,
+)
+from claudebox.host.tree import Tree
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.quoting import quote
+from claudebox.reach import known_projects
+from claudebox.settings.values import Named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SYSTEM_PLACES = ("/usr/", "/bin", "/sbin", "/nix/store/", "/run/current-system/")
+PURPOSE = {
+    "bwrap": "makes the box",
+    "pasta": "connects a box with a network of its own",
+    "nft": "loads the network's filter",
+}
+
+
+def choose_bwrap(
+    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...], state: str = ""
+) -> str:
+    path, others = _choose(tree, "bwrap", named, search_path, cwd, agents, state)
+    if is_privileged(tree, path):
+        raise Problem(
+            f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
+            _other_bwrap(tree, others) or f"sudo chmod u-s {quote(path)}",
+        )
+    return path
+
+
+def choose_uplink(
+    tree: Tree,
+    named: dict[str, Named | None],
+    search_path: str,
+    cwd: str,
+    agents: tuple[str, ...],
+    state: str = "",
+) -> tuple[str, ...]:
+    """The programs that connect the box, in the order of their names here."""
+    search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
+    searched = [name for name in named if named[name] is None and name not in pinned.PROGRAMS]
+    missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
+    if missing:
+        raise _not_installed(tree, *missing)
+    return tuple(_choose(tree, name, named[name], search_path, cwd, agents, state)[0] for name in named)
+
+
+def _choose(
+    tree: Tree, name: str, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...], state: str
+) -> tuple[str, Iterator[str]]:
+    """The program to use, and others of its name.
+
+    One from where agents can write has to be named by an option, not just by a variable.
+    """
+    if named is not None:
+        path = posixpath.normpath(posixpath.join(cwd, named.path))
+        if not tree.is_executable(path):
+            raise Problem(f"{named.origin.rule}: {path} is not a program")
+        candidates = iter([path])
+    elif name in pinned.PROGRAMS:
+        candidates = iter([pinned.PROGRAMS[name]])
+    else:
+        candidates = find_all(tree, name, search_path, cwd)
+    first = next(candidates, None)
+    if first is None:
+        raise _not_installed(tree, name)
+    path = tree.resolve(first) or first
+    on_the_way = (path, first, *(link for link, _ in tree.links(first)))
+    if state and not all(place.startswith(SYSTEM_PLACES) for place in on_the_way):
+        # Not the system's: it may come from any project, and not only from this one.
+        agents = (*agents, *known_projects(tree, state))
+    if not is_typed(named) and is_in_any(on_the_way, agents):
+        raise Problem(
+            f"{name} would come from where an agent can write: {first}",
+            f"if you mean it, although the agent can change that file:\n      --{name} {quote(first)}",
+        )
+    return path, candidates
+
+
+def _not_installed(tree: Tree, *names: str) -> Problem:
+    from claudebox.host.distribution import install_command
+
+    are = "are" if len(names) > 1 else "is"
+    purposes = ", and ".join(f"{name} {PURPOSE[name]}" for name in names)
+    return Problem(f"{' and '.join(names)} {are} not installed: {purposes}", install_command(tree, *names))
+
+
+def is_privileged(tree: Tree, path: str) -> bool:
+    status = tree.lstat(path)
+    mode = status.st_mode if status is not None else 0
+    return bool(mode & (stat.S_ISUID | stat.S_ISGID)) or tree.has_capabilities(path)
+
+
+def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
+    plain = (tree.resolve(path) or path for path in candidates)
+    return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
+
+
+def is_typed(named: Named | None) -> bool:
+    return named is not None and named.origin.rule.startswith("--")
+
+
+def is_in_any(paths: tuple[str, ...], directories: tuple[str, ...]) -> bool:
+    return any(is_inside(path, directory) for path in paths for directory in directories)
