@@ -143,7 +143,7 @@ def _granted(plan: Plan) -> list[Mount]:
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:
     source, path = _word(mount.source), _word(mount.path)
-    if mount.kind == RO and mount.origin.rule == "claude":
+    if mount.kind == RO and mount.origin.is_rule("claude"):
         source, path = _any_version(source), _any_version(path)
     what = source if source == path else f"{source} as {path}"
     return (f"{RW} {what}",) if mount.kind == RW else (f"{RO} {what}", f"{RW} {what}")
@@ -159,8 +159,8 @@ def _is_version(part: str) -> bool:
 
 
 def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
-    """Never the value."""
-    line = f"variable {_word(variable.name)} from {_word(_without_line_number(variable.origin.rule))}"
+    """Never the value, and not the line of a file: somebody may write something above it."""
+    line = f"variable {_word(variable.name)} from {_word(variable.origin.name)}"
     secret = f"{line} looks secret"
     return (secret,) if variable.secret else (line, secret)
 
@@ -168,11 +168,6 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
 def _package_line(package: Package) -> str:
     """Not which version: all of the store can be read anyhow."""
     return f"package {_word(package.reference)}"
-
-
-def _without_line_number(rule: str) -> str:
-    file, _, number = rule.rpartition(":")
-    return file if file and number.isdigit() else rule
 
 
 def _tier_lines(network: Network) -> list[str]:
@@ -213,7 +208,7 @@ def _protections(plan: Plan) -> list[str]:
     lines = []
     for mount in plan.mounts:
         base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
-        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.rule in (SECRETS, GUARD):
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.is_rule(SECRETS, GUARD):
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")

@@ -68,7 +68,7 @@ def _choose(
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.is_executable(path):
-            raise Problem(f"{named.origin.rule}: {path} is not a program")
+            raise Problem(f"{named.origin.shown}: {path} is not a program")
         candidates = iter([path])
     elif name in pinned.PROGRAMS:
         candidates = iter([pinned.PROGRAMS[name]])
@@ -110,7 +110,7 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
 
 
 def is_typed(named: Named | None) -> bool:
-    return named is not None and named.origin.rule.startswith("--")
+    return named is not None and named.origin.is_typed
 
 
 def is_in_any(paths: tuple[str, ...], directories: tuple[str, ...]) -> bool:

@@ -186,7 +186,7 @@ def test_strange_servers_are_no_traceback(servers: Any) -> None:
 def test_program_is_there_only_if_it_is_mounted(command: str, expected: bool, tmp_path: Path) -> None:
     paths = "/usr/bin/git*\n/usr/bin/plain\n~/bin/hook*\n~/shop/hook.sh*\n"
     tree = plant(tmp_path, paths)
-    origin = Origin("test")
+    origin = Origin.of_rule("test")
     mounts = (
         Mount(TMPFS, "/", origin),
         Mount(RO, "/usr", origin, source="/usr"),

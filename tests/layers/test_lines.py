@@ -286,4 +286,4 @@ host = "~/x"
 def test_lines_of_an_example(path: Path, line: int, newline: str) -> None:
     document: Document = parse(EXAMPLE.replace("\n", newline).encode(), "f", is_json=False)
     assert document.line_of(path) == line
-    assert document.place_of(path) == f"f:{line}"
+    assert document.origin_of(path).shown == f"f:{line}"

@@ -100,7 +100,7 @@ def answer(content: bytes, *, is_json: bool, is_project: bool = False) -> tuple[
     try:
         document = parse(content, FILE[is_json], is_json=is_json)
         assert describe(document).isprintable()
-        return said_in(document, is_project=is_project)
+        return said_in(document.replace(is_project=is_project))
     except Problem as problem:
         check_problem(problem, content, FILE[is_json])
         return problem

@@ -129,7 +129,7 @@ def provoke(name: str) -> Problem:
     content, file = CASES[name]
     content = content if isinstance(content, bytes) else content.encode()
     with pytest.raises(Problem) as caught:
-        said_in(parse(content, file, is_json=file == JSON), is_project=file == PROJECT)
+        said_in(parse(content, file, is_json=file == JSON, is_project=file == PROJECT))
     return caught.value
 
 

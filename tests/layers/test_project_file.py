@@ -98,7 +98,7 @@ def own_config(machine: Machine, text: str) -> None:
 def test_hide_counts_at_once(machine: Machine) -> None:
     says(machine, 'hide = [".env", "~/shop/data"]')
     plan = machine.plan()
-    hidden = {mount.path: mount.origin.rule for mount in plan.mounts if mount.kind == HIDE}
+    hidden = {mount.path: mount.origin.shown for mount in plan.mounts if mount.kind == HIDE}
     assert hidden == {f"/home/alice/shop/{name}": f"{PROJECT_FILE}:1" for name in (".env", "data")}
 
 
@@ -364,7 +364,7 @@ def test_huge_file_is_refused(machine: Machine, content: bytes) -> None:
 @pytest.mark.req("EXT-01", "FAIL-01")
 def test_many_lines_are_no_trouble(machine: Machine) -> None:
     says(machine, "\n" * 100_000 + 'hide = [".env"]')
-    assert layers(machine).settings.hides[0].origin.rule == f"{PROJECT_FILE}:100001"
+    assert layers(machine).settings.hides[0].origin.shown == f"{PROJECT_FILE}:100001"
 
 
 @pytest.mark.req("EXT-01", "SEC-01")

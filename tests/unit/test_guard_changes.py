@@ -68,7 +68,7 @@ def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFOR
     entries = walk_project(tree, P, WANTED)
     account = Account("/home/alice")
     candidates = find_guarded(tree, (P,), entries, account)
-    mounts = [Mount(RW, P, Origin("project"), source=P)]
+    mounts = [Mount(RW, P, Origin.of_rule("project"), source=P)]
     guard = plan_guard(tree, candidates, mounts, []).replace(others=find_others(entries, candidates), roots=(P,))
     picture = take_picture(tree, guard)
     for name, text in changes:

@@ -222,7 +222,7 @@ def test_no_registry_by_a_symlink_that_an_agent_can_have_made(machine: Machine, 
     machine.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/dotfiles\\n\n~/diary: DIARY")
     machine.plant(f"{place}/registry.json -> /home/alice/diary")
     machine.plant(f"~/.config/nix/registry.json -> {place}/registry.json")
-    mounts = nix_mounts(machine.host(), Nix("daemon", "", Origin("nix")))
+    mounts = nix_mounts(machine.host(), Nix("daemon", "", Origin.of_rule("nix")))
     assert not [mount for mount in mounts if b"DIARY" in mount.content]
 
 

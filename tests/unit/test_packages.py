@@ -69,7 +69,7 @@ pytestmark = pytest.mark.req("EXT-04")
 
 HOME = "/home/alice"
 PROJECT = f"{HOME}/shop"
-SAID = Origin("--package")
+SAID = Origin.of_option("--package")
 HASH = "0a1b2c3d" * 4
 HELLO = f"/nix/store/{HASH}-hello-2.12"
 GLIBC = f"/nix/store/{HASH}-glibc-2.40"

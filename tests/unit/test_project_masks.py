@@ -48,7 +48,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def masked(plan: Plan) -> set[str]:
-    return {mount.path.removeprefix(f"{SHOP}/") for mount in plan.mounts if mount.origin.rule == "secrets"}
+    return {mount.path.removeprefix(f"{SHOP}/") for mount in plan.mounts if mount.origin.is_rule("secrets")}
 
 
 def findings(plan: Plan, *subjects: str) -> list[tuple[str, str, str]]:

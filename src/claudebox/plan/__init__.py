@@ -166,7 +166,7 @@ def _network_findings(
     from claudebox.features.network.uplink import network_findings
 
     # With a broker, claude needs no network.
-    others = tuple(variable for variable in variables if variable.origin.rule != environment.BROKER)
+    others = tuple(variable for variable in variables if not variable.origin.is_rule(environment.BROKER))
     return network_findings(network, others, is_claude=program.title == "claude" and ground.broker is None)
 
 

@@ -44,8 +44,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.features.secrets.masks import Secrets
 
-PROJECT = Origin("project", "what the agent works on")
-SETTINGS_FILE = Origin("project", "read-only: its settings")
+PROJECT = Origin.of_rule("project", "what the agent works on")
+SETTINGS_FILE = Origin.of_rule("project", "read-only: its settings")
 
 
 class Layout(Record):

@@ -129,13 +129,13 @@ def set_stage(stage: Stage, host: Host, plan: Plan, settings: Settings, *, is_ou
 
 def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
     """What is open because the user wanted it so."""
-    tier = plan.network.origin.rule
-    network = f"--network full ({tier})" if tier == "default" else tier
+    tier = plan.network.origin
+    network = f"--network full ({tier.shown})" if tier.is_default else tier.shown
     has_daemon = plan.nix is not None and plan.nix.mode == "daemon"
     return {
         "network": network if plan.network.tier == FULL else "",
-        "nix": f"--nix ({settings.nix.origin.rule})" if has_daemon else "",
-        "userns": settings.userns.origin.rule if settings.userns.path == ON else "",
+        "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
+        "userns": settings.userns.origin.shown if settings.userns.path == ON else "",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.model import (
+    BY_DEFAULT,
     Finding,
     Origin,
     Port,
@@ -87,16 +88,16 @@ class Settings(Record):
     nft: Named | None = None
     auth: str = PASSTHROUGH
     auth_limits: tuple[Named, ...] = ()
-    network: Tier = Tier(FULL, Origin("default"))
+    network: Tier = Tier(FULL, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
     path: tuple[Named, ...] = ()
     claude_args: tuple[Named, ...] = ()
-    nix: Named = Named(AUTO, Origin("default"))
+    nix: Named = Named(AUTO, BY_DEFAULT)
     packages: tuple[Named, ...] = ()
     reveals: tuple[Named, ...] = ()
     writable: tuple[Named, ...] = ()
-    userns: Named = Named(OFF, Origin("default"))
+    userns: Named = Named(OFF, BY_DEFAULT)
     memory: Named | None = None
     pids: Named | None = None
     cpu: Named | None = None
@@ -143,8 +144,8 @@ def _check_ports(published: tuple[Port, ...]) -> None:
         first = seen.setdefault(port.host, port)
         if first.box != port.box:
             raise Problem(
-                f"{port.origin.rule}: port {port.host} of the host leads to {first.box} of the box already "
-                f"({first.origin.rule})",
+                f"{port.origin.shown}: port {port.host} of the host leads to {first.box} of the box already "
+                f"({first.origin.shown})",
                 "choose another",
             )
 
@@ -152,7 +153,7 @@ def _check_ports(published: tuple[Port, ...]) -> None:
 def from_options(words: tuple[tuple[str, str], ...]) -> list[Said]:
     """What was typed, as (setting, text)."""
     typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
-    return [_said(setting, text, setting.option) for setting, text in typed]
+    return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
 
 
 def from_variables(environ: dict[str, str]) -> list[Said]:
@@ -160,12 +161,12 @@ def from_variables(environ: dict[str, str]) -> list[Said]:
     for setting in SETTINGS:
         text = environ.get(setting.variable, "") if setting.variable else ""
         parts = [part.strip() for part in text.split(",")] if setting.kind == LIST else [text]
-        said += [_said(setting, part, setting.variable) for part in parts if part]
+        said += [_said(setting, part, Origin.of_variable(setting.variable)) for part in parts if part]
     return said
 
 
-def _said(setting: Setting, text: str, where: str) -> Said:
+def _said(setting: Setting, text: str, origin: Origin) -> Said:
     # Most launches come without any.
     from claudebox.settings.parsing import read_text
 
-    return Said(setting.name, read_text(setting, text, Origin(where)))
+    return Said(setting.name, read_text(setting, text, origin))

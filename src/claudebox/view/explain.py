@@ -80,7 +80,7 @@ def _as_object(answer: Answer) -> dict[str, Any]:
         "because": [
             {
                 "text": because.text,
-                "rule": because.origin.rule if because.origin else None,
+                "rule": because.origin.shown if because.origin else None,
                 "reason": (because.origin.reason or None) if because.origin else None,
             }
             for because in answer.because

@@ -33,7 +33,7 @@ YOUR_OWN = "Your own: ~/.claudebox/profiles/NAME.toml (or .json); its keys: --he
 def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
-        words = [wish_text(wish), f"({escape(wish.value.origin.rule)})"]
+        words = [wish_text(wish), f"({escape(wish.value.origin.shown)})"]
         lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
 

@@ -37,10 +37,10 @@ TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has 
 SOCKET = "api.sock"
 JOURNAL = "broker.jsonl"
 AT_START = "made-when-the-box-starts"
-ROUTE = Origin(BROKER, "the way to the API")
-DUMMY = Origin(BROKER, "good for this box alone")
-QUIET = Origin(BROKER, "what would go past the broker, and fail")
-OLD_LOGIN = Origin(BROKER, "a login that an earlier box left")
+ROUTE = Origin.of_rule(BROKER, "the way to the API")
+DUMMY = Origin.of_rule(BROKER, "good for this box alone")
+QUIET = Origin.of_rule(BROKER, "what would go past the broker, and fail")
+OLD_LOGIN = Origin.of_rule(BROKER, "a login that an earlier box left")
 
 # In the order in which Claude Code looks for them.
 VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -127,7 +127,7 @@ def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
         if name not in LIMITS or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
             *others, last = LIMITS
             raise Problem(
-                f"{named.origin.rule}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
+                f"{named.origin.shown}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
             )
         lowest[name] = min(lowest.get(name, int(number)), int(number))
     return tuple(lowest.items())

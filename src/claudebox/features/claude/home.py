@@ -25,12 +25,12 @@ from claudebox.record import Record
 from claudebox.state import STATE
 
 RULE = "claude"
-HISTORY = Origin(RULE, "conversations and state of this project")
-IMPORTED = Origin(RULE, "your configuration")
-NONE_THERE = Origin(RULE, "you have none")
-AWARENESS = Origin(RULE, "what the agent is told about the box")
-AUTH = Origin("--auth", "Claude's login, shared by all boxes")
-VARIABLES = Origin(RULE, "so that Claude finds its home and leaves its installation alone")
+HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
+IMPORTED = Origin.of_rule(RULE, "your configuration")
+NONE_THERE = Origin.of_rule(RULE, "you have none")
+AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
+AUTH = Origin.of_option("--auth", "Claude's login, shared by all boxes")
+VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
 
 # The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
 # replaced from inside by a symlink, into which a later launch would mount.

@@ -60,9 +60,9 @@ def named_paths(tree: Tree, arguments: tuple[str, ...], cwd: str, home: str, mou
         if rule.creates and directory is not None and tree.lstat(path) is None:
             new = f"{directory}/{posixpath.basename(path)}"
             preparations.append(Preparation(Preparation.EMPTY_FILE, new))
-            wishes.append(MountWish(rule.access, new, path, Origin(option, REASON), is_new=True))
+            wishes.append(MountWish(rule.access, new, path, Origin.of_option(option, REASON), is_new=True))
         elif tree.exists(path):
-            wishes.append(MountWish(rule.access, path, "", Origin(option, REASON)))
+            wishes.append(MountWish(rule.access, path, "", Origin.of_option(option, REASON)))
     return NamedPaths(tuple(wishes), tuple(preparations))
 
 

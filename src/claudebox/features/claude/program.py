@@ -54,9 +54,9 @@ def choose_claude(
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.exists(path):
-            raise Problem(f"{named.origin.rule}: {path} does not exist", status=NOT_FOUND)
+            raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
         if not tree.is_executable(path):
-            raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
+            raise Problem(f"{named.origin.shown}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
     else:
         found = find(tree, "claude", search_path, cwd)
         if found is None and (unusable := find_unusable(tree, "claude", search_path, cwd)):
@@ -90,7 +90,7 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
 
 
 def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
-    origin = Origin("claude", install.kind)
+    origin = Origin.of_rule("claude", install.kind)
     return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
 
 
@@ -101,7 +101,7 @@ def claude_path(home: str) -> str:
 
 def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
     """The files of claude at their own places, and `claude` where its installer would put it."""
-    origin = Origin("claude", install.kind)
+    origin = Origin.of_rule("claude", install.kind)
     mounts = [
         Mount(RO, file, origin, source=file)
         for file in install.files
@@ -114,11 +114,11 @@ def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount
 
 
 def shell_program(system: System) -> Program:
-    return Program("shell", (system.shell,), Origin("--shell"))
+    return Program("shell", (system.shell,), Origin.of_option("--shell"))
 
 
 def run_program(command: tuple[str, ...]) -> Program:
-    return Program("command", command, Origin("--run"))
+    return Program("command", command, Origin.of_option("--run"))
 
 
 def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:

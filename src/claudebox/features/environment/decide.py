@@ -15,11 +15,11 @@ from claudebox.settings.values import (
     Named,
 )
 
-BOX = Origin("box", "made for this box")
-ALLOWED = Origin("allowed", "passed on if the host has it")
+BOX = Origin.of_rule("box", "made for this box")
+ALLOWED = Origin.of_rule("allowed", "passed on if the host has it")
 BROKER = "broker"  # the rule whose values are no secrets
 CLAUDE = "claude"  # the rule that tells Claude where its home is
-CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
+CERTIFICATES = Origin.of_rule("certificates", "where TLS finds the certificate bundle")
 
 # Passed on as they are. The rest of the allowed names are made by the box, below.
 PASSED = ("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY")
@@ -58,18 +58,18 @@ def plan_environment(
     for wish in wishes:
         variables += _granted(wish, environ)
         if kept_out and wish.name in kept_out:
-            raise Problem(f"{wish.origin.rule}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
+            raise Problem(f"{wish.origin.shown}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
     variables = [variable for variable in variables if variable.name not in (kept_out or ()) or _is_brokers(variable)]
     by_name = {variable.name: _marked(variable) for variable in variables}
     for drop in dropped:
-        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.rule in (CLAUDE, BROKER)):
-            raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
+        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.is_rule(CLAUDE, BROKER)):
+            raise Problem(f"{drop.origin.shown}: {drop.path} is made by the box, and programs need it")
         by_name.pop(drop.path, None)
     return tuple(by_name.values())
 
 
 def _is_brokers(variable: EnvVar) -> bool:
-    return variable.origin.rule == BROKER
+    return variable.origin.is_rule(BROKER)
 
 
 def _may_pass(name: str, environ: dict[str, str]) -> bool:
@@ -92,7 +92,7 @@ def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[E
 def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
     if wish.name in MADE and (wish.value is None or wish.name not in ("PATH", "SHELL")):
         raise Problem(
-            f"{wish.origin.rule}: {wish.name} is made by the box and cannot be passed in",
+            f"{wish.origin.shown}: {wish.name} is made by the box and cannot be passed in",
             "PATH and SHELL can be set to a value of your own: --env PATH=…" if wish.name in ("PATH", "SHELL") else "",
         )
     value = environ.get(wish.name) if wish.value is None else wish.value
@@ -100,7 +100,7 @@ def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
 
 
 def _marked(variable: EnvVar) -> EnvVar:
-    if variable.origin.rule in (BOX.rule, BROKER):
+    if variable.origin.is_rule(BOX.name, BROKER):
         return variable
     secret = looks_secret(variable.name, variable.value)
     late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
@@ -118,7 +118,7 @@ def environment_findings(
         if variable.secret
     ]
     findings += [
-        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.rule}, but not set")
+        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.shown}, but not set")
         for wish in wishes
         if wish.value is None and wish.name not in environ
     ]

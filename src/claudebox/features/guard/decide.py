@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 RULE = "guard"
-PIN = Origin(RULE, "pinned: what is guarded in it stays where it is")
+PIN = Origin.of_rule(RULE, "pinned: what is guarded in it stays where it is")
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
 MOST_LINKED = 200  # looked at for another name, in one directory
 
@@ -175,7 +175,7 @@ def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Ope
     """Over every writable mount that shows a guarded place, under whatever name."""
     found: list[Mount] = []
     for guarded in guard.held:
-        is_dir, origin = tree.is_plain_directory(guarded.path), Origin(RULE, guarded.reason)
+        is_dir, origin = tree.is_plain_directory(guarded.path), Origin.of_rule(RULE, guarded.reason)
         for path in _writable_appearances(guarded.path, mounts):
             found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
             found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
@@ -222,7 +222,7 @@ def pinned(mounts: tuple[Mount, ...], guards: list[Mount]) -> tuple[Mount, ...]:
 
 
 def is_guard(mount: Mount) -> bool:
-    return mount.origin.rule == RULE
+    return mount.origin.is_rule(RULE)
 
 
 # What the user should see
@@ -251,7 +251,7 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
 
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
-    subject, rule = opening.said.path, opening.said.origin.rule
+    subject, rule = opening.said.path, opening.said.origin.shown
     if any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
     if tree.lstat(opening.path) is None:

@@ -64,7 +64,7 @@ def allows_userns(userns: Named, *, as_root: bool) -> bool:
     """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
     if userns.path == ON and as_root:
         raise Problem(
-            f"{userns.origin.rule}: not as root: in a user namespace the agent could change the host's cgroups",
+            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
             "start claudebox from an ordinary account",
         )
     return userns.path == ON
@@ -78,13 +78,13 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
 
 def userns_findings(userns: Named) -> list[Finding]:
     text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
-    return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
+    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
 
 
 def limit_findings(settings: Settings) -> list[Finding]:
     said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
     return [
-        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
+        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.path}")
         for name, limit in said.items()
         if limit is not None
     ]

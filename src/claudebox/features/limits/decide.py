@@ -27,7 +27,7 @@ DELEGATE = "/etc/systemd/system/user@.service.d"
 def plan_limits(tree: Tree, settings: Settings, uid: int) -> Limits:
     said = {name: value for name in LIMITS if (value := getattr(settings, name)) is not None}
     amounts = {name: amount(name, value) for name, value in said.items()}
-    first = next(iter(said.values())).origin.rule
+    first = next(iter(said.values())).origin.shown
     busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
     if not busctl or not tree.exists(f"{manager(uid)}/systemd") or not tree.exists(bus(uid)):
         raise Problem(
@@ -48,10 +48,10 @@ def amount(name: str, said: Named) -> int:
     whole, _, rest = text.partition(".") if name != "pids" else (text, "", "")
     digits = whole + rest
     if not (digits.isascii() and digits.isdigit() and len(digits) <= len("1234567890123")):
-        raise Problem(f"{said.origin.rule}: `{said.path}` is no {name}", f"for example: {EXAMPLES[name]}")
+        raise Problem(f"{said.origin.shown}: `{said.path}` is no {name}", f"for example: {EXAMPLES[name]}")
     value = int(digits) * (A_SECOND if name == "cpu" else unit) // int("1" + "0" * len(rest))
     if value < LEAST[name]:
-        raise Problem(f"{said.origin.rule}: `{said.path}` is too little to start anything", f"try {EXAMPLES[name]}")
+        raise Problem(f"{said.origin.shown}: `{said.path}` is too little to start anything", f"try {EXAMPLES[name]}")
     return value
 
 
@@ -68,7 +68,7 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
     """What the kernel can limit, and the administrator lets this account limit."""
     if not tree.exists(f"{GROUPS}/cgroup.controllers"):
         raise Problem(
-            f"{next(iter(said.values())).origin.rule} needs control groups of version 2, which this host does not use",
+            f"{next(iter(said.values())).origin.shown} needs control groups of version 2, which this host does not use",
             "add systemd.unified_cgroup_hierarchy=1 to the kernel's command line",
         )
     group = f"/user.slice/user-{uid}.slice/user@{uid}.service" if uid else ""
@@ -76,7 +76,7 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
     for name, value in said.items():
         if name not in known:
             raise Problem(
-                f"{value.origin.rule}: the administrator of this host lets nobody limit it (no `{name}` in "
+                f"{value.origin.shown}: the administrator of this host lets nobody limit it (no `{name}` in "
                 f"cgroup.controllers of {group or GROUPS})",
                 f"sudo mkdir -p {DELEGATE}\n"
                 "      printf '[Service]\\nDelegate=cpu memory pids\\n' |\n"

@@ -69,7 +69,7 @@ def _shown(path: str) -> str:
 
 
 def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
-    wanted = Settings(network=Tier(INET, Origin("--check")))
+    wanted = Settings(network=Tier(INET, Origin.of_option("--check")))
     try:
         uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, pasta, nft)
         passed = _try(uplink)

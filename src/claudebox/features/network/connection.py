@@ -33,7 +33,7 @@ def main() -> None:
         scope_to_box()
         life = os.pipe()
         fork_below(None, life)
-        connect(Network(INET, "", Origin("--check")), uplink, *life)
+        connect(Network(INET, "", Origin.of_option("--check")), uplink, *life)
     except Problem as problem:
         json.dump({"problem": problem.message}, sys.stdout)
     else:

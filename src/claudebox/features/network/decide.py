@@ -27,7 +27,7 @@ def needs_uplink(settings: Settings) -> bool:
     if settings.network.tier == FULL and has_ports:
         port = (*settings.publish, *settings.host_ports)[0]
         raise Problem(
-            f"{port.origin.rule} has no meaning with the host's own network: the box reaches every port of this host",
+            f"{port.origin.shown} has no meaning with the host's own network: the box reaches every port of this host",
             "choose a network of its own for the box: --network inet (or none)",
         )
     _check_ports(settings)

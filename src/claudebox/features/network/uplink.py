@@ -26,7 +26,7 @@ from claudebox.settings.table import (
 )
 from claudebox.settings.values import Settings
 
-RESOLVER = Origin("resolver", "name servers, as this network tier reaches them")
+RESOLVER = Origin.of_rule("resolver", "name servers, as this network tier reaches them")
 
 # Inside of the box only; on the host nothing has these addresses.
 PREFIX4, LENGTH4 = "10.255.213.", "28"

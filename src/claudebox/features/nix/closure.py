@@ -33,7 +33,7 @@ from claudebox.state import STATE
 DIRECTORY = "packages"
 LONGEST = 16 << 20
 REGISTRATION = "/etc/nix/claudebox-registration"
-SHOWN = Origin(RULE, "programs from the host's store")
+SHOWN = Origin.of_rule(RULE, "programs from the host's store")
 # Only once for each set of paths: the mark stands in the store itself.
 TELL_NIX = (
     'mark=/nix/var/nix/claudebox-$0; [ -e "$mark" ] || { nix-store --load-db < '
@@ -47,7 +47,7 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
     """Every store path that the plan names, wherever that is."""
     words = [
         *(mount.source for mount in plan.mounts),
-        *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.rule == RULE),
+        *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.is_rule(RULE)),
         *(variable.value for variable in plan.environment if not variable.secret),
         *plan.program.argv,
         *plan.signal_shim,

@@ -55,7 +55,7 @@ from claudebox.settings.values import (
 from claudebox.tools import is_in_any
 
 RULE = "nix"
-NIX = Origin(RULE, "so that nix works")
+NIX = Origin.of_rule(RULE, "so that nix works")
 MEANING = {
     DAEMON: "the store, read-only, and the host's daemon, which builds outside of the box",
     PRIVATE: "a store of this project's own: what is built stays in the box",
@@ -98,7 +98,7 @@ def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool
     """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
     if wish.path in (DAEMON, STORE) and not has_store:
-        raise Problem(f"{wish.origin.rule}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
+        raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
     if wish.path == PRIVATE:
         return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=f"{instance}/nix")
     if wish.path not in (AUTO, DAEMON):
@@ -115,7 +115,7 @@ def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool
 
 def _daemon_by_name(tree: Tree, wish: Named, holes: tuple[str, ...]) -> Nix:
     if tree.lstat(SOCKET) is None:
-        raise Problem(f"{wish.origin.rule}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
+        raise Problem(f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
     return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
 
 
@@ -176,11 +176,11 @@ def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
     mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
     if nix.mode == PRIVATE:
         # One by one: what is a mount point cannot be replaced by a symlink, from another box of this project for one.
-        origin = Origin(RULE, "a store of this project's own")
+        origin = Origin.of_rule(RULE, "a store of this project's own")
         mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
     if nix.mode == DAEMON:
         # The directory: a daemon that is started anew makes another socket.
-        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
+        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin.of_rule(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
     return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
 
 

@@ -50,7 +50,7 @@ class Errand(Record):
 
 def check_errand(host: Host, named: Named, registered: str) -> None:
     """Raise if Nix cannot be asked for a package, or must not: `registered` is what the registry is asked for."""
-    rule = named.origin.rule
+    rule = named.origin.shown
     for place in registered_places(host.tree, host.person.home, registered) if registered else ():
         if host.tree.exists(place):
             check_place(host.tree, named, place, written_by_agents(host))

@@ -52,7 +52,7 @@ def explain_nix(plan: Plan) -> Answer:
 
 
 def _because(nix: Nix) -> tuple[Because, ...]:
-    asked = Because(f"asked for by {named(nix.origin)}", nix.origin) if nix.origin.rule != "default" else None
+    asked = Because(f"asked for by {named(nix.origin)}", nix.origin) if not nix.origin.is_default else None
     if nix.holes:
         judged = [Because(f"the daemon is a way out of the box: {hole}") for hole in nix.holes]
     elif nix.mode == DAEMON:

@@ -64,7 +64,7 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
     wanted = find_wanted(host, settings)
     if settings.nix.path == OFF and (nix is None or not nix.shows_store):
         raise Problem(
-            f"{settings.packages[0].origin.rule}: packages are in the Nix store, and {settings.nix.origin.rule} "
+            f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
             f"{OFF} keeps that out",
             "leave out one of the two",
         )

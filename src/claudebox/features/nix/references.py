@@ -92,7 +92,7 @@ def may_change(reference: str) -> bool:
 
 
 def _refused(named: Named) -> Problem:
-    return Problem(f"{named.origin.rule}: `{named.path[:LONGEST]}` is not the name of a package", USAGE)
+    return Problem(f"{named.origin.shown}: `{named.path[:LONGEST]}` is not the name of a package", USAGE)
 
 
 def _is_name(text: str) -> bool:
@@ -133,12 +133,12 @@ def check_place(tree: Tree, named: Named, place: str, agents: tuple[str, ...]) -
     """Raise if an agent can write what Nix would read there: the flake, or the repository that it is in."""
     real = tree.resolve(place)
     if real is None:
-        raise Problem(f"{named.origin.rule}: {place} does not exist", "check the spelling, or create it first")
+        raise Problem(f"{named.origin.shown}: {place} does not exist", "check the spelling, or create it first")
     way = (place, real, *(link for link, _ in tree.links(place)))
     whole = _repository(tree, real)
     if is_in_any((*way, *_git_directories(tree, whole)), agents) or any(is_inside(agent, whole) for agent in agents):
         raise Problem(
-            f"{named.origin.rule}: {named.path} leads to {real}, where an agent can write, and its code would be "
+            f"{named.origin.shown}: {named.path} leads to {real}, where an agent can write, and its code would be "
             "evaluated on this host",
             f"build it inside the box: nix build {quote(NIXPKGS + named.path if _is_name(named.path) else named.path)}",
         )

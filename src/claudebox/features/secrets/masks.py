@@ -194,7 +194,7 @@ def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> l
 
 
 def _mount(masked: Masked, path: str) -> Mount:
-    origin = Origin(RULE, masked.reason)
+    origin = Origin.of_rule(RULE, masked.reason)
     if masked.decoy is None:
         return Mount(HIDE, path, origin, is_dir=False)
     return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)
@@ -205,7 +205,7 @@ def _findings(search: Search) -> list[Finding]:
         return path.removeprefix(search.project + "/")
 
     found = [
-        Finding(Finding.SECRET, name(path), f"enters as it is ({reason}): {reveal.origin.rule}")
+        Finding(Finding.SECRET, name(path), f"enters as it is ({reason}): {reveal.origin.shown}")
         for path, reason, reveal in search.revealed[:MOST_NAMED]
     ]
     if (more := len(search.revealed) - MOST_NAMED) > 0:
@@ -220,7 +220,7 @@ def _findings(search: Search) -> list[Finding]:
     if (more := len(search.tracked) - MOST_NAMED) > 0:
         found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
     found += [
-        Finding(Finding.NOTE, reveal.path, f"{reveal.origin.rule} would show it, but nothing in it is masked")
+        Finding(Finding.NOTE, reveal.path, f"{reveal.origin.shown} would show it, but nothing in it is masked")
         for reveal in search.reveals
         if reveal not in search.used
     ]

@@ -23,12 +23,12 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 
-BOX = Origin("box", "made for this box, gone when it ends")
-SYSTEM = Origin("system", "programs and libraries of this system")
-ETC = Origin("etc", "configuration that programs need to run")
-IDENTITY = Origin("identity", "written for this box instead of the host's file")
-RESOLVER = Origin("resolver", "name servers")
-STORE_ORIGIN = Origin("nix", "the Nix store")
+BOX = Origin.of_rule("box", "made for this box, gone when it ends")
+SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
+ETC = Origin.of_rule("etc", "configuration that programs need to run")
+IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
+RESOLVER = Origin.of_rule("resolver", "name servers")
+STORE_ORIGIN = Origin.of_rule("nix", "the Nix store")
 
 NIX_STORE = "/nix/store"
 ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -193,7 +193,7 @@ def _root_only(tree: Tree, directory: str) -> list[Mount]:
         if tree.is_link(path):
             continue
         if not _is_public(tree, path):
-            hides.append(Mount(HIDE, path, Origin("root", "only root may read it"), is_dir=tree.is_dir(path)))
+            hides.append(Mount(HIDE, path, Origin.of_rule("root", "only root may read it"), is_dir=tree.is_dir(path)))
         elif tree.is_dir(path):
             hides += _root_only(tree, path)
     return hides
@@ -201,7 +201,7 @@ def _root_only(tree: Tree, directory: str) -> list[Mount]:
 
 def kernel_masks(tree: Tree) -> list[Mount]:
     """What root owns in /proc, and could therefore write without any capability: the host's core_pattern for one."""
-    origin = Origin("root", "root's part of the kernel")
+    origin = Origin.of_rule("root", "root's part of the kernel")
     shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
     hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
     return [
@@ -213,7 +213,7 @@ def kernel_masks(tree: Tree) -> list[Mount]:
 def kernel_covers(tree: Tree) -> list[Mount]:
     """For everybody: settings cannot be changed, and the names of keys, which the kernel shows in every namespace, not
     be seen."""
-    origin = Origin("kernel", "settings and names of keys")
+    origin = Origin.of_rule("kernel", "settings and names of keys")
     settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
     keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]
     return [*([settings] if tree.exists(KERNEL_SETTINGS) else []), *keys]
@@ -246,7 +246,7 @@ def certificate_mounts(bundle: str, mounts: list[Mount]) -> list[Mount]:
     shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (RO, RW, SYMLINK))
     if not bundle or shown:
         return []
-    return [Mount(RO, bundle, Origin("certificates", "to verify TLS connections"), source=bundle)]
+    return [Mount(RO, bundle, Origin.of_rule("certificates", "to verify TLS connections"), source=bundle)]
 
 
 def box_person(person: Person) -> Person:

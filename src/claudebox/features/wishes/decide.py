@@ -37,7 +37,6 @@ from claudebox.secret_values import (
     secret_value,
 )
 from claudebox.settings.values import (
-    PROJECT_FILE,
     MountWish,
     Named,
 )
@@ -62,7 +61,7 @@ def wished_mounts(
 
 def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
     home = homes[0]
-    option = wish.origin.rule
+    option = wish.origin.shown
     is_typed = option.startswith("--")
     wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
     named = _named(wish.source, cwd, home)
@@ -115,7 +114,7 @@ def settle(tree: Tree, wishes: list[Mount], others: list[Mount]) -> list[Mount]:
 
 
 def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
-    option = wish.origin.rule
+    option = wish.origin.shown
     base = holder(wish.path, [mount for mount in mounts if is_below(wish.path, mount.path)])
     if base is None or base.kind not in FROM_HOST:
         return wish
@@ -147,7 +146,7 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
     hides: list[Mount] = []
     for place in places:
         if place.exists and (paths := appearances(place.path, mounts)):
-            origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
+            origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
 
@@ -159,7 +158,7 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
         named = _named(hide.path, cwd, home)
         real = tree.resolve(named)
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
-            raise Problem(f"{hide.origin.rule}: {named} is or holds the project itself", "hide something in it")
+            raise Problem(f"{hide.origin.shown}: {named} is or holds the project itself", "hide something in it")
         if real is not None:
             is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
             found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
@@ -171,12 +170,12 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
 
 def _may_hide(hide: Named, mount: Mount) -> bool:
     """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
-    return mount.origin.rule != CLAUDE or not hide.origin.rule.startswith(f"{PROJECT_FILE}:")
+    return not mount.origin.is_rule(CLAUDE) or not hide.origin.is_projects
 
 
 def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
     return [
-        Finding(Finding.NOTE, hide.path, f"{hide.origin.rule} would hide it, but it does not exist yet")
+        Finding(Finding.NOTE, hide.path, f"{hide.origin.shown} would hide it, but it does not exist yet")
         for hide in hides
         if not tree.exists(_named(hide.path, cwd, home))
     ]

@@ -50,8 +50,8 @@ def _key(content: bytes, file: str) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {**value.__dict__, "origin": (value.origin.rule, value.origin.reason)}
+    return {**value.__dict__, "origin": value.origin.__dict__}
 
 
 def _thawed(fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "origin": Origin(*fields["origin"])}
+    return {**fields, "origin": Origin(**fields["origin"])}

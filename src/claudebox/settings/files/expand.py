@@ -16,12 +16,12 @@ from claudebox.settings.values import (
 def expanded(said: Said, host: Host) -> Said:
     value = said.value
     if isinstance(value, MountWish):
-        source = expand(value.source, value.origin.rule, host.environ)
-        destination = expand(value.destination, value.origin.rule, host.environ)
+        source = expand(value.source, value.origin.shown, host.environ)
+        destination = expand(value.destination, value.origin.shown, host.environ)
         return said.replace(value=value.replace(source=source, destination=destination))
     is_program = BY_NAME[said.name].is_users
     if isinstance(value, Named) and (is_program or said.name in ("hide", "path")):
-        path = expand(value.path, value.origin.rule, host.environ)
+        path = expand(value.path, value.origin.shown, host.environ)
         return said.replace(value=value.replace(path=expand_home(path, host.person.home) if is_program else path))
     return said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.model import (
+    BY_DEFAULT,
     Origin,
     Preparation,
     Profile,
@@ -81,13 +82,13 @@ class _Reader:
         return self._with_profiles(self._said(path), ())
 
     def default(self) -> list[Named]:
-        return [Named(DEFAULT_PROFILE, Origin("default"))] if self._file_of(DEFAULT_PROFILE) else []
+        return [Named(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
 
     def read_profile(self, named: Named, chain: tuple[str, ...]) -> list[Said]:
         name = named.path
         if name in chain:
             circle = " → ".join((*chain[chain.index(name) :], name))
-            raise Problem(f"{named.origin.rule}: profiles build on each other: {circle}", "take one of them out")
+            raise Problem(f"{named.origin.shown}: profiles build on each other: {circle}", "take one of them out")
         if name in self.done:
             return []
         self.done.add(name)
@@ -99,7 +100,7 @@ class _Reader:
         from claudebox.settings.files.documents import parse
         from claudebox.settings.files.schema import describe
 
-        path = self._path_of(Named(name, Origin("--profile")))
+        path = self._path_of(Named(name, Origin.of_option("--profile")))
         try:
             if path:
                 document = self._parse(path, self._content(path))
@@ -130,7 +131,7 @@ class _Reader:
             return known
         from claudebox.settings.files.schema import said_in
 
-        said = said_in(self._parse(path, content), is_project=False)
+        said = said_in(self._parse(path, content))
         self.to_keep += [
             Preparation(Preparation.DIRECTORY, f"{self.state}/{KEPT}"),
             Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
@@ -144,7 +145,7 @@ class _Reader:
         content = shipped_profile(named.path)
         if content is None:
             raise self._unknown(named)
-        return said_in(parse(content, _shipped_file(named.path), is_json=False), is_project=False)
+        return said_in(parse(content, _shipped_file(named.path), is_json=False))
 
     def _path_of(self, named: Named) -> str:
         """ "" if the user has no such profile."""
@@ -190,7 +191,7 @@ class _Reader:
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: ~/{STATE}/{PROFILES}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
-        return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
+        return Problem(f"{named.origin.shown}: there is no profile `{named.path}`", hint)
 
 
 def _shipped_file(name: str) -> str:
@@ -205,7 +206,7 @@ def _stem(name: str) -> str:
 def _check_name(named: Named) -> None:
     if not _is_name(named.path):
         raise Problem(
-            f"{named.origin.rule}: `{named.path}` cannot be the name of a profile",
+            f"{named.origin.shown}: `{named.path}` cannot be the name of a profile",
             f"use letters, digits, - and _\n      the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
         )
 
