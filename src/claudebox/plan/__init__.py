@@ -60,8 +60,6 @@ SELF_FINDING = Finding(
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
     """Decide everything about the box. Raises a Problem rather than weaken a promise."""
-    if request.run is None and not request.shell:
-        request = request.replace(claude=(*(word.path for word in settings.claude_args), *request.claude))
     ground = survey(host, request, settings)
     plan = _plan_box(ground)
     if ground.nix is not None and ground.nix.directory:
@@ -142,7 +140,7 @@ def _program(ground: Ground) -> Program:
         return programs.run_program(ground.request.run)
     if ground.install is None or ground.request.shell:
         return programs.shell_program(ground.base)
-    return programs.claude_program(ground.install, ground.request.claude, ground.home)
+    return programs.claude_program(ground.install, ground.words, ground.home)
 
 
 def _network(ground: Ground) -> Network:

@@ -41,7 +41,10 @@ from claudebox.settings.table import (
     OFF,
     PASSTHROUGH,
 )
-from claudebox.settings.values import Settings
+from claudebox.settings.values import (
+    Named,
+    Settings,
+)
 from claudebox.settings.words import Request
 from claudebox.state import (
     STATE,
@@ -89,6 +92,17 @@ class Ground(Record):
         from claudebox.features.nix.packages import program_directories
 
         return (*first, *program_directories(self.host.tree, self.packages), *self.base.path)
+
+    @property
+    def words(self) -> tuple[Named, ...]:
+        """What claude is told, each word with where it was said: in files first, then by who started it."""
+        if self.request.run is not None or self.request.shell:
+            return ()
+        if not self.request.claude:
+            return self.settings.claude_args
+        from claudebox.features.claude.options import typed_words
+
+        return (*self.settings.claude_args, *typed_words(self.request.claude))
 
     @property
     def shares_login(self) -> bool:

@@ -90,10 +90,10 @@ def plan_layout(ground: Ground, network: Network, entries: tuple[Entry, ...], se
     mounts += system.certificate_mounts(ground.certificates, mounts)
     asked = ground.settings.mounts
     preparations = _nix_preparations(ground)
-    if ground.request.claude:
+    if ground.words:
         from claudebox.features.claude.options import named_paths
 
-        named = named_paths(tree, ground.request.claude, project, home, mounts)
+        named = named_paths(tree, ground.words, project, home, mounts)
         asked, preparations = (*asked, *named.wishes), (*preparations, *named.preparations)
     wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)

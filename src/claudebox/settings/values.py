@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from claudebox.settings.table import Setting
 
 PROJECT_FILE = ".claudebox.toml"
+WORDS = "claude_args"
 
 
 class MountWish(Record):
@@ -117,7 +118,8 @@ def merge(said: Iterable[Said]) -> Settings:
             lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
     if "auth" in last:
         last["auth"] = last["auth"].path
-    last |= {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
+    # Of words for claude, the same one may be needed twice.
+    last |= {name: tuple(values if name == WORDS else dict.fromkeys(values)) for name, values in lists.items()}
     settings = Settings(**last)
     _check_ports(settings.publish)
     return settings

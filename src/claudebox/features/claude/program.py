@@ -89,9 +89,9 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
             raise Problem(f"{install.path} would need {file}: {refusal.reason}", "name another one: --claude PATH")
 
 
-def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
+def claude_program(install: ClaudeInstall, words: tuple[Named, ...], home: str) -> Program:
     origin = Origin.of_rule("claude", install.kind)
-    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
+    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *(word.path for word in words)), origin)
 
 
 def claude_path(home: str) -> str:

@@ -61,15 +61,14 @@ def wished_mounts(
 
 def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
     home = homes[0]
-    option = wish.origin.shown
-    is_typed = option.startswith("--")
+    option, is_typed = wish.origin.shown, wish.origin.is_typed
     wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
     named = _named(wish.source, cwd, home)
     if not is_typed:
         _check_way(tree, named, option, cwd, home)
-    real = named if wish.is_new else tree.resolve(named)
+    real = _place_of_new(tree, named) if wish.is_new else tree.resolve(named)
     if real is None:
-        or_else = "" if option.startswith("--") else "\n      if it may be missing: optional = true"
+        or_else = "" if is_typed else "\n      if it may be missing: optional = true"
         raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
@@ -92,6 +91,11 @@ def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
             f"{rule}: a symlink that an agent can change leads from {named} to {real}",
             "write where it is, without the symlink",
         )
+
+
+def _place_of_new(tree: Tree, named: str) -> str | None:
+    directory = tree.resolve(posixpath.dirname(named))
+    return f"{directory}/{posixpath.basename(named)}" if directory is not None else None
 
 
 def _named(path: str, cwd: str, home: str) -> str:
