@@ -12,17 +12,13 @@ from claudebox.paths import (
     is_inside,
     move,
 )
+from claudebox.places import is_systems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Where no agent can write, whatever is mounted: of the system, or of the kernel.
-SYSTEM = (
-    *("/usr/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/nix/store/", "/nix/var/"),
-    *("/run/", "/dev/", "/proc/", "/sys/"),
-)
-USERS = "/run/user/"
+USERS = "/run/user/"  # a part of the system's trees, but the user's own
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -70,8 +66,8 @@ def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, 
 
 
 def _is_within_reach(mount: Mount) -> bool:
-    source = f"{mount.source}/"
-    return mount.kind in FROM_HOST and (not source.startswith(SYSTEM) or source.startswith(USERS))
+    source = mount.source
+    return mount.kind in FROM_HOST and (not is_systems(source) or source.startswith(USERS))
 
 
 def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:

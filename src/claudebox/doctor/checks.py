@@ -39,9 +39,8 @@ from claudebox.host.distribution import (
 from claudebox.host.programs import find_admin
 from claudebox.launch.landlock import can_scope
 from claudebox.problem import Problem
-from claudebox.reach import known_projects
+from claudebox.reach import reach_of
 from claudebox.settings.values import Settings
-from claudebox.state import STATE
 from claudebox.tools import choose_bwrap
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
@@ -65,7 +64,7 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
         _claude_row(host, settings),
         _git_row(host),
         _certificates_row(host),
-        *uplink_rows(host, settings, _project(host)),
+        *uplink_rows(host, settings),
         *nix_rows(host, settings),
         _state_row(host),
     ]
@@ -86,25 +85,19 @@ def versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
 
 
 def _chosen_bwrap(host: Host, settings: Settings) -> str:
-    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, _project(host))
+    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
 
 
 def _chosen_claude(host: Host, settings: Settings) -> str:
-    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host)).path
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host)).path
 
 
 def _chosen_pasta(host: Host, settings: Settings) -> str:
-    return chosen("pasta", host, settings, _project(host))
+    return chosen("pasta", host, settings)
 
 
 def _chosen_nft(host: Host, settings: Settings) -> str:
-    return chosen("nft", host, settings, _project(host))
-
-
-def _project(host: Host) -> tuple[str, ...]:
-    """Where agents can write: what is found there is not run, here on the host."""
-    projects = known_projects(host.tree, f"{host.person.home}/{STATE}")
-    return (*projects, host.cwd) if host.cwd != "/" else tuple(projects)
+    return chosen("nft", host, settings)
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
@@ -151,7 +144,7 @@ def _signals_row(host: Host) -> Row:
 
 def _claude_row(host: Host, settings: Settings) -> Row:
     try:
-        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host))
+        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
     except Problem as problem:
         return Row(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
     outcome = run(install.path, "--version")

@@ -57,6 +57,7 @@ from claudebox.paths import (
 )
 from claudebox.places import refuse_readable
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.secret_values import secret_places
 from claudebox.settings.values import (
     MountWish,
@@ -352,7 +353,7 @@ class PathQuestion:
         wish = MountWish(access, source, destination, option)
         tree, homes = self.host.tree, self.host.person.homes
         try:
-            wished = wished_mounts(tree, (wish,), self.host.cwd, homes, self.places)
+            wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
             (mount,) = settle(tree, wished, list(self.plan.mounts))
         except Problem as problem:
             return problem.message.removeprefix(f"{option.shown} {source}: ").removeprefix(f"{option.shown}: ")

@@ -31,7 +31,6 @@ from claudebox.mounts import identified
 from claudebox.paths import is_inside
 from claudebox.plan.ground import (
     Ground,
-    agents_places,
     survey,
 )
 from claudebox.plan.kept import (
@@ -151,8 +150,7 @@ def _network(ground: Ground) -> Network:
     from claudebox.features.network.uplink import plan_uplink
 
     named = {"pasta": settings.pasta, "nft": settings.nft}
-    agents, state = agents_places(host)
-    pasta, nft = helpers.choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, agents, state)
+    pasta, nft = helpers.choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, ground.reach)
     return plan_network(settings, plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft))
 
 

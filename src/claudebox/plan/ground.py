@@ -28,7 +28,11 @@ from claudebox.paths import (
 )
 from claudebox.places import check_project
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource
+from claudebox.reach import (
+    Reach,
+    TrustedSource,
+    reach_of,
+)
 from claudebox.record import Record
 from claudebox.secret_values import (
     NIX_SOCKETS,
@@ -47,7 +51,6 @@ from claudebox.settings.values import (
 )
 from claudebox.settings.words import Request
 from claudebox.state import (
-    STATE,
     canonical_root,
     instance_directory,
 )
@@ -69,6 +72,7 @@ class Ground(Record):
     certificates: str
     install: ClaudeInstall | None
     claude: claude_home.ClaudeHome
+    reach: Reach
     trusted: TrustedSource
     login: Login | None
     broker: Broker | None
@@ -111,17 +115,17 @@ class Ground(Record):
 
 def survey(host: Host, request: Request, settings: Settings) -> Ground:
     tree, environ, home = host.tree, host.environ, host.person.home
-    places = _check_places(host)
-    bwrap = helpers.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, *agents_places(host))
+    places, reach = _check_places(host), reach_of(host)
+    bwrap = helpers.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
     repository = find_repository(tree, host.cwd)
     person = system.box_person(host.person)
     instance = instance_directory(home, canonical_root(host.cwd, repository))
     claude = claude_home.claude_home(instance, home, person, environ)
     places = (*places, *(place for place in _claude_place(tree, claude, host.cwd) if place not in places))
     base = system.find_system(tree, environ.get("PATH", ""))
-    install = _find_claude(host, request, settings, places)
+    install = _find_claude(host, request, settings, places, reach)
     with_login = settings.auth == PASSTHROUGH and install is not None
-    trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
+    trusted = TrustedSource(reach, claude.users, host.person.homes, places)
     certificates = system.find_certificates(tree, environ)
     nix = _find_nix(host, settings, base, instance)
     if nix is not None and nix.mode == DAEMON:  # otherwise no mount shows it, be it one of /nix
@@ -140,9 +144,10 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
         certificates=certificates,
         install=install,
         claude=claude,
+        reach=reach,
         trusted=trusted,
         login=claude_home.find_login(trusted, claude, home) if with_login else None,
-        broker=_find_broker(host, settings, trusted, claude, person, certificates) if install is not None else None,
+        broker=_find_broker(host, settings, trusted, claude, person) if install is not None else None,
         nix=nix,
         packages=_find_packages(host, settings, nix),
     )
@@ -154,12 +159,12 @@ def _find_broker(
     trusted: TrustedSource,
     claude: claude_home.ClaudeHome,
     person: Person,
-    certificates: str,
 ) -> Broker | None:
     if settings.auth != BROKER:
         return None
     from claudebox.features.broker.decide import plan_broker
 
+    certificates = system.host_certificates(host.tree, host.environ, trusted.reach)
     return plan_broker(host, settings, trusted, claude, person, certificates)
 
 
@@ -198,21 +203,14 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
 
 
 def _find_claude(
-    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...]
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...], reach: Reach
 ) -> ClaudeInstall | None:
     """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
-    agents = (host.cwd, f"{host.person.home}/{STATE}/instances")
     try:
-        found = programs.choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, agents)
+        found = programs.choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach)
         programs.check_claude_files(found, host.person.homes, places)
         return found
     except Problem:
         if request.run is None and not request.shell:
             raise
         return None
-
-
-def agents_places(host: Host) -> tuple[tuple[str, ...], str]:
-    """Where agents can write: this project and claudebox's own state, which tells of other projects."""
-    state = f"{host.person.home}/{STATE}"
-    return (host.cwd, state), state

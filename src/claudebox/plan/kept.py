@@ -66,7 +66,8 @@ def _registration_without_claude(ground: Ground, layout: Layout) -> list[Prepara
 
 def _registration(ground: Ground, layout: Layout) -> list[Preparation]:
     """Note what this box can write, so that later ones trust no symlink in there."""
-    writable = [ground.project, *(wish.source for wish in layout.wished if wish.kind == RW)]
+    git = filter(None, (ground.repository.outside,))
+    writable = [ground.project, *git, *(wish.source for wish in layout.wished if wish.kind == RW)]
     directory = ground.claude.instance
     return [Preparation(Preparation.DIRECTORY, directory)] + [
         Preparation(

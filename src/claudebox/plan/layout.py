@@ -95,7 +95,7 @@ def plan_layout(ground: Ground, network: Network, entries: tuple[Entry, ...], se
 
         named = named_paths(tree, ground.words, project, home, mounts)
         asked, preparations = (*asked, *named.wishes), (*preparations, *named.preparations)
-    wished = wishes.wished_mounts(tree, asked, project, ground.person.homes, places)
+    wished = wishes.wished_mounts(ground.reach, asked, project, ground.person.homes, places)
     wished = wishes.settle(tree, wished, mounts)
     mounts += wished
     guard, guards, findings = _guard(ground, entries, mounts, wished)

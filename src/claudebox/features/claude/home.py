@@ -113,7 +113,7 @@ def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     tree = trusted.tree
     links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
     # What is in the project is in the box already.
-    outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.project)]
+    outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.reach.project)]
     return [
         Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real))
         for path in outward

@@ -34,11 +34,9 @@ from claudebox.problem import (
     Problem,
 )
 from claudebox.quoting import quote
+from claudebox.reach import Reach
 from claudebox.settings.values import Named
-from claudebox.tools import (
-    is_in_any,
-    is_typed,
-)
+from claudebox.tools import is_typed
 
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
@@ -48,9 +46,7 @@ npm install -g @anthropic-ai/claude-code
       or do without it: --run CMD, after all other options"""
 
 
-def choose_claude(
-    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...]
-) -> ClaudeInstall:
+def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, reach: Reach) -> ClaudeInstall:
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.exists(path):
@@ -65,9 +61,10 @@ def choose_claude(
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found
     install = inspect(tree, path, search_path, cwd)
-    if not is_typed(named) and is_in_any((install.real, path), agents):
+    parts = (path, install.real, install.interpreter)
+    if not is_typed(named) and (writable := next(filter(reach.leads_through, filter(None, parts)), "")):
         raise Problem(
-            f"claude would come from where an agent can write: {path}",
+            f"claude would come from where an agent can write: {writable}",
             f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}",
         )
     if manager := manager_behind(tree, install.real):

@@ -22,6 +22,7 @@ from claudebox.model import (
     Uplink,
 )
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.settings.table import INET
 from claudebox.settings.values import (
     Settings,
@@ -38,21 +39,21 @@ TUN_IN_CONTAINER = "docker run --device /dev/net/tun …"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
 
 
-def chosen(name: str, host: Host, settings: Settings, agents: tuple[str, ...]) -> str:
+def chosen(name: str, host: Host, settings: Settings) -> str:
     """The path of pasta or nft. Raises if there is none that can be used."""
     named = {"pasta": settings.pasta, "nft": settings.nft}[name]
-    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, agents)
+    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
     return called_pasta(path) if name == "pasta" else path
 
 
-def uplink_rows(host: Host, settings: Settings, agents: tuple[str, ...]) -> list[Row]:
+def uplink_rows(host: Host, settings: Settings) -> list[Row]:
     """Nobody needs it, unless the user says so."""
     lacking = FAIL if settings.network.tier == INET else NOTE
     rows: list[Row] = []
     found: dict[str, str] = {}
     for name in ("pasta", "nft"):
         try:
-            found[name] = chosen(name, host, settings, agents)
+            found[name] = chosen(name, host, settings)
             rows.append(Row(OK, name, _shown(found[name])))
         except Problem as problem:
             rows.append(Row(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))

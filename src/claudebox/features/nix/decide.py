@@ -39,6 +39,7 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.secret_values import secret_value
 from claudebox.settings.table import (
     AUTO,
@@ -52,7 +53,6 @@ from claudebox.settings.values import (
     Named,
     Settings,
 )
-from claudebox.tools import is_in_any
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")
@@ -210,13 +210,7 @@ def _with_end(text: str) -> str:
 
 def _registry(host: Host, path: str) -> str | None:
     """Not by a symlink that an agent can have made, in a repository of dotfiles for one: it may lead to a key."""
-    links = tuple(link for link, _ in host.tree.links(path))
-    if links:
-        from claudebox.features.nix.program import written_by_agents
-
-        if is_in_any(links, written_by_agents(host)):
-            return None
-    return host.tree.text(path)
+    return None if reach_of(host).can_turn(path) else host.tree.text(path)
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:

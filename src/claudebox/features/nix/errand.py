@@ -10,7 +10,6 @@ from claudebox.features.nix.packages import (
 from claudebox.features.nix.program import (
     find_nix,
     nix_environment,
-    written_by_agents,
 )
 from claudebox.features.nix.references import (
     check_place,
@@ -24,6 +23,7 @@ from claudebox.model import (
     Package,
 )
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.settings.values import (
     Named,
@@ -53,7 +53,7 @@ def check_errand(host: Host, named: Named, registered: str) -> None:
     rule = named.origin.shown
     for place in registered_places(host.tree, host.person.home, registered) if registered else ():
         if host.tree.exists(place):
-            check_place(host.tree, named, place, written_by_agents(host))
+            check_place(host.tree, named, place, reach_of(host))
     if not find_nix(host):
         from claudebox.host.distribution import find_distribution
 

@@ -7,7 +7,6 @@ same answer: then no Nix is started. Beside each answer is a symlink that keeps 
 from __future__ import annotations
 
 from claudebox.features.nix.paths import is_store_path
-from claudebox.features.nix.program import written_by_agents
 from claudebox.features.nix.references import (
     check_place,
     may_change,
@@ -26,6 +25,7 @@ from claudebox.model import (
 )
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.settings.table import OFF
 from claudebox.settings.values import (
@@ -83,7 +83,7 @@ def find_wanted(host: Host, settings: Settings) -> tuple[Wanted, ...]:
     for named in settings.packages:
         reference = read_reference(named, host.cwd, host.person.home)
         if reference.place:
-            check_place(host.tree, named, reference.place, written_by_agents(host))
+            check_place(host.tree, named, reference.place, reach_of(host))
         found.setdefault(reference.text, Wanted(reference.text, named, reference.registered))
     return tuple(found.values())
 

@@ -21,6 +21,7 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.reach import Reach
 from claudebox.record import Record
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
@@ -233,6 +234,12 @@ def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
         if real is not None and _is_bundle(tree, real):
             return real
     return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), pinned.CERTIFICATES)
+
+
+def host_certificates(tree: Tree, environ: dict[str, str], reach: Reach) -> str:
+    """For what runs on the host, beside the box: not a bundle that an agent can write, and so whom to believe."""
+    certificates = find_certificates(tree, environ)
+    return find_certificates(tree, {}) if certificates and reach.leads_through(certificates) else certificates
 
 
 def _is_bundle(tree: Tree, path: str) -> bool:

@@ -31,7 +31,7 @@ from claudebox.places import (
     refuse_writable,
 )
 from claudebox.problem import Problem
-from claudebox.reach import known_projects
+from claudebox.reach import Reach
 from claudebox.secret_values import (
     secret_file,
     secret_value,
@@ -40,8 +40,6 @@ from claudebox.settings.values import (
     MountWish,
     Named,
 )
-from claudebox.state import STATE
-from claudebox.tools import is_in_any
 
 SMALL_FILE = 1 << 16
 
@@ -50,22 +48,23 @@ RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 
 
 def wished_mounts(
-    tree: Tree, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
+    reach: Reach, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
 ) -> list[Mount]:
+    tree = reach.tree
     return [
-        _wished(tree, wish, cwd, homes, places)
+        _wished(reach, wish, cwd, homes, places)
         for wish in wishes
         if not wish.is_optional or tree.exists(_named(wish.source, cwd, homes[0]))
     ]
 
 
-def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
-    home = homes[0]
+def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
+    tree, home = reach.tree, homes[0]
     option, is_typed = wish.origin.shown, wish.origin.is_typed
     wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
     named = _named(wish.source, cwd, home)
     if not is_typed:
-        _check_way(tree, named, option, cwd, home)
+        _check_way(reach, named, option)
     real = _place_of_new(tree, named) if wish.is_new else tree.resolve(named)
     if real is None:
         or_else = "" if is_typed else "\n      if it may be missing: optional = true"
@@ -81,14 +80,12 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
 
 
-def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
+def _check_way(reach: Reach, named: str, option: str) -> None:
     """A file says the same on every start. An agent that can turn a symlink on the way would choose what it means."""
-    links = tuple(link for link, _ in tree.links(named))
-    state = f"{home}/{STATE}"
-    if links and is_in_any(links, (cwd, f"{state}/instances", *known_projects(tree, state))):
-        real = tree.resolve(named) or named
+    if reach.can_turn(named):
+        real = reach.tree.resolve(named) or named
         raise Problem(
-            f"{rule}: a symlink that an agent can change leads from {named} to {real}",
+            f"{option}: a symlink that an agent can change leads from {named} to {real}",
             "write where it is, without the symlink",
         )
 

@@ -10,12 +10,9 @@ from claudebox.model import (
     Preparation,
     Profile,
 )
-from claudebox.paths import (
-    is_inside,
-    shorten_home,
-)
+from claudebox.paths import shorten_home
 from claudebox.problem import Problem
-from claudebox.reach import known_projects
+from claudebox.reach import reach_of
 from claudebox.settings.files.cache import (
     freeze,
     thaw,
@@ -35,7 +32,6 @@ from claudebox.settings.values import (
     Said,
 )
 from claudebox.state import STATE
-from claudebox.tools import is_in_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +68,7 @@ class _Reader:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.state = f"{host.person.home}/{STATE}"
+        self.reach = reach_of(host)
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
 
@@ -168,14 +165,9 @@ class _Reader:
     def _content(self, path: str) -> bytes:
         """Not from where an agent can write: it would choose what enters the next box."""
         tree = self.host.tree
-        real = tree.resolve(path)
-        on_the_way = (real or path, *(link for link, _ in tree.links(path)))
-        agents = [f"{self.state}/instances", *known_projects(tree, self.state)]
-        if not is_inside(self.state, self.host.cwd):  # or else it is no project, which is said later
-            agents.append(self.host.cwd)
-        if is_in_any(on_the_way, tuple(agents)):
+        if self.reach.leads_through(path):
             raise Problem(
-                f"{path} comes from where an agent can write: {real}",
+                f"{path} comes from where an agent can write: {tree.resolve(path)}",
                 "keep a copy instead of a symlink: cp --remove-destination",
             )
         content = tree.read(path)
