@@ -61,7 +61,7 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, r
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found
     install = inspect(tree, path, search_path, cwd)
-    parts = (path, install.real, install.interpreter)
+    parts = (path, install.real, install.way_to_interpreter)
     if not is_typed(named) and (writable := next(filter(reach.leads_through, filter(None, parts)), "")):
         raise Problem(
             f"claude would come from where an agent can write: {writable}",

@@ -75,6 +75,7 @@ KERNEL_SETTINGS = "/proc/sys"  # of which some belong to the namespaces of the b
 KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
 CERTIFICATE_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine, Gentoo, Void
     "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
@@ -228,7 +229,7 @@ def resolver_mounts(tree: Tree) -> list[Mount]:
 
 def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
     """The certificate bundle: the one that the user names, else the distribution's."""
-    for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"):
+    for name in CERTIFICATE_VARIABLES:
         named = environ.get(name, "")
         real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
         if real is not None and _is_bundle(tree, real):
@@ -238,8 +239,8 @@ def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
 
 def host_certificates(tree: Tree, environ: dict[str, str], reach: Reach) -> str:
     """For what runs on the host, beside the box: not a bundle that an agent can write, and so whom to believe."""
-    certificates = find_certificates(tree, environ)
-    return find_certificates(tree, {}) if certificates and reach.leads_through(certificates) else certificates
+    named = {name: environ[name] for name in CERTIFICATE_VARIABLES if name in environ}
+    return find_certificates(tree, {name: path for name, path in named.items() if not reach.leads_through(path)})
 
 
 def _is_bundle(tree: Tree, path: str) -> bool:
