@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from claudebox.features.guard.table import (
+    UNSEEN,
+)
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FROM_HOST,
+    RW,
     UNSEEN,
     Mount,
+    Origin,
 )
 from claudebox.paths import (
     is_inside,
     move,
+    parents,
 )
 
 TYPE_CHECKING = False
@@ -78,3 +84,21 @@ def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     status = tree.lstat(source)
     # The state is prepared just before the launch: what is of the wrong kind is replaced, and files are written anew.
     return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
+
+
+PIN = Origin("guard", "pinned: what is guarded in it stays where it is")
+
+
+def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
+    """With every directory between a writable mount and what is guarded in it bound onto itself."""
+    by_path = {mount.path: mount for mount in mounts}
+    for pin in pins:
+        between: list[str] = []
+        for above in parents(pin) if pin in by_path else ():
+            if above in by_path:
+                base = by_path[above]
+                for path in between if base.kind == RW else ():
+                    by_path[path] = Mount(RW, path, PIN, source=move(path, base.path, base.source))
+                break
+            between.append(above)
+    return tuple(sorted(by_path.values(), key=depth))

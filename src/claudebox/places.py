@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from claudebox.model import SecretPlace
+import posixpath
+
+from claudebox.model import (
+    SecretPlace,
+)
 from claudebox.paths import (
+    expand_home,
     is_below,
     is_inside,
     parents,
 )
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.settings.values import Named
 
 # Parts of the system: never writable, and nothing below is a project.
 SYSTEM_TREES = (
@@ -103,3 +109,19 @@ def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, 
             f"{path} cannot be a project: {refusal.reason}",
             "cd to the directory of one project and start claudebox there",
         )
+
+
+class Opening(Record):
+    """A path that somebody wants writable."""
+
+    path: str
+    said: Named
+
+    def opens(self, path: str) -> bool:
+        return is_inside(path, self.path)
+
+
+def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:
+    return [
+        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.path, home))), said) for said in writable
+    ]

@@ -10,17 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from claudebox.features.broker.trial import DOES_NOT, SPEAKS, keeping_answer
 
 from broker.standin import Server, hello
-from claudebox.features.broker import ask as claude_trial
-from claudebox.features.broker.trial import (
-    DOES_NOT,
-    RECORD,
-    SPEAKS,
-    keeping_answer,
-)
+from claudebox.features.nix.trial import RECORD
 from claudebox.host import read_host
 from claudebox.model import ClaudeTrial
+from claudebox.terminal import ask as claude_trial
 from hosts.machine import EVERYONE, TREES, Machine
 
 if TYPE_CHECKING:

@@ -24,12 +24,13 @@ from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.own_command import own_command
 from claudebox.problem import Problem
+from claudebox.settings.words import Request
 
 TIMEOUT = 300
 DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
 
 
-def run_demo() -> int:
+def serve(_: Request) -> int:
     """0 if nothing secret was seen inside and the work arrived outside, 1 otherwise."""
     if shutil.which("git") is None:
         raise Problem("the demo needs git, which is not installed", install_command(Tree(), "git"))

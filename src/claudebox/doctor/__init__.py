@@ -7,12 +7,7 @@ import sys
 
 from claudebox import __version__
 from claudebox.doctor import checks
-from claudebox.doctor.report import (
-    FAIL,
-    Row,
-    report_json,
-    report_text,
-)
+from claudebox.doctor.report import report_json, report_text
 from claudebox.host import (
     Host,
     read_host,
@@ -26,6 +21,7 @@ from claudebox.settings.values import (
     merge,
 )
 from claudebox.settings.words import Request
+from claudebox.trial import FAIL, Row
 from claudebox.view.text import (
     escape,
     style_for,
@@ -44,13 +40,13 @@ def check(request: Request) -> tuple[str, int]:
     return text, 1 if any(row.state == FAIL for row in rows) else 0
 
 
-def versions(request: Request) -> tuple[str, int]:
+def versions(request: Request) -> str:
     """Of claudebox, and of the programs that it starts."""
     host = read_host()
     settings, _ = _settings(host, request)
     found = checks.versions(host, settings)
     lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
-    return "\n".join(lines) + "\n", 0
+    return "\n".join(lines) + "\n"
 
 
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:

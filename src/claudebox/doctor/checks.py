@@ -7,29 +7,14 @@ import stat
 import sys
 
 from claudebox import __version__
-from claudebox.doctor.report import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-)
-from claudebox.doctor.trial import (
-    namespaces_row,
-    program_version,
-    run,
-    symlink_row,
-    version_number,
-)
-from claudebox.features.claude.program import (
-    choose_claude,
-    signal_shim,
-)
+from claudebox.features.claude.look import choose_claude
 from claudebox.features.kernel.refused_calls import MACHINES
 from claudebox.features.network.check import (
     chosen,
     uplink_rows,
 )
 from claudebox.features.nix.check import nix_rows
+from claudebox.features.program.decide import signal_shim
 from claudebox.features.system import decide as system
 from claudebox.host import Host
 from claudebox.host.distribution import (
@@ -37,12 +22,23 @@ from claudebox.host.distribution import (
     install_command,
 )
 from claudebox.host.programs import find_admin
-from claudebox.launch.landlock import can_scope
 from claudebox.problem import Problem
+from claudebox.process.landlock import can_scope
 from claudebox.reach import known_projects
 from claudebox.settings.values import Settings
 from claudebox.state import STATE
 from claudebox.tools import choose_bwrap
+from claudebox.trial import (
+    FAIL,
+    NOTE,
+    OK,
+    Row,
+    namespaces_row,
+    program_version,
+    run,
+    symlink_row,
+    version_number,
+)
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.record import Record
+from claudebox.trial import FAIL, NOTE, OK, Row
 from claudebox.view.text import (
     BOLD,
     GREEN,
@@ -13,22 +13,8 @@ from claudebox.view.text import (
     fill,
 )
 
-OK = "ok"
-NOTE = "note"
-FAIL = "FAIL"
-
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
-
-
-class Row(Record):
-    """One thing that was looked at."""
-
-    state: str
-    name: str
-    measured: str
-    why: str = ""
-    fix: tuple[str, ...] = ()  # commands to paste
 
 
 def report_text(rows: list[Row], title: str, style: Style) -> str:

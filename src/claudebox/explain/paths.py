@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     HIDDEN,
     IN,
     MADE,
@@ -58,7 +58,7 @@ from claudebox.paths import (
 )
 from claudebox.places import refuse_readable
 from claudebox.problem import Problem
-from claudebox.secret_values import secret_places
+from claudebox.secret_places import secret_places
 from claudebox.settings.values import (
     MountWish,
     Settings,

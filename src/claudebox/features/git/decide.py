@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.host.git import config as gitconfig
+from claudebox.host.git.config import host_configs
 from claudebox.host.git.repository import Repository
 from claudebox.host.tree import Tree
 from claudebox.model import (
@@ -16,6 +19,7 @@ from claudebox.model import (
 )
 from claudebox.places import (
     contained_secret,
+    openings,
     refuse_writable,
 )
 from claudebox.record import Record
@@ -48,14 +52,6 @@ def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) 
 def _shown(text: str) -> str:
     """Without what cannot be shown: the identity appears on the screen."""
     return "".join(character for character in text if character.isprintable())
-
-
-def host_configs(environ: dict[str, str], home: str) -> tuple[str, ...]:
-    system = environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
-    if environ.get("GIT_CONFIG_GLOBAL"):
-        return system, environ["GIT_CONFIG_GLOBAL"]
-    xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
-    return system, f"{xdg}/git/config", f"{home}/.gitconfig"
 
 
 def config_files(
@@ -127,3 +123,23 @@ def git_findings(
             Finding(Finding.NOTE, "git", f"no identity found: commits are by {identity.name} <{identity.email}>")
         )
     return findings
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    repository, homes, places = facts.repository, facts.person.homes, facts.places
+    identity = find_identity(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
+    masked = facts.secrets.ignored if facts.secrets is not None else b""
+    config = config_files(
+        *(identity, facts.home, facts.project, repository, masked),
+        is_guarded=_is_guarded(facts),
+    )
+    return Contribution(
+        mounts=(*repository_mounts(repository, homes, places), *config),
+        findings=tuple(git_findings(repository, identity, homes, places)),
+    )
+
+
+def _is_guarded(facts: Facts) -> bool:
+    git_dir = facts.repository.git_dir
+    opened = openings(facts.settings.writable, facts.project, facts.home)
+    return bool(git_dir) and not any(opening.opens(f"{git_dir}/config") for opening in opened)

@@ -5,13 +5,16 @@ Cheap to ask at each start; the answer to the first comes from a trial.
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.kernel.files import kernel_covers, kernel_masks
+from claudebox.features.kernel.seccomp import call_filter
 from claudebox.host.tree import Tree
 from claudebox.model import Finding
 from claudebox.problem import Problem
 from claudebox.settings.table import ON
 from claudebox.settings.values import (
     Named,
-    Settings,
 )
 
 APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
@@ -81,14 +84,23 @@ def userns_findings(userns: Named) -> list[Finding]:
     return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
 
 
-def limit_findings(settings: Settings) -> list[Finding]:
-    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
-    return [
-        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
-        for name, limit in said.items()
-        if limit is not None
-    ]
-
-
 def _value(tree: Tree, path: str) -> str:
     return (tree.text(path) or "").strip()
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    tree, userns, host = facts.tree, facts.settings.userns, facts.host
+    has_userns = allows_userns(userns, as_root=facts.is_root)
+    owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
+    # With a cover in the way, the kernel would let no namespace of the box have a /proc.
+    covers = kernel_covers(tree) if not has_userns else []
+    return Contribution(
+        mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
+        findings=(*userns_findings(userns), *([] if owns_pid_namespace else [LIFE_FINDING])),
+        decided=(
+            ("seccomp", call_filter(host.machine, with_namespaces=has_userns)),
+            ("disable_userns", not has_userns and can_disable_userns(tree, facts.bwrap)),
+            ("drop_groups", facts.is_root),
+            ("owns_pid_namespace", owns_pid_namespace),
+        ),
+    )

@@ -6,8 +6,10 @@ that would not hold is a Problem.
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import Limits
+from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
 from claudebox.settings.values import (
     Named,
@@ -84,3 +86,21 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
                 "      sudo systemctl daemon-reload\n"
                 "      and log in again",
             )
+
+
+def limit_findings(settings: Settings) -> list[Finding]:
+    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
+    return [
+        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
+        for name, limit in said.items()
+        if limit is not None
+    ]
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    limits = plan_limits(facts.tree, facts.settings, facts.host.person.uid)
+    return Contribution(
+        findings=tuple(limit_findings(facts.settings)),
+        steps=(Step(Step.BEFORE, "limits"),),
+        decided=(("limits", limits),),
+    )

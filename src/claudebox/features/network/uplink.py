@@ -12,11 +12,10 @@ from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FILE,
-    EnvVar,
     Finding,
     Mount,
-    Network,
     Origin,
+    Plan,
     Uplink,
 )
 from claudebox.problem import Problem
@@ -133,23 +132,26 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")
 
 
-def resolver_mounts(uplink: Uplink | None) -> list[Mount]:
-    if uplink is None or not uplink.resolv_conf:
+def own_resolver_mounts(uplink: Uplink) -> list[Mount]:
+    if not uplink.resolv_conf:
         return []
     return [Mount(FILE, "/etc/resolv.conf", RESOLVER, content=uplink.resolv_conf.encode(), mode=0o444)]
 
 
-def network_findings(network: Network, variables: tuple[EnvVar, ...], *, is_claude: bool) -> list[Finding]:
+def network_findings(plan: Plan) -> list[Finding]:
     """What will not work as it does on the host."""
-    findings = []
-    if network.tier == NO_NETWORK and is_claude:
+    findings, network = [], plan.network
+    # With a broker, claude needs no network.
+    needs_network = plan.program.title == "claude" and plan.broker is None
+    if network.tier == NO_NETWORK and needs_network:
         findings.append(Finding(Finding.NOTE, "--network none", "claude cannot reach its API"))
     if network.tier == INET and network.uplink is not None and not network.uplink.resolv_conf:
         text = "no name server of this host can be used from the box: names will not resolve"
         findings.append(Finding(Finding.NOTE, "DNS", text))
     carried = {str(port.host) for port in network.host_ports}
-    for variable in variables:
-        host, port = _server_of(variable.value) if not variable.secret else ("", "")
+    for variable in plan.environment:
+        is_readable = not variable.secret and not variable.is_ours
+        host, port = _server_of(variable.value) if is_readable else ("", "")
         can_carry = host in CARRIED_FROM
         if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):
             way = f": --host-port {port}" if port and can_carry else ""

@@ -14,7 +14,7 @@ from claudebox.features.nix.program import (
     nix_environment,
 )
 from claudebox.host import Host
-from claudebox.launch.prepare import prepare
+from claudebox.prepare import prepare
 from claudebox.problem import Problem
 
 PATIENCE = 60

@@ -17,8 +17,8 @@ from claudebox.features.nix.references import (
     registered_places,
     short_name,
 )
-from claudebox.features.system.decide import NIX_STORE
 from claudebox.host import Host
+from claudebox.host.system import NIX_STORE
 from claudebox.model import (
     Finding,
     Package,

@@ -26,8 +26,8 @@ from claudebox.features.nix.packages import (
 from claudebox.features.nix.paths import is_store_path
 from claudebox.features.nix.progress import Progress
 from claudebox.features.nix.references import short_name
-from claudebox.launch.prepare import prepare
 from claudebox.model import Preparation
+from claudebox.prepare import prepare
 from claudebox.problem import Problem
 
 TYPE_CHECKING = False

@@ -14,9 +14,9 @@ from claudebox.features.nix.references import (
     read_reference,
     short_name,
 )
-from claudebox.features.system.decide import NIX_STORE
 from claudebox.host import Host
 from claudebox.host.digest import sha256
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
     Finding,

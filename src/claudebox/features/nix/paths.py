@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.features.system.decide import NIX_STORE
+from claudebox.host.system import NIX_STORE
 
 _HASH = frozenset("0123456789abcdfghijklmnpqrsvwxyz")
 _HASH_LENGTH = 32

@@ -20,7 +20,7 @@ from claudebox.features.nix.trial import (
     keeping_outcome,
 )
 from claudebox.host import Host
-from claudebox.launch.prepare import prepare
+from claudebox.prepare import prepare
 
 # Everybody may ask the daemon for that. Of another machine nothing would be learnt about this one.
 HERE = ("--option", "substitute", "false", "--option", "builders", "", "--max-jobs", "1")

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.features.claude.home import RULE as CLAUDE
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.hiding import named_path
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FROM_HOST,
-    HIDE,
     RW,
     SYMLINK,
+    Directory,
     Finding,
     Mount,
-    Origin,
     SecretPlace,
 )
 from claudebox.mounts import (
-    appearances,
     holder,
 )
 from claudebox.paths import (
     expand_home,
     is_below,
-    is_inside,
     move,
 )
 from claudebox.places import (
@@ -37,9 +36,7 @@ from claudebox.secret_values import (
     secret_value,
 )
 from claudebox.settings.values import (
-    PROJECT_FILE,
     MountWish,
-    Named,
 )
 from claudebox.state import STATE
 from claudebox.tools import is_in_any
@@ -56,7 +53,7 @@ def wished_mounts(
     return [
         _wished(tree, wish, cwd, homes, places)
         for wish in wishes
-        if not wish.is_optional or tree.exists(_named(wish.source, cwd, homes[0]))
+        if not wish.is_optional or tree.exists(named_path(wish.source, cwd, homes[0]))
     ]
 
 
@@ -65,7 +62,7 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     option = wish.origin.rule
     is_typed = option.startswith("--")
     wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
-    named = _named(wish.source, cwd, home)
+    named = named_path(wish.source, cwd, home)
     if not is_typed:
         _check_way(tree, named, option, cwd, home)
     real = named if wish.is_new else tree.resolve(named)
@@ -93,10 +90,6 @@ def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
             f"{rule}: a symlink that an agent can change leads from {named} to {real}",
             "write where it is, without the symlink",
         )
-
-
-def _named(path: str, cwd: str, home: str) -> str:
-    return posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))
 
 
 def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
@@ -142,46 +135,6 @@ def _through_links(path: str, mounts: list[Mount]) -> str:
     return path
 
 
-def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
-    """Secret places that a broader mount would show."""
-    hides: list[Mount] = []
-    for place in places:
-        if place.exists and (paths := appearances(place.path, mounts)):
-            origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
-            hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
-    return hides
-
-
-def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
-    """Where the box would show what shall be hidden, under whatever name."""
-    found: list[Mount] = []
-    for hide in hides:
-        named = _named(hide.path, cwd, home)
-        real = tree.resolve(named)
-        if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
-            raise Problem(f"{hide.origin.rule}: {named} is or holds the project itself", "hide something in it")
-        if real is not None:
-            is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
-            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
-            # A part of it may be shown without the rest.
-            parts = [mount for mount in within_reach if mount.kind in FROM_HOST and is_below(mount.source, real)]
-            found += [Mount(HIDE, part.path, hide.origin, is_dir=tree.is_dir(part.source)) for part in parts]
-    return found
-
-
-def _may_hide(hide: Named, mount: Mount) -> bool:
-    """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
-    return mount.origin.rule != CLAUDE or not hide.origin.rule.startswith(f"{PROJECT_FILE}:")
-
-
-def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
-    return [
-        Finding(Finding.NOTE, hide.path, f"{hide.origin.rule} would hide it, but it does not exist yet")
-        for hide in hides
-        if not tree.exists(_named(hide.path, cwd, home))
-    ]
-
-
 def wish_findings(tree: Tree, wishes: list[Mount]) -> list[Finding]:
     return [
         Finding(Finding.SECRET, wish.source, f"enters and looks secret ({reason})")
@@ -194,3 +147,16 @@ def _secret_content(tree: Tree, wish: Mount) -> str:
     """Of a small file, such as a configuration with a token in it."""
     content = b"" if wish.is_dir else tree.read(wish.source, limit=SMALL_FILE) or b""
     return secret_value(content.decode(errors="replace"))
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    tree, settings = facts.tree, facts.settings
+    asked = (*settings.mounts, *draft.wishes)
+    places = draft.hidden_places(facts.places)
+    wished = settle(tree, wished_mounts(tree, asked, facts.project, facts.person.homes, places), draft.mounts)
+    return Contribution(
+        mounts=tuple(wished),
+        wished=tuple(wished),
+        path=tuple(Directory(expand_home(entry.path, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+        findings=tuple(wish_findings(tree, wished)),
+    )

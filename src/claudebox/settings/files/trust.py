@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 
-from claudebox.launch.prepare import prepare
+from claudebox.host import Host
 from claudebox.model import Preparation
+from claudebox.prepare import prepare
+from claudebox.settings.files.project import DECISIONS, decisions
+from claudebox.state import STATE
 
 MOST_DECISIONS = 1000  # the oldest are forgotten, and asked for again
 
 
-def remember_decision(state: str, file: str, known: dict[str, bool], content_id: str, *, granted: bool) -> None:
-    decisions = {name: value for name, value in known.items() if name != content_id} | {content_id: granted}
-    latest = dict(list(decisions.items())[-MOST_DECISIONS:])
+def remember_decision(host: Host, content_id: str, *, granted: bool) -> None:
+    state, known = f"{host.person.home}/{STATE}", decisions(host)
+    said = {name: value for name, value in known.items() if name != content_id} | {content_id: granted}
+    latest = dict(list(said.items())[-MOST_DECISIONS:])
     content = json.dumps(latest, indent=0).encode() + b"\n"
-    prepare((Preparation(Preparation.DIRECTORY, state), Preparation(Preparation.FILE, f"{state}/{file}", content)), "")
+    made = Preparation(Preparation.FILE, f"{state}/{DECISIONS}", content)
+    prepare((Preparation(Preparation.DIRECTORY, state), made), "")

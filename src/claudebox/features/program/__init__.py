@@ -1,0 +1,1 @@
+"""What runs in the box: Claude, a command, or a shell."""

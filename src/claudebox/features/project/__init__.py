@@ -1,0 +1,1 @@
+"""The project itself: writable, at its own path."""
