@@ -13,22 +13,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# Each mode and the module whose `serve` takes the request and returns an exit status. Only the one that is asked for is
-# imported.
+# Each mode, and where the function is that serves it: it takes the request and returns an exit status. Only the module
+# that is needed is imported.
 MODES = {
-    LAUNCH: "start",
-    "audit": "modes.audit",
-    "dry_run": "modes.dry_run",
-    "explain": "modes.explain",
-    PROFILES: "modes.profiles",
-    "instances": "modes.instances",
-    "auth_log": "modes.auth_log",
-    "check": "modes.check",
-    "version": "modes.version",
-    "prove": "prove",
-    "demo": "demo",
-    "completion": "modes.completion",
-    "help": "modes.help",
+    LAUNCH: ("start", "start"),
+    "audit": ("modes", "show_audit"),
+    "dry_run": ("modes", "show_dry_run"),
+    "explain": ("modes", "show_explanation"),
+    PROFILES: ("modes", "show_profiles"),
+    "instances": ("modes", "tend_instances"),
+    "auth_log": ("modes", "show_auth_log"),
+    "check": ("modes", "check"),
+    "version": ("modes", "show_versions"),
+    "completion": ("modes", "show_completion"),
+    "help": ("modes", "show_help"),
+    "prove": ("prove", "prove"),
+    "demo": ("demo", "run_demo"),
 }
 
 
@@ -52,8 +52,9 @@ def main() -> NoReturn:
 
 def run(words: list[str]) -> int:
     request = parse(words)
-    module = __import__(f"claudebox.{MODES[request.mode]}", fromlist=("serve",))
-    status: int = module.serve(request)
+    module, function = MODES[request.mode]
+    serve = getattr(__import__(f"claudebox.{module}", fromlist=("",)), function)
+    status: int = serve(request)
     return status
 
 

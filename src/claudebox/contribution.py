@@ -6,6 +6,10 @@ from claudebox.model import Directory, EnvVar, Finding, Mount, Preparation, Secr
 from claudebox.record import Record
 from claudebox.settings.values import MountWish
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Contribution(Record):
     """What one feature gives to the box. Every field may be empty."""
@@ -24,7 +28,7 @@ class Contribution(Record):
     shown_places: tuple[str, ...] = ()  # secret places that it shows on purpose
     steps: tuple[Step, ...] = ()
     unknown: tuple[str, ...] = ()
-    decided: tuple[tuple[str, object], ...] = ()  # fields of the Plan that this feature alone decides
+    decided: tuple[tuple[str, Any], ...] = ()  # fields of the Plan that this feature alone decides
 
 
 class Draft:
@@ -45,7 +49,7 @@ class Draft:
         self.shown_places: list[str] = []
         self.steps: list[Step] = []
         self.unknown: list[str] = []
-        self.decided: list[tuple[str, object]] = []
+        self.decided: list[tuple[str, Any]] = []
 
     def add(self, contribution: Contribution) -> None:
         for name, values in contribution.__dict__.items():

@@ -7,8 +7,8 @@ from claudebox.facts import Facts, claude_home, claudes_own_place
 from claudebox.features.claude.look import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
-from claudebox.features.secrets.look import find_secrets
-from claudebox.features.system.identity import HOSTNAME, box_person
+from claudebox.features.secrets.decide import find_secrets
+from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import COMPLETING, DECIDING, load
 from claudebox.host import Host
 from claudebox.host.git.repository import find_repository
@@ -17,10 +17,9 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import Outside, Plan, SecretPlace, State
 from claudebox.mounts import arrange, identified, pinned
-from claudebox.places import check_project
+from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import TrustedSource
-from claudebox.secret_places import secret_places
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import STATE, canonical_root, check_state, instance_directory
@@ -71,11 +70,11 @@ def decide(facts: Facts) -> Plan:
     draft = Draft()
     for row in DECIDING:
         if row.applies(facts):
-            draft.add(load(row.module).decide(facts, draft))
+            draft.add(load(row.module, row.function)(facts, draft))
     plan = _assemble(facts, draft)
     for row in COMPLETING:
         if row.applies(facts):
-            plan = load(row.module).complete(facts, draft, plan)
+            plan = load(row.module, row.function)(facts, draft, plan)
     return plan
 
 

@@ -6,11 +6,12 @@ from claudebox.agreement import find_news, keeping, recall
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.kernel.decide import doubts_namespaces
-from claudebox.features.table import answer_unknown
+from claudebox.features.table import act
 from claudebox.host import Host, read_host
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Finding, Plan
 from claudebox.plan import decide, make_plan, survey
+from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def serve(request: Request) -> NoReturn:
+def start(request: Request) -> NoReturn:
     host = read_host()
     layers = gather(host, request)
     if layers.project is not None and layers.project.is_undecided:
@@ -45,12 +46,12 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
         # Nobody can say yes to that. It counts as a no, until the file is another one.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.files.trust import remember_decision
+    from claudebox.settings.files.project import keeping_decision
     from claudebox.view.wishes import wishes_text
 
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
-    remember_decision(host, project.content_id, granted=granted)
+    prepare(keeping_decision(host, project.content_id, granted=granted), "")
     return gather(host, request, project.replace(granted=granted))
 
 
@@ -58,7 +59,8 @@ def plan_until_known(facts: Facts) -> Plan:
     """Some features have to ask a program of the host, once: then the box is planned anew with the answer."""
     plan = decide(facts)
     while plan.unknown:
-        facts = answer_unknown(plan, facts)
+        for feature in dict.fromkeys(plan.unknown):
+            facts = act(feature, "find_out", facts, plan)
         facts = survey(facts.host.looked_at_anew(), facts.request, facts.settings, facts.answered)
         known, plan = plan, decide(facts)
         if plan.unknown == known.unknown:

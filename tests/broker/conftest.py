@@ -12,10 +12,7 @@ import pytest
 
 from broker.client import Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
-from claudebox.features.broker.server.address import (
-    Proxy,
-    read_address,
-)
+from claudebox.features.broker.server.upstream import (Proxy, read_address)
 from claudebox.features.broker.server.credentials import (
     Fixed,
     Subscription,
@@ -25,14 +22,8 @@ from claudebox.features.broker.server.journal import (
     Journal,
     read_journal,
 )
-from claudebox.features.broker.server.limits import (
-    Limits,
-    Meter,
-)
-from claudebox.features.broker.server.serve import (
-    BACKLOG,
-    serve,
-)
+from claudebox.features.broker.server.usage import (Limits, Meter)
+from claudebox.features.broker.server.run import (BACKLOG, serve)
 from claudebox.features.broker.server.upstream import (
     Upstream,
     trust,

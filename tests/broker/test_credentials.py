@@ -20,7 +20,7 @@ import pytest
 from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
-from claudebox.features.broker.server.address import read_address
+from claudebox.features.broker.server.upstream import (read_address)
 from claudebox.features.broker.server.credentials import (
     Fixed,
     Revoked,
@@ -32,10 +32,7 @@ from claudebox.features.broker.server.locks import (
     Locks,
 )
 from claudebox.features.broker.server.login_file import Tokens
-from claudebox.features.broker.server.token_endpoint import (
-    CLIENT,
-    TokenEndpoint,
-)
+from claudebox.features.broker.server.credentials import (CLIENT, TokenEndpoint)
 from claudebox.features.broker.server.upstream import (
     Upstream,
     trust,

@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.broker.server.bodies import (
-    BadBody,
-    chunk,
-    read_body,
-)
+from claudebox.features.broker.server.messages import (BadBody, chunk, read_body)
 from claudebox.features.broker.server.messages import (
     Framing,
     Malformed,
@@ -21,12 +17,8 @@ from claudebox.features.broker.server.messages import (
     read_answer,
     read_request,
 )
-from claudebox.features.broker.server.reading import (
-    Ended,
-    Reader,
-    Truncated,
-)
-from claudebox.features.broker.server.refusal import Refusal
+from claudebox.features.broker.server.messages import (Ended, Reader, Truncated)
+from claudebox.features.broker.server.policy import (Refusal)
 
 POST = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -11,7 +11,7 @@ from claudebox.features.broker.server.policy import (
     sent_headers,
     shows,
 )
-from claudebox.features.broker.server.refusal import Refusal
+from claudebox.features.broker.server.policy import (Refusal)
 
 DUMMY = "dummy-0123456789"
 HEADERS = (("host", "localhost"), ("authorization", f"Bearer {DUMMY}"), ("content-type", "application/json"))

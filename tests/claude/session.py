@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from claudebox.demo.script import Step
+from claudebox.demo.stand_in import (Step)
 from claudebox.demo.stand_in import (
     FAREWELL,
     StandIn,

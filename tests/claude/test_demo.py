@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.demo.script import STEPS
+from claudebox.demo.stand_in import (STEPS)
 from claudebox.demo.stage import (
     HOME_FILES,
     VARIABLES,

@@ -12,7 +12,7 @@ from claudebox.features.claude.configuration import (
     import_servers,
     import_settings,
 )
-from claudebox.features.claude.runnable import Runnable
+from claudebox.features.claude.configuration import (Runnable)
 from claudebox.model import (
     RO,
     TMPFS,

@@ -10,11 +10,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.git.decide import (
-    Identity,
-    find_identity,
-    quote,
-)
+from claudebox.features.git import (Identity, find_identity)
+from claudebox.features.git.decide import (quote)
 from claudebox.host.git.config import (
     load,
     parse,

@@ -23,10 +23,8 @@ from claudebox.settings.files.project import (
     DECISIONS,
     decisions,
 )
-from claudebox.settings.files.trust import (
-    MOST_DECISIONS,
-    remember_decision,
-)
+from claudebox.settings.files.project import (MOST_DECISIONS)
+from claudebox.settings.files.trust import (remember_decision)
 from claudebox.settings.gather import (
     Layers,
     gather,

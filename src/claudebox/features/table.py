@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
-from claudebox.model import Plan
 from claudebox.record import Record
 from claudebox.settings.table import AUTO, BROKER, OFF, PASSTHROUGH
 
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Row(Record):
-    """A module of a feature, and whether it has something to say about a box."""
+    """A function of a feature's module, and whether it has something to say about a box."""
 
     module: str
+    function: str
     applies: Callable[[Facts], bool]
 
 
@@ -57,53 +57,46 @@ def _is_limited(facts: Facts) -> bool:
     return bool(settings.memory or settings.pids or settings.cpu)
 
 
-# Modules with `decide(facts, draft) -> Contribution`.
+# Each takes the Facts and the Draft so far, and returns a Contribution.
 DECIDING = (
-    Row("program.decide", _always),
-    Row("system.decide", _always),
-    Row("nix.decide", _has_nix),
-    Row("system.etc", _always),
-    Row("network.decide", _always),
-    Row("system.identity", _always),
-    Row("claude.decide", _has_claude),
-    Row("login.decide", _shares_login),
-    Row("broker.decide", _has_broker),
-    Row("git.decide", _always),
-    Row("project.decide", _always),
-    Row("system.certificates", _always),
-    Row("claude.options", _has_arguments),
-    Row("wishes.decide", _always),
-    Row("guard.decide", _always),
-    Row("secrets.decide", _always),
-    Row("wishes.hides", _always),
-    Row("kernel.decide", _always),
-    Row("limits.decide", _is_limited),
-    Row("environment.decide", _always),
+    Row("program", "decide", _always),
+    Row("system", "decide", _always),
+    Row("nix.decide", "decide", _has_nix),
+    Row("system", "decide_etc", _always),
+    Row("network.decide", "decide", _always),
+    Row("system", "decide_identity", _always),
+    Row("claude.decide", "decide", _has_claude),
+    Row("login.decide", "decide", _shares_login),
+    Row("broker.decide", "decide", _has_broker),
+    Row("git", "decide", _always),
+    Row("project", "decide", _always),
+    Row("system", "decide_certificates", _always),
+    Row("claude.options", "decide", _has_arguments),
+    Row("wishes", "decide", _always),
+    Row("guard.decide", "decide", _always),
+    Row("secrets.decide", "decide", _always),
+    Row("wishes", "decide_hides", _always),
+    Row("kernel.decide", "decide", _always),
+    Row("limits.decide", "decide", _is_limited),
+    Row("environment.decide", "decide", _always),
 )
 
-# Modules with `complete(facts, draft, plan) -> Plan`: what can be decided only when the rest is.
+# Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.
 COMPLETING = (
-    Row("program.decide", _always),
-    Row("network.decide", _always),
-    Row("claude.seed", _has_claude),
-    Row("login.decide", _shares_login),
-    Row("project.register", _always),
-    Row("nix.decide", _has_nix),
+    Row("program", "complete", _always),
+    Row("network.decide", "complete", _always),
+    Row("claude.seed", "complete", _has_claude),
+    Row("login.decide", "complete", _shares_login),
+    Row("project", "complete", _always),
+    Row("nix.decide", "complete", _has_nix),
 )
 
 
-def load(module: str) -> Any:
-    """A module of a feature, by its name below `features`."""
-    return __import__(f"claudebox.features.{module}", fromlist=("",))
+def load(module: str, function: str) -> Any:
+    """A function of a feature. This is where a feature is imported, if it applies."""
+    return getattr(__import__(f"claudebox.features.{module}", fromlist=("",)), function)
 
 
 def act(feature: str, deed: str, *arguments: Any) -> Any:
-    """Have a feature do something: only a launch, or who prepares one, calls this."""
-    return getattr(load(f"{feature}.act"), deed)(*arguments)
-
-
-def answer_unknown(plan: Plan, facts: Facts) -> Facts:
-    """Have each feature ask what it does not know yet. The host is looked at anew: what they learn is kept there."""
-    for feature in dict.fromkeys(plan.unknown):
-        facts = act(feature, "find_out", facts, plan)
-    return facts
+    """Have a feature do something: only a launch, or what prepares one, calls this."""
+    return load(f"{feature}.act", deed)(*arguments)

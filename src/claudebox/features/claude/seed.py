@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.contribution import Draft
 from claudebox.facts import ClaudeHome, Facts
-from claudebox.features.claude.home import home_preparations
+from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
 from claudebox.model import (
     Finding,
@@ -188,7 +188,7 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     check_state(facts.tree, State(claude.instance, root), facts.host.person.uid)
 
     def can_run(command: str) -> bool:
-        from claudebox.features.claude.runnable import Runnable
+        from claudebox.features.claude.configuration import Runnable
 
         return Runnable(facts.tree, plan.mounts, draft.search_path, home).can_run(command)
 

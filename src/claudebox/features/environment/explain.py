@@ -15,7 +15,6 @@ from claudebox.answers import (
 )
 from claudebox.features.broker.decide import kept_out
 from claudebox.features.environment.decide import (
-    BROKER,
     LOADER_NAMES,
     LOADER_PREFIXES,
     MADE,
@@ -85,7 +84,7 @@ def _ways_out(variable: EnvVar, wishes: list[EnvWish]) -> list[Change]:
     name = variable.name
     if name in SETTABLE:
         return [Change("gives it another value", ("--env", f"{name}=VALUE")), *_undone(wishes)]
-    if name in (*MADE, "PWD") or variable.origin.rule == BROKER:
+    if name in (*MADE, "PWD") or variable.is_ours:
         return [Change(MADE_BY_THE_BOX)]
     return [
         Change("keeps it out", ("--drop-env", name)),

@@ -18,7 +18,7 @@ from claudebox.model import (
     Uplink,
 )
 from claudebox.problem import Problem
-from claudebox.process.landlock import scope_to_box
+from claudebox.process.confine import scope_to_box
 from claudebox.process.lifetime import die_with_parent
 from claudebox.process.namespaces import fork_into_namespaces
 from claudebox.settings.table import INET

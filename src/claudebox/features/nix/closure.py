@@ -6,11 +6,7 @@ It is shown path by path, read-only. Nix in the box is told that these are there
 from __future__ import annotations
 
 from claudebox.features.nix.decide import RULE
-from claudebox.features.nix.paths import (
-    is_store_path,
-    store_paths,
-)
-from claudebox.hiding import hides_asked_for
+from claudebox.features.nix.output import is_store_path, store_paths
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
@@ -25,7 +21,7 @@ from claudebox.model import (
     Plan,
     Preparation,
 )
-from claudebox.mounts import arrange
+from claudebox.mounts import arrange, hides_asked_for
 from claudebox.paths import is_below
 from claudebox.settings.values import Named
 from claudebox.state import STATE

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.features.secrets import table
 from claudebox.features.secrets.table import (
     RULE,
 )
+from claudebox.host import Host
+from claudebox.host.git.repository import Repository
+from claudebox.host.walk import DIRECTORY, Entry
 from claudebox.model import (
     HIDE,
     MASK,
@@ -14,12 +18,13 @@ from claudebox.model import (
     Mount,
     Origin,
     Secrets,
+    State,
 )
 from claudebox.mounts import appearances
+from claudebox.paths import is_inside
+from claudebox.settings.values import Settings
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
 
 
 def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
@@ -48,3 +53,24 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         findings=facts.secrets.findings,
         preparations=facts.secrets.preparations,
     )
+
+
+def find_secrets(
+    host: Host, settings: Settings, repository: Repository, state: State | None, entries: tuple[Entry, ...]
+) -> Secrets | None:
+    """Most projects have no file that could hold one: then this is all that is read."""
+    tree, project = host.tree, host.cwd
+    git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
+    git_dirs += [repository.outside] if repository.outside else []
+    found = [*table.candidates(entries), *table.git_files(tree, git_dirs)]
+    has_known = state is not None and tree.lstat(f"{state.directory}/{table.MEMORY}") is not None
+    if not (found or has_known or settings.reveals):
+        return None
+    from claudebox.features.secrets import masks, memory
+
+    known = memory.recall(tree, state, host.person.uid)
+    found += memory.still_there(tree, project, known, settings.reveals)
+    search = masks.Search(tree, project, repository.git_dir, host.person.home, settings)
+    secrets = masks.judge(search, found)
+    kept = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
+    return secrets.replace(preparations=memory.remembering(state, known, kept, secrets.masked))

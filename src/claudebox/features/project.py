@@ -6,9 +6,10 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, UNREAD
-from claudebox.model import COVER, RW, Finding, Mount, Origin
+from claudebox.model import COVER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.settings.values import PROJECT_FILE
+from claudebox.state import STATE, instance_name
 
 PROJECT = Origin("project", "the current directory")
 SETTINGS_FILE = Origin("project", "its settings, as they were judged")
@@ -54,3 +55,31 @@ def _unseen(facts: Facts) -> list[Finding]:
                 text = "cannot be listed, so secrets in there are not looked for: the agent can change that"
                 findings.append(Finding(Finding.RISK, name, text))
     return findings
+
+
+def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    if facts.state is None or (facts.install is None and _keeps_nothing(facts, plan)):
+        return plan
+    directory = facts.state.directory
+    writable = [facts.project, *(wish.source for wish in draft.wished if wish.kind == RW)]
+    notes = [
+        Preparation(Preparation.FILE, f"{directory}/writable-{instance_name(path)}", _line(path)) for path in writable
+    ]
+    return plan.replace(
+        preparations=(
+            *plan.preparations,
+            Preparation(Preparation.DIRECTORY, directory),
+            *notes,
+            Preparation(Preparation.FILE, f"{directory}/project", _line(facts.state.root)),
+        )
+    )
+
+
+def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
+    """Without files of claudebox's own on this host, there is no symlink of theirs to trust."""
+    has_store = plan.nix is not None and bool(plan.nix.directory)
+    return not has_store and facts.tree.lstat(f"{facts.host.person.home}/{STATE}") is None
+
+
+def _line(path: str) -> bytes:
+    return path.encode(errors="surrogateescape") + b"\n"

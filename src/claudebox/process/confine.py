@@ -6,6 +6,9 @@ process can signal its own process group, which a script that started claudebox 
 
 from __future__ import annotations
 
+import os
+
+from claudebox.problem import Problem
 from claudebox.process.c_library import c_function
 
 TYPE_CHECKING = False
@@ -50,3 +53,21 @@ def _system_call() -> Callable[..., int] | None:
 def _no_new_privileges() -> int:
     control = c_function("prctl")
     return control(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) if control is not None else -1
+
+
+NUMBERS = {"x86_64": 250, "aarch64": 219}  # of keyctl
+FIND, JOIN_SESSION = 0, 1
+THE_SESSIONS = -3
+
+
+def leave_session_keyring() -> None:
+    """From here on, this process and all that come from it have a keyring of their own, without a key."""
+    call, number = c_function("syscall"), NUMBERS.get(os.uname().machine)
+    if call is None or number is None or call(number, JOIN_SESSION, 0) >= 0:
+        return
+    # A kernel without keys, or a container that refuses the calls: then none can be read either.
+    if call(number, FIND, THE_SESSIONS, 0) >= 0:
+        raise Problem(
+            "the kernel does not give the box a keyring of its own: you may have too many keys",
+            "see which, and remove some: cat /proc/keys; keyctl unlink NUMBER",
+        )

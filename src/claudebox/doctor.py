@@ -1,4 +1,4 @@
-"""What is looked at, in the order in which it matters."""
+"""`--check`: each row says what was measured and, if that is not enough, why and what to type."""
 
 from __future__ import annotations
 
@@ -14,18 +14,28 @@ from claudebox.features.network.check import (
     uplink_rows,
 )
 from claudebox.features.nix.check import nix_rows
-from claudebox.features.program.decide import signal_shim
-from claudebox.features.system import decide as system
-from claudebox.host import Host
+from claudebox.features.program import signal_shim
+from claudebox.host import (
+    Host,
+    read_host,
+)
 from claudebox.host.distribution import (
     find_distribution,
     install_command,
 )
 from claudebox.host.programs import find_admin
+from claudebox.host.system import find_certificates
 from claudebox.problem import Problem
-from claudebox.process.landlock import can_scope
+from claudebox.process.confine import can_scope
 from claudebox.reach import known_projects
-from claudebox.settings.values import Settings
+from claudebox.settings.gather import gather
+from claudebox.settings.values import (
+    Settings,
+    from_options,
+    from_variables,
+    merge,
+)
+from claudebox.settings.words import Request
 from claudebox.state import STATE
 from claudebox.tools import choose_bwrap
 from claudebox.trial import (
@@ -38,6 +48,16 @@ from claudebox.trial import (
     run,
     symlink_row,
     version_number,
+)
+from claudebox.view.text import (
+    BOLD,
+    GREEN,
+    RED,
+    YELLOW,
+    Style,
+    escape,
+    fill,
+    style_for,
 )
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
@@ -67,7 +87,7 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
     ]
 
 
-def versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
+def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
     """Of the programs that claudebox starts."""
     result = []
     choices = {"bwrap": _chosen_bwrap, "claude": _chosen_claude, "pasta": _chosen_pasta, "nft": _chosen_nft}
@@ -167,7 +187,7 @@ def _git_row(host: Host) -> Row:
 
 
 def _certificates_row(host: Host) -> Row:
-    bundle = system.find_certificates(host.tree, host.environ)
+    bundle = find_certificates(host.tree, host.environ)
     if bundle:
         return Row(OK, "certificates", bundle)
     fix = install_command(host.tree, "ca-certificates")
@@ -191,3 +211,72 @@ def _state_row(host: Host) -> Row:
         why = "others can look into it"
         return Row(FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",))
     return Row(OK, "state directory", path)
+
+
+COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
+COLUMN = 24
+
+
+def report_text(rows: list[Row], title: str, style: Style) -> str:
+    lines = [style.paint(title, BOLD), ""]
+    for row in rows:
+        lines += _row(row, style)
+    failed = sum(row.state == FAIL for row in rows)
+    lines += ["", f"{failed} of {len(rows)} checks failed" if failed else "A box can be started here."]
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Row, style: Style) -> list[str]:
+    measured, *more = fill(escape(row.measured).split(), COLUMN) or [""]
+    state = style.paint(row.state, COLOUR[row.state]) + " " * (5 - len(row.state))
+    lines = [f"{state} {row.name:<{COLUMN - 7}} {measured}".rstrip()]
+    indent = " " * COLUMN
+    lines += [indent + line for line in (*more, *fill(escape(row.why).split(), COLUMN))]
+    # A command stays on one line, so that it can be copied.
+    return lines + [f"  {'fix:' if command is row.fix[0] else '    '} {escape(command)}" for command in row.fix]
+
+
+def report_json(rows: list[Row]) -> str:
+    from claudebox.view.as_json import dump
+
+    return dump(
+        [
+            {
+                "state": row.state.lower(),
+                "name": row.name,
+                "measured": row.measured,
+                "why": row.why,
+                "fix": list(row.fix),
+            }
+            for row in rows
+        ]
+    )
+
+
+def check(request: Request) -> tuple[str, int]:
+    """The report; status 0 if a box can be started, 1 if not."""
+    host = read_host()
+    settings, problem = _settings(host, request)
+    rows = all_rows(host, settings)
+    if problem is not None:
+        rows.append(Row(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ()))
+    style = style_for(sys.stdout.isatty(), dict(os.environ))
+    text = report_json(rows) if request.json else report_text(rows, title(host), style)
+    return text, 1 if any(row.state == FAIL for row in rows) else 0
+
+
+def versions(request: Request) -> str:
+    """Of claudebox, and of the programs that it starts."""
+    host = read_host()
+    settings, _ = _settings(host, request)
+    found = _versions(host, settings)
+    lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
+    """What files say, unless one of them is broken: the rest can be looked at all the same."""
+    try:
+        return gather(host, request).settings, None
+    except Problem as problem:
+        return merge([*from_variables(host.environ), *from_options(request.said)]), problem

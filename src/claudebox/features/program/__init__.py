@@ -1,1 +1,0 @@
-"""What runs in the box: Claude, a command, or a shell."""

@@ -1,1 +1,0 @@
-"""The project itself: writable, at its own path."""
