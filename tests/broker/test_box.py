@@ -24,8 +24,7 @@ from broker.standin import Certificates, Server
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
-from claudebox.demo.stand_in import (Step)
-from claudebox.demo.stand_in import StandIn
+from claudebox.demo.stand_in import StandIn, Step
 from claudebox.features.broker.forwarder import CODE
 from claudebox.features.nix.trial import RECORD
 from terminal.pseudoterminal import comes_true

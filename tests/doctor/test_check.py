@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from claudebox.doctor.report import report_text
+
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.trial import FAIL, NOTE, OK, Row, explain

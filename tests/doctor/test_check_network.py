@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claudebox.doctor.report import report_text
 
 from claudebox.doctor import trial
-from claudebox.doctor.report import report_text
 from claudebox.features.network import check as uplink
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem

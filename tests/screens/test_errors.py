@@ -25,8 +25,8 @@ from claudebox.features.login import exchange as login
 from claudebox.features.network import act as network
 from claudebox.features.nix import ask_closure as nix_closure
 from claudebox.features.nix import fetch as packages
-from claudebox.features.nix.act import (try_builds as nix_trial)
-from claudebox.features.nix.packages import (Errand, strict_problem)
+from claudebox.features.nix.act import try_builds as nix_trial
+from claudebox.features.nix.packages import Errand, strict_problem
 from claudebox.features.secrets import masks, memory
 from claudebox.host import read_host
 from claudebox.host import walk as project

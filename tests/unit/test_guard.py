@@ -45,7 +45,7 @@ def guard_of(tree: Tree, *writable: str, mounts: tuple[Mount, ...] = (PROJECT,))
     candidates = find_guarded(tree, (P,), entries, Account("/home/alice", ("/home/alice/.gitconfig",)))
     guard = plan_guard(tree, candidates, list(mounts), opened)
     guards = guard_mounts(tree, guard, list(mounts), opened)
-    return guard, pinned(arrange([*mounts, *guards]), guards)
+    return guard, pinned(arrange([*mounts, *guards]), [each.path for each in guards])
 
 
 def held(tree: Tree, *writable: str) -> list[str]:

@@ -77,8 +77,8 @@ def config_file(
     identity: Identity, home: str, project: str, repository: Repository, *, is_guarded: bool = False
 ) -> Mount:
     trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
-    lines = ["[user]", f"\tname = {quote(identity.name)}", f"\temail = {quote(identity.email)}", "[safe]"]
-    lines += [f"\tdirectory = {quote(path)}" for path in trusted]
+    lines = ["[user]", f"\tname = {quote_value(identity.name)}", f"\temail = {quote_value(identity.email)}", "[safe]"]
+    lines += [f"\tdirectory = {quote_value(path)}" for path in trusted]
     # An empty value forgets every helper that was configured before.
     lines += ["[credential]", "\thelper ="]
     # Other worktrees are not visible in the box: git must not conclude that they are gone.
@@ -91,7 +91,7 @@ def config_file(
     return Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644)
 
 
-def quote(value: str) -> str:
+def quote_value(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 

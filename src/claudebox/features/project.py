@@ -11,8 +11,8 @@ from claudebox.paths import is_inside
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.state import STATE, instance_name
 
-PROJECT = Origin("project", "the current directory")
-SETTINGS_FILE = Origin("project", "its settings, as they were judged")
+PROJECT = Origin("project", "what the agent works on")
+SETTINGS_FILE = Origin("project", "read-only: its settings")
 
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"

@@ -101,4 +101,7 @@ def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
         return plan
     from claudebox.features.network.uplink import network_findings
 
-    return plan.replace(findings=(*plan.findings, *network_findings(plan)))
+    # With a broker, claude needs no network.
+    is_claude = plan.program.title == "claude" and plan.broker is None
+    findings = network_findings(plan.network, plan.environment, is_claude=is_claude)
+    return plan.replace(findings=(*plan.findings, *findings))

@@ -12,10 +12,11 @@ from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FILE,
+    EnvVar,
     Finding,
     Mount,
+    Network,
     Origin,
-    Plan,
     Uplink,
 )
 from claudebox.problem import Problem
@@ -24,6 +25,10 @@ from claudebox.settings.table import (
     NO_NETWORK,
 )
 from claudebox.settings.values import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RESOLVER = Origin("resolver", "name servers, as this network tier reaches them")
 
@@ -138,20 +143,18 @@ def own_resolver_mounts(uplink: Uplink) -> list[Mount]:
     return [Mount(FILE, "/etc/resolv.conf", RESOLVER, content=uplink.resolv_conf.encode(), mode=0o444)]
 
 
-def network_findings(plan: Plan) -> list[Finding]:
+def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude: bool) -> list[Finding]:
     """What will not work as it does on the host."""
-    findings, network = [], plan.network
-    # With a broker, claude needs no network.
-    needs_network = plan.program.title == "claude" and plan.broker is None
-    if network.tier == NO_NETWORK and needs_network:
+    findings = []
+    if network.tier == NO_NETWORK and is_claude:
         findings.append(Finding(Finding.NOTE, "--network none", "claude cannot reach its API"))
     if network.tier == INET and network.uplink is not None and not network.uplink.resolv_conf:
         text = "no name server of this host can be used from the box: names will not resolve"
         findings.append(Finding(Finding.NOTE, "DNS", text))
     carried = {str(port.host) for port in network.host_ports}
-    for variable in plan.environment:
-        is_readable = not variable.secret and not variable.is_ours
-        host, port = _server_of(variable.value) if is_readable else ("", "")
+    for variable in variables:
+        is_shown = not variable.secret and not variable.is_ours
+        host, port = _server_of(variable.value) if is_shown else ("", "")
         can_carry = host in CARRIED_FROM
         if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):
             way = f": --host-port {port}" if port and can_carry else ""
