@@ -8,7 +8,7 @@ import sys
 
 from claudebox import __version__
 from claudebox.features.claude.look import choose_claude
-from claudebox.features.kernel.refused_calls import MACHINES
+from claudebox.features.kernel.seccomp import MACHINES
 from claudebox.features.network.check import (
     chosen,
     uplink_rows,
@@ -26,7 +26,7 @@ from claudebox.host.distribution import (
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
 from claudebox.problem import Problem
-from claudebox.process.confine import can_scope
+from claudebox.process.isolation import can_scope
 from claudebox.reach import known_projects
 from claudebox.settings.gather import gather
 from claudebox.settings.values import (

@@ -307,6 +307,7 @@ class Plan(Record):
     limits: Limits | None = None
     steps: tuple[Step, ...] = ()
     unknown: tuple[str, ...] = ()  # features that have to ask a program of the host first, and be planned again
+    kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
     may_ask: bool = False  # when the box has ended, there is somebody to ask
 
     def acts(self, moment: str) -> list[str]:

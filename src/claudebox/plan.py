@@ -93,6 +93,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         state=facts.state,
         steps=tuple(draft.steps),
         unknown=tuple(draft.unknown),
+        kept_out=tuple(draft.kept_out),
         **dict(draft.decided),
     )
 

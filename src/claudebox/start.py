@@ -5,9 +5,9 @@ from __future__ import annotations
 from claudebox.agreement import find_news, keeping, recall
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.kernel.decide import doubts_namespaces
 from claudebox.features.table import act
 from claudebox.host import Host, read_host
+from claudebox.host.kernel import doubts_namespaces
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Finding, Plan
 from claudebox.plan import decide, make_plan, survey

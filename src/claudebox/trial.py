@@ -6,8 +6,7 @@ import os
 import subprocess
 import tempfile
 
-from claudebox.features.kernel import decide as kernel
-from claudebox.host import Host
+from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.problem import Problem

@@ -14,8 +14,8 @@ from claudebox.launch.parent.attend import fork_below
 from claudebox.launch.parent.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
 from claudebox.prepare import prepare
-from claudebox.process.confine import leave_session_keyring, scope_to_box
 from claudebox.process.descriptors import check_standard_streams, refuse_internet_sockets, seal_standard_input
+from claudebox.process.isolation import leave_session_keyring, scope_to_box
 from claudebox.process.lifetime import Companion
 
 TYPE_CHECKING = False

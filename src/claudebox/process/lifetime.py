@@ -6,7 +6,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.problem import Problem
-from claudebox.process.c_library import SET_PARENT_DEATH_SIGNAL, c_function
+from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, c_function
 from claudebox.record import Record
 
 TYPE_CHECKING = False

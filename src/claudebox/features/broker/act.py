@@ -20,7 +20,7 @@ from claudebox.model import (
     Plan,
 )
 from claudebox.problem import Problem
-from claudebox.process.c_library import c_function
+from claudebox.process.isolation import c_function
 from claudebox.process.lifetime import Companion, detach, forget_arguments, has_ended, watch_own_end
 
 READY = b"\n"

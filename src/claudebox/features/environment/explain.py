@@ -13,7 +13,6 @@ from claudebox.answers import (
     undo,
     with_reason,
 )
-from claudebox.features.broker.decide import kept_out
 from claudebox.features.environment.decide import (
     LOADER_NAMES,
     LOADER_PREFIXES,
@@ -52,7 +51,7 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
         wishes = [wish for wish in wishes if wish.value is not None or name in host.environ]
         because = [*_entering(variable, host, wishes), *notes]
         return Answer(VARIABLE, name, IN, "in the box", tuple(because), tuple(_ways_out(variable, wishes)))
-    if plan.broker is not None and name in kept_out(plan.broker, host, settings.env):
+    if name in dict(plan.kept_out):
         reason = Because("--auth broker keeps credentials, and the way to them, outside")
         return Answer(VARIABLE, name, OUT, "not in the box", (reason,), (Change("lets it in", PASSTHROUGH),))
     because = _staying_out(host, settings, name, wishes)

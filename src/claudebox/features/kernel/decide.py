@@ -8,6 +8,7 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.kernel.seccomp import call_filter
+from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import (
     HIDE,
@@ -22,11 +23,6 @@ from claudebox.settings.values import (
     Named,
 )
 
-APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
-CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"
-NAMESPACE_LIMIT = "/proc/sys/user/max_user_namespaces"
-CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 ELF = b"\x7fELF"
 
 LIFE_FINDING = Finding(
@@ -35,37 +31,6 @@ LIFE_FINDING = Finding(
     "claudebox may make no namespace of its own here: if it is killed, a hostile program can live on "
     "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
 )
-
-
-def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
-    return is_container(tree) or is_restricted(tree, bwrap) or is_switched_off(tree) or is_limited(tree)
-
-
-def is_restricted(tree: Tree, bwrap: str) -> bool:
-    """Ubuntu's AppArmor lets only programs with a profile use user namespaces."""
-    has_profile = bwrap == "/usr/bin/bwrap" and tree.exists(APPARMOR_PROFILE)
-    return _value(tree, APPARMOR_SWITCH) == "1" and not has_profile
-
-
-def keeps_namespaces_from_us(tree: Tree, uid: int) -> bool:
-    """bwrap may have a profile there; a program in Python has none."""
-    return uid != 0 and _value(tree, APPARMOR_SWITCH) == "1"
-
-
-def is_switched_off(tree: Tree) -> bool:
-    return _value(tree, CLONE_SWITCH) == "0"
-
-
-def is_limited(tree: Tree) -> bool:
-    return _value(tree, NAMESPACE_LIMIT) == "0"
-
-
-def is_container(tree: Tree) -> bool:
-    """A container that filters system calls or masks parts of /proc; others are like any machine."""
-    if all(tree.lstat(mark) is None for mark in CONTAINER_MARKS):
-        return False
-    is_filtered = "Seccomp:\t0" not in (tree.text("/proc/self/status") or "")
-    return is_filtered or " /proc/" in (tree.text("/proc/self/mountinfo") or "")
 
 
 def allows_userns(userns: Named, *, as_root: bool) -> bool:
@@ -87,10 +52,6 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
 def userns_findings(userns: Named) -> list[Finding]:
     text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
     return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
-
-
-def _value(tree: Tree, path: str) -> str:
-    return (tree.text(path) or "").strip()
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:

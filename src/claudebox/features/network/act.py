@@ -19,11 +19,7 @@ from claudebox.model import (
 )
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
-from claudebox.process.namespaces import (
-    advice,
-    enter_network_namespace,
-    write,
-)
+from claudebox.process.isolation import advice, enter_network_namespace, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ import os
 import sys
 
 from claudebox import trial
-from claudebox.features.kernel import decide as kernel
 from claudebox.features.network.uplink import plan_uplink
-from claudebox.host import Host
+from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
 from claudebox.model import (
     Origin,

@@ -18,9 +18,8 @@ from claudebox.model import (
     Uplink,
 )
 from claudebox.problem import Problem
-from claudebox.process.confine import scope_to_box
+from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.process.lifetime import die_with_parent
-from claudebox.process.namespaces import fork_into_namespaces
 from claudebox.settings.table import INET
 
 PRIVATE = ("10.255.255.1", "fdff:ffff:ffff::1")

@@ -14,13 +14,9 @@ import os
 from claudebox.features.table import act
 from claudebox.model import Step
 from claudebox.problem import Problem
-from claudebox.process.c_library import (
-    ADOPT_ORPHANS,
-    c_function,
-)
 from claudebox.process.descriptors import close_all_but
+from claudebox.process.isolation import ADOPT_ORPHANS, c_function, fork_into_namespaces
 from claudebox.process.lifetime import Companion, die_with_parent, forget_arguments, has_ended
-from claudebox.process.namespaces import fork_into_namespaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,15 +6,12 @@ content in this project and no other.
 
 from __future__ import annotations
 
-from claudebox.features.limits.decide import (
-    LIMITS,
-    amount,
-)
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.table import (
