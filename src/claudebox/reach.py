@@ -7,6 +7,10 @@ judged by all that it leads through. Who can turn a symlink on the way chooses w
 
 from __future__ import annotations
 
+from claudebox.host.system import (
+    CERTIFICATE_VARIABLES,
+    find_certificates,
+)
 from claudebox.model import (
     Finding,
     SecretPlace,
@@ -89,6 +93,13 @@ def _recorded_places(tree: Tree, state: str) -> list[str]:
         if name == "project" or name.startswith("writable-")
     ]
     return [text.removesuffix("\n") for file in files if (text := tree.text(file))]
+
+
+def host_certificates(reach: Reach, environ: dict[str, str]) -> str:
+    """The bundle for what runs on the host: not one that an agent can write, and so say whom to believe."""
+    named = {name: environ[name] for name in CERTIFICATE_VARIABLES if name in environ}
+    believed = {name: path for name, path in named.items() if not reach.leads_through(path)}
+    return find_certificates(reach.tree, believed)
 
 
 class TrustedSource:

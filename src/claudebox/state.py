@@ -6,6 +6,10 @@ import posixpath
 
 from claudebox.host.digest import sha256
 from claudebox.host.git.repository import Repository
+from claudebox.host.tree import Tree
+from claudebox.model import State
+from claudebox.problem import Problem
+from claudebox.quoting import quote
 
 STATE = ".claudebox"
 LENGTH = 16
@@ -25,3 +29,20 @@ def instance_name(root: str) -> str:
 
 def instance_directory(home: str, root: str) -> str:
     return f"{home}/{STATE}/instances/{instance_name(root)}"
+
+
+def check_state(tree: Tree, state: State, uid: int) -> None:
+    """Raise if the state is not what this program left there."""
+    instances = posixpath.dirname(state.directory)
+    state_root = posixpath.dirname(instances)
+    for directory in (state_root, instances, state.directory, f"{state.directory}/claude"):
+        status = tree.lstat(directory)
+        if status is None:
+            continue
+        if not tree.is_plain_directory(directory):
+            raise Problem(f"{directory} is not a directory", f"mv {quote(directory)} {quote(directory + '.old')}")
+        if status.st_uid != uid:
+            raise Problem(
+                f"{directory} belongs to another user (uid {status.st_uid})",
+                f"sudo chown -R $(id -u) {quote(state_root)}",
+            )

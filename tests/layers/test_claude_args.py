@@ -10,10 +10,10 @@ import pytest
 from claudebox.model import (
     RW,
     Origin,
+    Plan,
 )
+from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.settings.files.project import DECISIONS
-from claudebox.settings.files.trust import remember_decision
 from claudebox.settings.gather import gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
@@ -45,23 +45,29 @@ def configure(machine: Machine, words: list[str]) -> None:
     (machine.root / STATE / "config.toml").write_text(f"claude_args = {words}".replace("'", '"'))
 
 
-def grant(machine: Machine, words: list[str]) -> None:
+def granted(machine: Machine, words: list[str]) -> Plan:
     """The project's file asks for it, and the user says yes."""
     text = f"claude_args = {words}".replace("'", '"')
     (machine.root / "home/alice/shop" / PROJECT_FILE).write_text(text)
-    host = machine.host()
-    project = gather(host, parse([])).project
+    host, request = machine.host(), parse([])
+    project = gather(host, request).project
     assert project is not None
-    remember_decision(str(machine.root / STATE), DECISIONS, {}, project.content_id, granted=True)
+    return make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
 
 
 @pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize("say", [configure, grant])
 @pytest.mark.parametrize("words", WAYS, ids=" ".join)
-def test_agent_cannot_choose_what_a_file_names_for_claude(machine: Machine, say: object, words: list[str]) -> None:
-    say(machine, words)  # type: ignore[operator]
+def test_agent_cannot_choose_what_a_file_names_for_claude(machine: Machine, words: list[str]) -> None:
+    configure(machine, words)
     with pytest.raises(Problem, match=TURNED):
         machine.plan()
+
+
+@pytest.mark.req("EXT-01", "SEC-01")
+@pytest.mark.parametrize("words", WAYS, ids=" ".join)
+def test_agent_cannot_choose_what_its_own_file_names_for_claude(machine: Machine, words: list[str]) -> None:
+    with pytest.raises(Problem, match=TURNED):
+        granted(machine, words)
 
 
 @pytest.mark.req("EXT-01")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import cli
+from claudebox import start
 from claudebox.host import Host
 from claudebox.model import (
     COVER,
@@ -18,14 +18,12 @@ from claudebox.model import (
     HIDE,
 )
 from claudebox.plan import make_plan
+from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.settings.files.project import (
     DECISIONS,
-    decisions,
-)
-from claudebox.settings.files.trust import (
     MOST_DECISIONS,
-    remember_decision,
+    keeping_decision,
 )
 from claudebox.settings.gather import (
     Layers,
@@ -75,8 +73,8 @@ def answer(machine: Machine, *, granted: bool) -> None:
     project = layers(machine).project
     assert project is not None
     host = machine.host()
-    state = f"{machine.root}{host.person.home}/.claudebox"
-    remember_decision(state, DECISIONS, decisions(host), project.content_id, granted=granted)
+    for one in keeping_decision(host, project.content_id, granted=granted):
+        prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
 
 
 def refusal(machine: Machine, *words: str) -> Problem:
@@ -467,9 +465,9 @@ def test_nobody_is_asked_for_the_impossible(machine: Machine, monkeypatch: pytes
     """A yes to it would be remembered, and nothing would start any more."""
     says(machine, wish)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(cli, "_ask", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr(start, "says_yes", lambda _: pytest.fail("asked"))
     host, request = machine.host(), parse([])
-    layers = cli.decide(host, request, gather(host, request))
+    layers = start.ask_about_project(host, request, gather(host, request))
     plan = make_plan(host, request, layers.settings)
     assert any("impossible" in finding.text for finding in plan.findings)
 

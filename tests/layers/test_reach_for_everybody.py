@@ -8,21 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.claude.program import choose_claude
+from claudebox.features.claude.look import choose_claude
 from claudebox.features.nix.packages import find_wanted
 from claudebox.features.nix.program import (
     find_nix,
     nix_environment,
 )
-from claudebox.features.system.decide import host_certificates
-from claudebox.features.wishes.decide import wished_mounts
+from claudebox.features.wishes import wished_mounts
 from claudebox.host import Host
 from claudebox.model import (
     RO,
     Origin,
 )
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
+from claudebox.reach import host_certificates, reach_of
 from claudebox.settings.gather import gather
 from claudebox.settings.values import (
     MountWish,
@@ -100,7 +99,7 @@ def certificates_of_nix(host: Host, place: str) -> bool:
 
 
 def certificates_of_the_broker(host: Host, place: str) -> bool:
-    found = host_certificates(host.tree, {"SSL_CERT_FILE": f"{place}/ca.pem"}, reach_of(host))
+    found = host_certificates(reach_of(host), {"SSL_CERT_FILE": f"{place}/ca.pem"})
     return not found.startswith(HOME)
 
 

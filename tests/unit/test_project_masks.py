@@ -12,12 +12,12 @@ from claudebox.agreement import (
     agreement,
     find_news,
 )
-from claudebox.explain import explain
-from claudebox.explain.answer import (
+from claudebox.answers import (
     IN,
     MASKED,
     Answer,
 )
+from claudebox.explain import explain
 from claudebox.model import (
     COVER,
     FILE,

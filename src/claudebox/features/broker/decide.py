@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.features.claude.home import (
-    ClaudeHome,
-    find_login,
-)
-from claudebox.features.environment.decide import BROKER
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import ClaudeHome, Facts, find_login
+from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import (
@@ -17,10 +15,10 @@ from claudebox.model import (
     EnvVar,
     Mount,
     Origin,
-    Person,
+    Step,
 )
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource
+from claudebox.reach import host_certificates
 from claudebox.settings.table import FULL
 from claudebox.settings.values import (
     EnvWish,
@@ -37,10 +35,11 @@ TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has 
 SOCKET = "api.sock"
 JOURNAL = "broker.jsonl"
 AT_START = "made-when-the-box-starts"
-ROUTE = Origin.of_rule(BROKER, "the way to the API")
-DUMMY = Origin.of_rule(BROKER, "good for this box alone")
-QUIET = Origin.of_rule(BROKER, "what would go past the broker, and fail")
-OLD_LOGIN = Origin.of_rule(BROKER, "a login that an earlier box left")
+RULE = "broker"
+ROUTE = Origin.of_rule(RULE, "the way to the API")
+DUMMY = Origin.of_rule(RULE, "good for this box alone")
+QUIET = Origin.of_rule(RULE, "what would go past the broker, and fail")
+OLD_LOGIN = Origin.of_rule(RULE, "a login that an earlier box left")
 
 # In the order in which Claude Code looks for them.
 VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -61,10 +60,9 @@ SHORTEST = 8  # what is shorter is in every text, and no secret
 LIMITS = ("requests", "tokens", "streams", "minutes")
 
 
-def plan_broker(
-    host: Host, settings: Settings, trusted: TrustedSource, claude: ClaudeHome, person: Person, certificates: str
-) -> Broker:
+def plan_broker(facts: Facts) -> Broker:
     """Raises a Problem if there is nothing to broker."""
+    host, settings, claude = facts.host, facts.settings, facts.claude
     environ, home = host.environ, host.person.home
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
@@ -74,7 +72,7 @@ def plan_broker(
             )
     _check_way(environ, settings)
     variable = next((name for name in VARIABLES if environ.get(name)), "")
-    login = find_login(trusted, claude, home)
+    login = find_login(facts)
     if not variable and not login.file:
         raise Problem(
             "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
@@ -93,10 +91,10 @@ def plan_broker(
         file="" if variable else login.file,
         locks=f"{home}/{STATE}" if is_own else claude.users,
         url=environ.get("ANTHROPIC_BASE_URL", ""),
-        certificates=certificates,
+        certificates=host_certificates(facts.reach, facts.host.environ),
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
         sockets=f"{home}/{STATE}/broker",
-        place=f"/run/user/{person.uid}/claude-broker",
+        place=f"/run/user/{facts.person.uid}/claude-broker",
         journal=f"{claude.instance}/{JOURNAL}",
         limits=_limits(settings.auth_limits),
         login=login.file,
@@ -137,14 +135,13 @@ def broker_variables(broker: Broker, tree: Tree) -> list[EnvVar]:
     """What makes Claude Code use the socket alone."""
     subscription = _subscription(tree, broker.file) if broker.file else ""
     return [
-        EnvVar("ANTHROPIC_UNIX_SOCKET", f"{broker.place}/{SOCKET}", ROUTE),
-        EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE),
-        EnvVar(broker.token_name, AT_START, DUMMY),
+        EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE, is_ours=True),
+        EnvVar(broker.token_name, AT_START, DUMMY, is_ours=True),
         # Which models and features there are.
-        *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE)] if subscription else []),
-        EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE),
-        EnvVar("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", QUIET),
-        EnvVar("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1", QUIET),
+        *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE, is_ours=True)] if subscription else []),
+        EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE, is_ours=True),
+        EnvVar("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", QUIET, is_ours=True),
+        EnvVar("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1", QUIET, is_ours=True),
     ]
 
 
@@ -182,3 +179,15 @@ def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     if old is not None and not tree.is_link(f"{home.state}/.credentials.json"):
         mounts.append(Mount(HIDE, f"{home.place}/.credentials.json", OLD_LOGIN, is_dir=False))
     return mounts
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    broker = plan_broker(facts)
+    return Contribution(
+        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
+        variables=tuple(broker_variables(broker, facts.tree)),
+        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
+        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        steps=(Step(Step.BESIDE, "broker"),),
+        decided=(("broker", broker),),
+    )

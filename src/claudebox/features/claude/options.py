@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FROM_HOST,
@@ -22,7 +24,6 @@ from claudebox.settings.values import (
 )
 
 REASON = "named by an option of claude"
-TYPED = Origin.of_option("claude")
 
 
 class PathOption(Record):
@@ -57,11 +58,6 @@ class Mention(Record):
     option: str
     path: str
     origin: Origin
-
-
-def typed_words(words: tuple[str, ...]) -> tuple[Named, ...]:
-    """Words for claude that the user typed."""
-    return tuple(Named(word, TYPED) for word in words)
 
 
 def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
@@ -107,3 +103,8 @@ def _mention(option: Named, value: Named) -> Mention:
         return Mention(option.path, value.path, Origin.of_option(option.path, REASON))
     said = option.origin if value.origin.is_typed else value.origin
     return Mention(option.path, value.path, said.replace(reason=REASON))
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
+    return Contribution(wishes=named.wishes, preparations=named.preparations)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from claudebox.features.claude.home import ClaudeHome
+from claudebox.contribution import Draft
+from claudebox.facts import ClaudeHome, Facts
+from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
 from claudebox.model import (
     Finding,
+    Plan,
     Preparation,
+    State,
 )
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import TrustedSource
 from claudebox.record import Record
+from claudebox.state import canonical_root, check_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,3 +179,23 @@ def _state_file(path: str, value: dict[str, Any]) -> Preparation:
     import json
 
     return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)
+
+
+def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    """What has to be written before Claude starts. Which of the user's hooks can run follows from all mounts."""
+    claude, home = facts.claude, facts.host.person.home
+    root = canonical_root(facts.project, facts.repository)
+    check_state(facts.tree, State(claude.instance, root), facts.host.person.uid)
+
+    def can_run(command: str) -> bool:
+        from claudebox.features.claude.configuration import Runnable
+
+        return Runnable(facts.tree, plan.mounts, draft.search_path, home).can_run(command)
+
+    # Claude remembers the end of a key: with a broker not even that enters.
+    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
+    seed = seed_state(facts.trusted, claude, home, facts.project, key, can_run)
+    return plan.replace(
+        preparations=(*plan.preparations, *home_preparations(claude, root, plan.mounts), *seed.preparations),
+        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
+    )

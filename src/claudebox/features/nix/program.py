@@ -5,10 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from claudebox import pinned
-from claudebox.features.system.decide import host_certificates
 from claudebox.host import Host
 from claudebox.host.programs import find_all
-from claudebox.reach import reach_of
+from claudebox.reach import host_certificates, reach_of
 
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
 SYSTEM_PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -35,7 +34,7 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
     """Made anew: a variable that a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
     git = pinned.PROGRAMS.get("git", "")
     places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
-    certificates = host_certificates(host.tree, host.environ, reach_of(host)) or pinned.CERTIFICATES
+    certificates = host_certificates(reach_of(host), host.environ) or pinned.CERTIFICATES
     return {
         "HOME": host.person.home,
         "USER": host.person.name,

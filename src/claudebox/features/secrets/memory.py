@@ -6,7 +6,6 @@ packages of npm for one. So each file is remembered by its inode, in a file that
 
 from __future__ import annotations
 
-from claudebox.features.secrets.masks import Masked
 from claudebox.features.secrets.table import (
     MEMORY,
     Candidate,
@@ -14,6 +13,7 @@ from claudebox.features.secrets.table import (
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import (
+    Masked,
     Preparation,
     State,
 )

@@ -6,14 +6,12 @@ content in this project and no other.
 
 from __future__ import annotations
 
-from claudebox.features.limits.decide import (
-    LIMITS,
-    amount,
-)
 from claudebox.host import Host
 from claudebox.host.digest import sha256
+from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.table import (
@@ -31,6 +29,7 @@ from claudebox.settings.values import (
 from claudebox.state import STATE
 
 DECISIONS = "trust.json"
+MOST_DECISIONS = 1000  # the oldest are forgotten, and asked for again
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
 
 
@@ -99,3 +98,15 @@ def decisions(host: Host) -> dict[str, bool]:
         return {}
     entries = known.items() if isinstance(known, dict) else ()
     return {name: granted for name, granted in entries if isinstance(granted, bool)}
+
+
+def keeping_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
+    """What notes a decision, beside those about other files."""
+    import json
+
+    state = f"{host.person.home}/{STATE}"
+    said = {name: value for name, value in decisions(host).items() if name != content_id} | {content_id: granted}
+    latest = dict(list(said.items())[-MOST_DECISIONS:])
+    content = json.dumps(latest, indent=0).encode() + b"\n"
+    file = Preparation(Preparation.FILE, f"{state}/{DECISIONS}", content)
+    return (Preparation(Preparation.DIRECTORY, state), file)
