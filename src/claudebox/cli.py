@@ -43,7 +43,7 @@ from claudebox.settings.words import (
     Request,
     parse,
 )
-from claudebox.state import STATE
+from claudebox.state import State
 from claudebox.view.text import (
     BOLD,
     RED,
@@ -231,34 +231,25 @@ def decide(host: Host, request: Request, layers: Layers) -> Layers:
         # Nobody can say yes to that. It counts as a no, until the file is another one.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.files.project import (
-        DECISIONS,
-        decisions,
-    )
-    from claudebox.settings.files.trust import remember_decision
+    from claudebox.launch.prepare import prepare
+    from claudebox.settings.files.decisions import keeping_decision
     from claudebox.view.wishes import wishes_text
 
     sys.stderr.write(wishes_text(project.wishes, style_for(sys.stderr.isatty(), dict(os.environ))))
     sys.stderr.flush()
     granted = _ask("Let it have these, as long as the file stays as it is? [y/N] ") in ("y", "yes")
-    state = f"{host.person.home}/{STATE}"
-    remember_decision(state, DECISIONS, decisions(host), project.content_id, granted=granted)
+    prepare(keeping_decision(host, project.content_id, granted=granted), "")
     return gather(host, request, project.replace(granted=granted))
 
 
 def _auth_log(host: Host) -> str:
-    from claudebox.features.broker.decide import JOURNAL
     from claudebox.features.broker.log import auth_log_text
     from claudebox.features.broker.server.journal import read_journal
     from claudebox.host.git.repository import find_repository
-    from claudebox.state import (
-        canonical_root,
-        instance_directory,
-    )
+    from claudebox.state import canonical_root
 
-    repository = find_repository(host.tree, host.cwd)
-    directory = instance_directory(host.person.home, canonical_root(host.cwd, repository))
-    return auth_log_text(read_journal(f"{directory}/{JOURNAL}"))
+    root = canonical_root(host.cwd, find_repository(host.tree, host.cwd))
+    return auth_log_text(read_journal(State(host.person.home).instance(root).journal))
 
 
 def _profiles(host: Host) -> str:
@@ -271,7 +262,7 @@ def _profiles(host: Host) -> str:
 def tend_instances(*, collect: bool, yes: bool) -> int:
     from claudebox import instances
 
-    found = instances.find_instances(read_host().person.home)
+    found = instances.find_instances(State(read_host().person.home))
     style = style_for(sys.stdout.isatty(), dict(os.environ))
     if not collect:
         show(instances.listing(found, style))

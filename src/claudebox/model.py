@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.state import Instance
+
 RO = "ro"
 RW = "rw"
 TMPFS = "tmpfs"
@@ -197,13 +201,6 @@ class Broker(Record):
     trial: ClaudeTrial | None = None
 
 
-class State(Record):
-    """Where the state of a project is kept on the host."""
-
-    directory: str
-    root: str  # whose it is: the project, or the repository of its worktrees
-
-
 class Package(Record):
     """Something of Nix that shall be on PATH."""
 
@@ -285,7 +282,7 @@ class Plan(Record):
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
     broker: Broker | None = None
-    state: State | None = None
+    state: Instance | None = None  # what is kept for the project
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()
     policy: str = ""  # what the organisation tells every Claude

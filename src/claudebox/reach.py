@@ -14,6 +14,7 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside
 from claudebox.places import refuse_readable
+from claudebox.state import names_a_writable_place
 
 
 class TrustedSource:
@@ -83,6 +84,6 @@ def known_projects(tree: Tree, state: str) -> list[str]:
         f"{root}/{instance}/{name}"
         for instance in tree.entries(root)
         for name in tree.entries(f"{root}/{instance}")
-        if name == "project" or name.startswith("writable-")
+        if names_a_writable_place(name)
     ]
     return [text.removesuffix("\n") for file in files if (text := tree.text(file))]

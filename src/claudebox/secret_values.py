@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
+from claudebox.state import SHOWN
 
 NIX_SOCKETS = "/nix/var/nix/daemon-socket"
 # Path and reason. `~` is the user's home. Plain pairs: the table is read at every start.
@@ -82,7 +83,7 @@ SECRET_PLACES = (
     ("~/.gemini", "Gemini login"),
     ("~/.claude", "Claude's login and the history of all projects"),
     ("~/.claude.json", "Claude's state and MCP tokens"),
-    ("~/.claudebox", "state of all boxes"),
+    (SHOWN.directory, "state of all boxes"),
     ("~/.mozilla", "browser passwords and cookies"),
     ("~/.config/google-chrome", "browser passwords and cookies"),
     ("~/.config/chromium", "browser passwords and cookies"),

@@ -28,7 +28,6 @@ from claudebox.demo.stand_in import StandIn
 from claudebox.features.broker.forwarder import CODE
 from claudebox.features.broker.trial import (
     DOES_NOT,
-    RECORD,
     SPEAKS,
 )
 from terminal.pseudoterminal import comes_true
@@ -543,7 +542,7 @@ def test_claude_of_no_known_version_is_asked_once(
 ) -> None:
     talk = user_with_key
     talk.claude = in_disguise(talk.account, request.getfixturevalue(name))
-    record = talk.account.home / ".claudebox" / RECORD
+    record = talk.account.home / ".claudebox/claude-trial"
     for _ in range(2):
         done = talk()
         assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr

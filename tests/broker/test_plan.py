@@ -15,7 +15,6 @@ from broker.standin import Server, hello
 from claudebox.features.broker import ask as claude_trial
 from claudebox.features.broker.trial import (
     DOES_NOT,
-    RECORD,
     SPEAKS,
     keeping_answer,
 )
@@ -145,7 +144,7 @@ def test_claude_is_asked_alone(code: str, answer: str, monkeypatch: pytest.Monke
         host = read_host()
         host = host.replace(person=host.person.replace(home=str(elsewhere)))
         claude_trial.ask_claude(host, bwrap, trial_of(program))
-        record = (elsewhere / ".claudebox" / RECORD).read_text()
+        record = (elsewhere / ".claudebox/claude-trial").read_text()
     assert record.splitlines()[1:] == [f"its-identity {answer}"]
 
 
@@ -153,4 +152,4 @@ def test_claude_that_cannot_be_asked_gets_a_port(tmp_path: Path) -> None:
     host = read_host()
     host = host.replace(person=host.person.replace(home=str(tmp_path)))
     claude_trial.ask_claude(host, "/nonexistent/bwrap", trial_of(tmp_path / "claude"))
-    assert (tmp_path / ".claudebox" / RECORD).read_text().endswith(f"its-identity {DOES_NOT}\n")
+    assert (tmp_path / ".claudebox/claude-trial").read_text().endswith(f"its-identity {DOES_NOT}\nend\n")

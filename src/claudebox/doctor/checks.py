@@ -41,7 +41,7 @@ from claudebox.launch.landlock import can_scope
 from claudebox.problem import Problem
 from claudebox.reach import known_projects
 from claudebox.settings.values import Settings
-from claudebox.state import STATE
+from claudebox.state import State
 from claudebox.tools import choose_bwrap
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
@@ -103,7 +103,7 @@ def _chosen_nft(host: Host, settings: Settings) -> str:
 
 def _project(host: Host) -> tuple[str, ...]:
     """Where agents can write: what is found there is not run, here on the host."""
-    projects = known_projects(host.tree, f"{host.person.home}/{STATE}")
+    projects = known_projects(host.tree, State(host.person.home).directory)
     return (*projects, host.cwd) if host.cwd != "/" else tuple(projects)
 
 
@@ -180,7 +180,7 @@ def _certificates_row(host: Host) -> Row:
 
 def _state_row(host: Host) -> Row:
     home = host.person.home
-    path = f"{home}/.claudebox"
+    path = State(home).directory
     status = host.tree.lstat(path)
     if status is None:
         if os.access(home, os.W_OK):

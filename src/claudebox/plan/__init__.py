@@ -47,7 +47,7 @@ from claudebox.plan.project import (
 from claudebox.secret_values import secret_value
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import STATE
+from claudebox.state import State
 
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
@@ -87,7 +87,7 @@ def _plan_box(ground: Ground) -> Plan:
         bwrap=ground.bwrap,
         person=ground.person,
         hostname=system.HOSTNAME,
-        mounts=identified(host.tree, layout.mounts, f"{host.person.home}/{STATE}"),
+        mounts=identified(host.tree, layout.mounts, State(host.person.home).directory),
         environment=variables,
         network=network,
         program=program,

@@ -44,9 +44,9 @@ from claudebox.settings.table import (
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import (
-    STATE,
+    Instance,
+    State,
     canonical_root,
-    instance_directory,
 )
 
 
@@ -101,13 +101,14 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
     bwrap = helpers.choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, *agents_places(host))
     repository = find_repository(tree, host.cwd)
     person = system.box_person(host.person)
-    instance = instance_directory(home, canonical_root(host.cwd, repository))
-    claude = claude_home.claude_home(instance, home, person, environ)
+    state = State(home)
+    instance = state.instance(canonical_root(host.cwd, repository))
+    claude = claude_home.claude_home(state, instance, person, environ)
     places = (*places, *(place for place in _claude_place(tree, claude, host.cwd) if place not in places))
     base = system.find_system(tree, environ.get("PATH", ""))
     install = _find_claude(host, request, settings, places)
     with_login = settings.auth == PASSTHROUGH and install is not None
-    trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, f"{home}/{STATE}")
+    trusted = TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, state.directory)
     certificates = system.find_certificates(tree, environ)
     nix = _find_nix(host, settings, base, instance)
     if nix is not None and nix.mode == DAEMON:  # otherwise no mount shows it, be it one of /nix
@@ -127,7 +128,7 @@ def survey(host: Host, request: Request, settings: Settings) -> Ground:
         install=install,
         claude=claude,
         trusted=trusted,
-        login=claude_home.find_login(trusted, claude, home) if with_login else None,
+        login=claude_home.find_login(trusted, claude) if with_login else None,
         broker=_find_broker(host, settings, trusted, claude, person, certificates) if install is not None else None,
         nix=nix,
         packages=_find_packages(host, settings, nix),
@@ -149,7 +150,7 @@ def _find_broker(
     return plan_broker(host, settings, trusted, claude, person, certificates)
 
 
-def _find_nix(host: Host, settings: Settings, base: system.System, instance: str) -> Nix | None:
+def _find_nix(host: Host, settings: Settings, base: system.System, instance: Instance) -> Nix | None:
     if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(system.NIX_STORE):
         return None
     from claudebox.features.nix.decide import plan_nix
@@ -187,7 +188,7 @@ def _find_claude(
     host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...]
 ) -> ClaudeInstall | None:
     """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
-    agents = (host.cwd, f"{host.person.home}/{STATE}/instances")
+    agents = (host.cwd, State(host.person.home).instances)
     try:
         found = programs.choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, agents)
         programs.check_claude_files(found, host.person.homes, places)
@@ -200,5 +201,5 @@ def _find_claude(
 
 def agents_places(host: Host) -> tuple[tuple[str, ...], str]:
     """Where agents can write: this project and claudebox's own state, which tells of other projects."""
-    state = f"{host.person.home}/{STATE}"
+    state = State(host.person.home).directory
     return (host.cwd, state), state

@@ -18,7 +18,7 @@ from claudebox.plan.ground import Ground
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.features.secrets.masks import Secrets
-    from claudebox.model import State
+    from claudebox.state import Instance
 
 
 def look_through(ground: Ground) -> tuple[Entry, ...]:
@@ -41,13 +41,13 @@ def walk_findings(ground: Ground, entries: tuple[Entry, ...]) -> list[Finding]:
     return findings
 
 
-def find_secrets(ground: Ground, entries: tuple[Entry, ...], state: State | None) -> Secrets | None:
+def find_secrets(ground: Ground, entries: tuple[Entry, ...], state: Instance | None) -> Secrets | None:
     """Most projects have no file that could hold one: then this is all that is read."""
     tree, project = ground.host.tree, ground.project
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [ground.repository.outside] if ground.repository.outside else []
     found = [*project_secrets.candidates(entries), *project_secrets.git_files(tree, git_dirs)]
-    has_known = state is not None and tree.lstat(f"{state.directory}/{project_secrets.MEMORY}") is not None
+    has_known = state is not None and tree.lstat(state.masked) is not None
     if not (found or has_known or ground.settings.reveals):
         return None
     from claudebox.features.secrets import masks, memory

@@ -27,7 +27,7 @@ from claudebox.settings.values import (
     Named,
     Settings,
 )
-from claudebox.state import STATE
+from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has it
 SOCKET = "api.sock"
-JOURNAL = "broker.jsonl"
 AT_START = "made-when-the-box-starts"
 ROUTE = Origin(BROKER, "the way to the API")
 DUMMY = Origin(BROKER, "good for this box alone")
@@ -65,7 +64,7 @@ def plan_broker(
     host: Host, settings: Settings, trusted: TrustedSource, claude: ClaudeHome, person: Person, certificates: str
 ) -> Broker:
     """Raises a Problem if there is nothing to broker."""
-    environ, home = host.environ, host.person.home
+    environ = host.environ
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(
@@ -74,7 +73,7 @@ def plan_broker(
             )
     _check_way(environ, settings)
     variable = next((name for name in VARIABLES if environ.get(name)), "")
-    login = find_login(trusted, claude, home)
+    login = find_login(trusted, claude)
     if not variable and not login.file:
         raise Problem(
             "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
@@ -86,18 +85,18 @@ def plan_broker(
         raise Problem(
             f"{login.file} holds no login", "log in: start `claude`, type /login\n      or choose: --auth none"
         )
-    is_own = login.file == f"{home}/{STATE}/.credentials.json"
+    kept = claude.kept
     return Broker(
         shown=variable or login.file,
         variable=variable,
         file="" if variable else login.file,
-        locks=f"{home}/{STATE}" if is_own else claude.users,
+        locks=kept.directory if login.file == kept.login else claude.users,
         url=environ.get("ANTHROPIC_BASE_URL", ""),
         certificates=certificates,
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
-        sockets=f"{home}/{STATE}/broker",
+        sockets=kept.broker,
         place=f"/run/user/{person.uid}/claude-broker",
-        journal=f"{claude.instance}/{JOURNAL}",
+        journal=claude.instance.journal,
         limits=_limits(settings.auth_limits),
         login=login.file,
     )
@@ -178,7 +177,7 @@ def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[st
 
 def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     mounts = [Mount(RO, broker.place, ROUTE, source=broker.sockets, identity=UNSEEN)]
-    old = tree.lstat(f"{home.state}/.credentials.json")
-    if old is not None and not tree.is_link(f"{home.state}/.credentials.json"):
-        mounts.append(Mount(HIDE, f"{home.place}/.credentials.json", OLD_LOGIN, is_dir=False))
+    old = home.instance.own_login
+    if tree.lstat(old) is not None and not tree.is_link(old):
+        mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
     return mounts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox import remembered
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.digest import sha256
@@ -12,10 +13,10 @@ from claudebox.model import (
     ClaudeTrial,
     Preparation,
 )
-from claudebox.state import STATE
+from claudebox.remembered import Form
+from claudebox.state import State
 
-RECORD = "claude-trial"
-HEADER = "Which Claude Code can use a socket. claudebox asks them again when this file is gone."
+FORM = Form("Which Claude Code can use a socket. claudebox asks them again when this file is gone.")
 SPEAKS = "socket"
 DOES_NOT = "port"
 MOST = 20  # programs that are remembered
@@ -47,20 +48,14 @@ def needed_trial(host: Host, install: ClaudeInstall) -> ClaudeTrial | None:
 
 def keeping_answer(host: Host, trial: ClaudeTrial, *, speaks: bool) -> tuple[Preparation, ...]:
     answers = {**_recall(host), trial.identity: SPEAKS if speaks else DOES_NOT}
-    lines = [f"{identity} {answer}\n" for identity, answer in answers.items()][-MOST:]
-    path = _path(host)
-    directory = Preparation(Preparation.DIRECTORY, posixpath.dirname(path))
-    return (directory, Preparation(Preparation.FILE, path, f"{HEADER}\n{''.join(lines)}".encode()))
+    lines = [f"{identity} {answer}" for identity, answer in answers.items()][-MOST:]
+    return remembered.keeping(State(host.person.home).claude_trial, FORM, lines)
 
 
 def _recall(host: Host) -> dict[str, str]:
-    first, *lines = (host.tree.text(_path(host)) or "").splitlines() or [""]
-    words = [line.split() for line in lines if first == HEADER]
+    memory = remembered.recall(host.tree, State(host.person.home).claude_trial, FORM, host.person.uid)
+    words = [line.split() for line in memory.lines]
     return {pair[0]: pair[1] for pair in words if len(pair) == 2 and pair[1] in (SPEAKS, DOES_NOT)}
-
-
-def _path(host: Host) -> str:
-    return f"{host.person.home}/{STATE}/{RECORD}"
 
 
 def _identity(tree: Tree, install: ClaudeInstall) -> str:

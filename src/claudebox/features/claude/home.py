@@ -22,7 +22,12 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import TrustedSource
 from claudebox.record import Record
-from claudebox.state import STATE
+from claudebox.remembered import path_note
+from claudebox.state import (
+    LOGIN_FILE,
+    Instance,
+    State,
+)
 
 RULE = "claude"
 HISTORY = Origin(RULE, "conversations and state of this project")
@@ -42,40 +47,39 @@ DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows
 class ClaudeHome(Record):
     """Where things are, on the host and in the box."""
 
-    instance: str  # on the host
+    kept: State  # on the host, of all projects
+    instance: Instance  # on the host, of this one
     place: str  # in the box
     users: str  # the user's own ~/.claude on the host
-    auth_directory: str  # on the host
     auth_place: str  # in the box
 
     @property
     def state(self) -> str:
-        return f"{self.instance}/claude"
+        return self.instance.claude
 
 
-def claude_home(instance: str, host_home: str, person: Person, environ: dict[str, str]) -> ClaudeHome:
+def claude_home(kept: State, instance: Instance, person: Person, environ: dict[str, str]) -> ClaudeHome:
     users = environ.get("CLAUDE_CONFIG_DIR", "")
     return ClaudeHome(
+        kept=kept,
         instance=instance,
         place=f"{person.home}/.claude",
-        users=posixpath.normpath(users) if users.startswith("/") else f"{host_home}/.claude",
-        auth_directory=f"{host_home}/{STATE}/auth",
+        users=posixpath.normpath(users) if users.startswith("/") else f"{kept.home}/.claude",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
 
 
-def find_login(trusted: TrustedSource, home: ClaudeHome, host_home: str) -> Login:
+def find_login(trusted: TrustedSource, home: ClaudeHome) -> Login:
     """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
-    files = (f"{host_home}/{STATE}/.credentials.json", f"{home.users}/.credentials.json")
+    files = (home.kept.login, f"{home.users}/{LOGIN_FILE}")
     found = (trusted.find(file, is_dir=False) for file in files)
-    own_file = f"{home.state}/.credentials.json"
-    return Login(next(filter(None, found), ""), home.auth_directory, own_file, home.auth_place)
+    return Login(next(filter(None, found), ""), home.kept.auth, home.instance.own_login, home.auth_place)
 
 
 def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
     """Raise if the state is not what this program left there."""
-    state_root = home.auth_directory.rpartition("/")[0]
-    for directory in (state_root, f"{state_root}/instances", home.instance, home.state):
+    kept = home.kept
+    for directory in (kept.directory, kept.instances, home.instance.directory, home.state):
         status = tree.lstat(directory)
         if status is None:
             continue
@@ -84,7 +88,7 @@ def check_state(tree: Tree, home: ClaudeHome, uid: int) -> None:
         if status.st_uid != uid:
             raise Problem(
                 f"{directory} belongs to another user (uid {status.st_uid})",
-                f"sudo chown -R $(id -u) {quote(state_root)}",
+                f"sudo chown -R $(id -u) {quote(kept.directory)}",
             )
 
 
@@ -94,12 +98,12 @@ def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
         real = trusted.find(f"{home.users}/{name}", is_dir=True)
         path = f"{home.place}/{name}"
         if real is None:
-            mounts.append(Mount(ABSENT, path, NONE_THERE, source=f"{home.instance}/empty"))
+            mounts.append(Mount(ABSENT, path, NONE_THERE, source=home.instance.empty))
         else:
             mounts.append(Mount(RO, path, IMPORTED, source=real))
             mounts += _linked_entries(real, trusted)
     memory = trusted.find(f"{home.users}/CLAUDE.md", is_dir=False)
-    mounts.append(_imported_file(home, "CLAUDE.md", memory or f"{home.instance}/CLAUDE.md"))
+    mounts.append(_imported_file(home, "CLAUDE.md", memory or home.instance.memory))
     keys = trusted.find(f"{home.users}/keybindings.json", is_dir=False)
     return [*mounts, _imported_file(home, "keybindings.json", keys)] if keys else mounts
 
@@ -127,13 +131,13 @@ def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
     # Its CLAUDE.md is told as a part of ours.
     kept = [f"{MANAGED}/{name}" for name in entries if name not in ("CLAUDE.md", "SANDBOX.md")]
     mounts = [Mount(RO, path, IMPORTED, source=path, is_dir=tree.is_dir(path)) for path in kept]
-    mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=f"{home.instance}/SANDBOX.md", is_dir=False))
+    mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=home.instance.sandbox, is_dir=False))
     mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
     return mounts
 
 
 def auth_mounts(home: ClaudeHome) -> list[Mount]:
-    return [Mount(RW, home.auth_place, AUTH, source=home.auth_directory)]
+    return [Mount(RW, home.auth_place, AUTH, source=home.kept.auth)]
 
 
 def home_variables(home: ClaudeHome, *, with_login: bool) -> list[EnvVar]:
@@ -144,26 +148,25 @@ def home_variables(home: ClaudeHome, *, with_login: bool) -> list[EnvVar]:
     return [EnvVar(name, value, VARIABLES) for name, value in values.items()]
 
 
-def home_preparations(home: ClaudeHome, root: str, mounts: tuple[Mount, ...], *, with_login: bool) -> list[Preparation]:
+def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...], *, with_login: bool) -> list[Preparation]:
     """The directories, and something to mount on where the box can write."""
-    directories = [home.instance, f"{home.instance}/empty", home.state, *([home.auth_directory] if with_login else [])]
+    instance = home.instance
+    directories = [instance.directory, instance.empty, home.state, *([home.kept.auth] if with_login else [])]
     points = [mount for mount in mounts if mount.path.startswith(f"{home.place}/") and mount.kind in (RO, ABSENT)]
-    encoded = root.encode(errors="surrogateescape")
     return [
         *(Preparation(Preparation.DIRECTORY, directory) for directory in directories),
         *(_mount_point(mount, home) for mount in points),
         *([_login_link(home)] if with_login else []),
-        Preparation(Preparation.FILE, f"{home.instance}/CLAUDE.md", DEFAULT_MEMORY.encode()),
-        Preparation(Preparation.SANDBOX, f"{home.instance}/SANDBOX.md"),
-        Preparation(Preparation.FILE, f"{home.instance}/project", encoded + b"\n"),
-        Preparation(Preparation.USED, f"{home.instance}/project"),
+        Preparation(Preparation.FILE, instance.memory, DEFAULT_MEMORY.encode()),
+        Preparation(Preparation.SANDBOX, instance.sandbox),
+        path_note(instance.project, instance.root),
+        Preparation(Preparation.USED, instance.project),
     ]
 
 
 def _login_link(home: ClaudeHome) -> Preparation:
     """For a Claude that does not know the variable, and for people who look where the file usually is."""
-    target = f"{home.auth_place}/.credentials.json"
-    return Preparation(Preparation.LINK, f"{home.state}/.credentials.json", target.encode())
+    return Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
 
 
 def _mount_point(mount: Mount, home: ClaudeHome) -> Preparation:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from claudebox.features.nix.packages import (
     find_meaning,
     find_wanted,
-    state_directory,
 )
 from claudebox.features.nix.program import (
     find_nix,
@@ -29,6 +28,7 @@ from claudebox.settings.values import (
     Named,
     Settings,
 )
+from claudebox.state import State
 
 INSTALL = {
     "apt": "sudo apt install nix-setup-systemd && sudo adduser $USER nix-users\n      or see https://nixos.org/download",
@@ -44,7 +44,7 @@ class Errand(Record):
     nix: str
     environment: dict[str, str]
     references: tuple[str, ...]
-    directory: str  # where the answers are kept
+    state: State  # where the answers are kept
     meaning: str  # of the references, see `find_meaning`
 
 
@@ -75,7 +75,7 @@ def plan_errand(host: Host, packages: tuple[Package, ...]) -> Errand:
         nix=nix,
         environment=nix_environment(host, nix),
         references=tuple(package.reference for package in packages),
-        directory=state_directory(host),
+        state=State(host.person.home),
         meaning=find_meaning(host),
     )
 

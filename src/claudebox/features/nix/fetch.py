@@ -20,8 +20,8 @@ from claudebox.features.nix.output import (
     read_version,
 )
 from claudebox.features.nix.packages import (
-    record_name,
-    write_record,
+    FORM,
+    record_lines,
 )
 from claudebox.features.nix.paths import is_store_path
 from claudebox.features.nix.progress import Progress
@@ -29,6 +29,7 @@ from claudebox.features.nix.references import short_name
 from claudebox.launch.prepare import prepare
 from claudebox.model import Preparation
 from claudebox.problem import Problem
+from claudebox.remembered import keeping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Resolution:
         self.paths: list[str] = []
         self.failure: str | None = None  # "" when all is well
         how = "--print-out-paths" if prints_paths else "--json"
-        link = f"{errand.directory}/{record_name(reference)}.root"
+        link = errand.state.package_root(reference)
         self.step = self._start("build", *CAUTION, "--out-link", link, how, "--", reference)
 
     @property
@@ -160,9 +161,8 @@ class Resolution:
         if not set(self.paths) <= set(closure) or not all(map(is_store_path, closure)):
             self.failure = "Nix did not say what it needs"
             return
-        content = write_record(self.reference, self.errand.meaning, self.paths, closure)
-        path = f"{self.errand.directory}/{record_name(self.reference)}"
-        prepare((Preparation(Preparation.FILE, path, content),), "")
+        lines = record_lines(self.reference, self.errand.meaning, self.paths, closure)
+        prepare(keeping(self.errand.state.package(self.reference), FORM, lines), "")
         self.failure = ""
 
     def _start(self, *words: str) -> Step:
@@ -171,7 +171,7 @@ class Resolution:
 
 def fetch_packages(errand: Errand) -> dict[str, str]:
     """Have them all, or say of each that cannot be had why. Whatever happens, no process is left behind."""
-    prepare((Preparation(Preparation.DIRECTORY, errand.directory),), "")
+    prepare((Preparation(Preparation.DIRECTORY, errand.state.packages),), "")
     prints_paths = read_version(_ask_version(errand)) >= PRINTS_PATHS_SINCE
     waiting = list(errand.references)
     running: list[Resolution] = []

@@ -9,7 +9,7 @@ from claudebox.features.system.decide import find_certificates
 from claudebox.host import Host
 from claudebox.host.programs import find_all
 from claudebox.reach import known_projects
-from claudebox.state import STATE
+from claudebox.state import State
 from claudebox.tools import is_in_any
 
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
@@ -54,5 +54,5 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
 
 
 def written_by_agents(host: Host) -> tuple[str, ...]:
-    state = f"{host.person.home}/{STATE}"
+    state = State(host.person.home).directory
     return (host.cwd, state, *known_projects(host.tree, state))

@@ -41,7 +41,7 @@ from claudebox.settings.values import (
     MountWish,
     Named,
 )
-from claudebox.state import STATE
+from claudebox.state import State
 from claudebox.tools import is_in_any
 
 SMALL_FILE = 1 << 16
@@ -86,8 +86,8 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
 def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
     """A file says the same on every start. An agent that can turn a symlink on the way would choose what it means."""
     links = tuple(link for link, _ in tree.links(named))
-    state = f"{home}/{STATE}"
-    if links and is_in_any(links, (cwd, f"{state}/instances", *known_projects(tree, state))):
+    state = State(home)
+    if links and is_in_any(links, (cwd, state.instances, *known_projects(tree, state.directory))):
         real = tree.resolve(named) or named
         raise Problem(
             f"{rule}: a symlink that an agent can change leads from {named} to {real}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from claudebox.host import Host
-from claudebox.host.digest import sha256
 from claudebox.model import (
     Origin,
     Preparation,
@@ -24,16 +23,15 @@ from claudebox.settings.files.shipped import (
     shipped_names,
     shipped_profile,
 )
-from claudebox.settings.gather import (
-    CONFIG,
-    DEFAULT_PROFILE,
-    PROFILES,
-)
+from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.values import (
     Named,
     Said,
 )
-from claudebox.state import STATE
+from claudebox.state import (
+    SHOWN,
+    State,
+)
 from claudebox.tools import is_in_any
 
 TYPE_CHECKING = False
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile is from that the user did not write
-KEPT = "cache"
-LENGTH = 16
 
 
 def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Preparation]]:
@@ -70,12 +66,12 @@ class _Reader:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.state = f"{host.person.home}/{STATE}"
+        self.state = State(host.person.home)
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
 
     def read_config(self) -> list[Said]:
-        path = f"{self.state}/{CONFIG}"
+        path = self.state.config
         if self.host.tree.lstat(path) is None:
             return []
         return self._with_profiles(self._said(path), ())
@@ -111,7 +107,7 @@ class _Reader:
         return Profile(name, document.file, describe(document))
 
     def own_names(self) -> list[str]:
-        entries = self.host.tree.entries(f"{self.state}/{PROFILES}")
+        entries = self.host.tree.entries(self.state.profiles)
         names = [entry.removesuffix(suffix) for entry in entries for suffix in SUFFIXES if entry.endswith(suffix)]
         # An editor leaves files such as .#aws.toml there.
         return [name for name in names if _is_name(name)]
@@ -124,7 +120,7 @@ class _Reader:
         return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
     def _said(self, path: str) -> tuple[Said, ...]:
-        content, kept = self._content(path), f"{self.state}/{KEPT}/{sha256(path.encode())[:LENGTH]}"
+        content, kept = self._content(path), self.state.cached(path)
         known = thaw(content, path, self.host.tree.read_plain(kept))
         if known is not None:
             return known
@@ -132,7 +128,7 @@ class _Reader:
 
         said = said_in(self._parse(path, content), is_project=False)
         self.to_keep += [
-            Preparation(Preparation.DIRECTORY, f"{self.state}/{KEPT}"),
+            Preparation(Preparation.DIRECTORY, self.state.cache),
             Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
         ]
         return said
@@ -152,7 +148,7 @@ class _Reader:
         return self._file_of(named.path)
 
     def _file_of(self, name: str) -> str:
-        paths = [f"{self.state}/{PROFILES}/{name}{suffix}" for suffix in SUFFIXES]
+        paths = [f"{self.state.profiles}/{name}{suffix}" for suffix in SUFFIXES]
         found = [path for path in paths if self.host.tree.lstat(path) is not None]
         if len(found) > 1:
             raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
@@ -169,8 +165,8 @@ class _Reader:
         tree = self.host.tree
         real = tree.resolve(path)
         on_the_way = (real or path, *(link for link, _ in tree.links(path)))
-        agents = [f"{self.state}/instances", *known_projects(tree, self.state)]
-        if not is_inside(self.state, self.host.cwd):  # or else it is no project, which is said later
+        agents = [self.state.instances, *known_projects(tree, self.state.directory)]
+        if not is_inside(self.state.directory, self.host.cwd):  # or else it is no project, which is said later
             agents.append(self.host.cwd)
         if is_in_any(on_the_way, tuple(agents)):
             raise Problem(
@@ -188,7 +184,7 @@ class _Reader:
         names = sorted({*self.own_names(), *shipped_names()})
         stem = _stem(named.path)
         near = get_close_matches(stem, names, 1)
-        to_write = f"to list them: claudebox --profile\n      to write it: ~/{STATE}/{PROFILES}/{stem}.toml"
+        to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
         return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
 
@@ -206,7 +202,7 @@ def _check_name(named: Named) -> None:
     if not _is_name(named.path):
         raise Problem(
             f"{named.origin.rule}: `{named.path}` cannot be the name of a profile",
-            f"use letters, digits, - and _\n      the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
+            f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
         )
 
 

@@ -14,6 +14,7 @@ from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.settings.files.decisions import recall_decisions
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.table import (
@@ -28,9 +29,7 @@ from claudebox.settings.values import (
     Settings,
     Tier,
 )
-from claudebox.state import STATE
 
-DECISIONS = "trust.json"
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
 
 
@@ -68,7 +67,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
             raise Problem(f"{one.value.origin.rule}: a project's file hides nothing by variable", "write the path out")
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
-    granted = decisions(host).get(content_id) if wishes else None
+    granted = recall_decisions(host).get(content_id) if wishes else None
     return ProjectFile(tightening, wishes, content_id, granted)
 
 
@@ -86,16 +85,3 @@ def _tightens(said: Said, below: Settings) -> bool:
 
 def _is_less(setting: Setting, value: str, than: str) -> bool:
     return setting.choices.index(value) >= setting.choices.index(than)
-
-
-def decisions(host: Host) -> dict[str, bool]:
-    """What the user said about such files. A damaged file means that nothing was said."""
-    import json
-
-    text = host.tree.text(f"{host.person.home}/{STATE}/{DECISIONS}")
-    try:
-        known = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return {}
-    entries = known.items() if isinstance(known, dict) else ()
-    return {name: granted for name, granted in entries if isinstance(granted, bool)}
