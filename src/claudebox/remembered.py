@@ -88,9 +88,9 @@ def _damaged(trouble: str) -> Memory:
 
 
 def write(form: Form, lines: Sequence[str]) -> bytes:
-    """Each line is one line, by `escape` if need be."""
-    if any("\n" in line for line in lines):
-        raise ValueError("a line of a memory has a line break")
+    """Each line is one line, by `escape` if need be, and none looks like the end."""
+    if END in lines or any("\n" in line for line in lines):
+        raise ValueError("a line of a memory has a line break, or is its end")
     return "".join(f"{line}\n" for line in (form.header, *lines, END)).encode()
 
 

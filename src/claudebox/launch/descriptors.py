@@ -10,6 +10,7 @@ from claudebox.view.argv import Data
 
 FIRST_DATA_DESCRIPTOR = 3
 CHUNK = 1 << 20
+LONGEST_LABEL = 60  # characters of up to four bytes: the kernel takes 249 bytes, and a path may be longer
 
 
 def check_standard_streams() -> None:
@@ -57,7 +58,7 @@ def seal_standard_input() -> None:
 
 
 def open_data(data: Data, descriptors: list[int]) -> str:
-    descriptor = os.memfd_create(data.label, 0)
+    descriptor = os.memfd_create(data.label[:LONGEST_LABEL], 0)
     os.write(descriptor, data.content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     descriptors.append(descriptor)

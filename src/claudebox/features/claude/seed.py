@@ -43,7 +43,7 @@ def seed_state(
     users_settings = trusted.find(f"{home.users}/settings.json", is_dir=False)
     settings = _Source(tree, users_settings, home.instance.settings_note, uid)
     state = _Source(tree, _users_state(trusted, home), home.instance.servers_note, uid)
-    answers = (remembered.escape(project), remembered.escape(api_key[-KEY_TAIL:]))
+    answers = (f"project {remembered.escape(project)}", f"key {remembered.escape(api_key[-KEY_TAIL:])}")
     are_answered = remembered.recall(tree, home.instance.answered, ANSWERS, uid).lines == answers
     preparations: list[Preparation] = []
     if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
