@@ -27,7 +27,7 @@ def files_below(directory: str) -> set[str]:
 
 def check_pinned() -> None:
     from claudebox import pinned
-    from claudebox.features.system.decide import NIX_TOOLS
+    from claudebox.host.system import NIX_TOOLS
 
     assert pinned.PROGRAMS.keys() == {"bwrap", "git", "nft", "nix", "pasta"}, f"PROGRAMS: {pinned.PROGRAMS}"
     strays = [path for path in pinned.PROGRAMS.values() if not is_program(path)]

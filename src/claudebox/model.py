@@ -55,6 +55,7 @@ class EnvVar(Record):
     value: str
     origin: Origin
     secret: str = ""  # why it looks like a secret: then its value is never shown
+    is_ours: bool = False  # made for the box: no secret, and programs need it
     late: bool = False  # set by bwrap inside the box, because the loader of bwrap itself would obey it
 
 
@@ -174,15 +175,6 @@ class Login(Record):
     place: str  # the directory in the box
 
 
-class ClaudeTrial(Record):
-    """A Claude that was never asked whether it can talk to a socket with a name."""
-
-    program: str
-    files: tuple[str, ...]  # that it needs to run
-    path: str  # with its interpreter
-    identity: str  # under which the answer is remembered
-
-
 class Broker(Record):
     """Who talks to the API for the box: the credential stays outside, and the box gets a socket."""
 
@@ -198,7 +190,6 @@ class Broker(Record):
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of one, used or not
-    trial: ClaudeTrial | None = None
 
 
 class Package(Record):
@@ -255,6 +246,27 @@ class Limits(Record):
     cpu: int  # microseconds in each second
 
 
+class Step(Record):
+    """Something that a feature does besides what bwrap does: `act.py` of that feature has a function for the moment."""
+
+    BEFORE = "before"  # before the box is made
+    BESIDE = "beside"  # a process that lives as long as the box does
+    INSIDE = "inside"  # in the process that becomes bwrap, just before it does
+    AFTER = "after"  # when the box has ended
+
+    moment: str
+    feature: str
+
+
+class Directory(Record):
+    """A directory of programs, and how early it stands in PATH."""
+
+    CLAUDE, ASKED_FOR, PACKAGE, SYSTEM, LAST = range(5)
+
+    path: str
+    rank: int
+
+
 class Program(Record):
     """What runs in the box."""
 
@@ -274,7 +286,7 @@ class Plan(Record):
     environment: tuple[EnvVar, ...]
     network: Network
     program: Program
-    signal_shim: tuple[str, ...]
+    wrapper: tuple[str, ...]  # words before those of the program: small programs that start it
     seccomp: bytes
     drop_groups: bool
     findings: tuple[Finding, ...]
@@ -287,11 +299,39 @@ class Plan(Record):
     packages: tuple[Package, ...] = ()
     policy: str = ""  # what the organisation tells every Claude
     disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
-    alone: bool = True  # in a pid namespace of ours, with whose first process everything in it ends
+    owns_pid_namespace: bool = True  # claudebox makes one: everything in it ends with its first process
     guard: Guard = Guard()
     limits: Limits | None = None
+    steps: tuple[Step, ...] = ()
+    unknown: tuple[str, ...] = ()  # features that have to ask a program of the host first, and be planned again
+    kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
+    may_ask: bool = False  # when the box has ended, there is somebody to ask
+
+    def acts(self, moment: str) -> list[str]:
+        """The features that do something at this moment, in order."""
+        return [step.feature for step in self.steps if step.moment == moment]
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
         """Findings that make a bare Enter mean no."""
         return tuple(finding for finding in self.findings if finding.kind != Finding.NOTE)
+
+
+class Masked(Record):
+    """A file of the host that the box sees otherwise."""
+
+    path: str
+    style: str
+    reason: str
+    inode: int
+    decoy: bytes | None  # None: it is seen empty
+    mode: int
+
+
+class Secrets(Record):
+    """What was found in the project."""
+
+    masked: tuple[Masked, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    preparations: tuple[Preparation, ...] = ()  # what remembers them
+    ignored: bytes = b""  # for git in the box, which shall not commit a decoy

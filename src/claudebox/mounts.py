@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FROM_HOST,
+    HIDE,
+    RW,
     UNSEEN,
     Mount,
+    Origin,
 )
 from claudebox.paths import (
+    expand_home,
+    is_below,
     is_inside,
     move,
+    parents,
+)
+from claudebox.problem import Problem
+from claudebox.settings.values import (
+    PROJECT_FILE,
+    Named,
 )
 
 TYPE_CHECKING = False
@@ -78,3 +91,47 @@ def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     status = tree.lstat(source)
     # The state is prepared just before the launch: what is of the wrong kind is replaced, and files are written anew.
     return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
+
+
+PIN = Origin("guard", "pinned: what is guarded in it stays where it is")
+
+
+def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
+    """With every directory between a writable mount and what is guarded in it bound onto itself."""
+    by_path = {mount.path: mount for mount in mounts}
+    for pin in pins:
+        between: list[str] = []
+        for above in parents(pin) if pin in by_path else ():
+            if above in by_path:
+                base = by_path[above]
+                for path in between if base.kind == RW else ():
+                    by_path[path] = Mount(RW, path, PIN, source=move(path, base.path, base.source))
+                break
+            between.append(above)
+    return tuple(sorted(by_path.values(), key=depth))
+
+
+def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
+    """Where the box would show what shall be hidden, under whatever name."""
+    found: list[Mount] = []
+    for hide in hides:
+        named = named_path(hide.path, cwd, home)
+        real = tree.resolve(named)
+        if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
+            raise Problem(f"{hide.origin.rule}: {named} is or holds the project itself", "hide something in it")
+        if real is not None:
+            is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
+            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
+            # A part of it may be shown without the rest.
+            parts = [mount for mount in within_reach if mount.kind in FROM_HOST and is_below(mount.source, real)]
+            found += [Mount(HIDE, part.path, hide.origin, is_dir=tree.is_dir(part.source)) for part in parts]
+    return found
+
+
+def _may_hide(hide: Named, mount: Mount) -> bool:
+    """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
+    return mount.origin.rule != "claude" or not hide.origin.rule.startswith(f"{PROJECT_FILE}:")
+
+
+def named_path(path: str, cwd: str, home: str) -> str:
+    return posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from claudebox.model import SecretPlace
+import posixpath
+
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    SecretPlace,
+)
 from claudebox.paths import (
+    expand_home,
     is_below,
     is_inside,
     parents,
 )
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.settings.values import Named
+from claudebox.state import SHOWN
 
 # Parts of the system: never writable, and nothing below is a project.
 SYSTEM_TREES = (
@@ -103,3 +111,166 @@ def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, 
             f"{path} cannot be a project: {refusal.reason}",
             "cd to the directory of one project and start claudebox there",
         )
+
+
+class Opening(Record):
+    """A path that somebody wants writable."""
+
+    path: str
+    said: Named
+
+    def opens(self, path: str) -> bool:
+        return is_inside(path, self.path)
+
+
+def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:
+    return [
+        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.path, home))), said) for said in writable
+    ]
+
+
+NIX_SOCKETS = "/nix/var/nix/daemon-socket"
+# Path and reason. `~` is the user's home. Plain pairs: the table is read at every start.
+SECRET_PLACES = (
+    ("~/.ssh", "SSH keys"),
+    ("~/.gnupg", "GPG keys"),
+    ("~/.age", "age keys"),
+    ("~/.config/age", "age keys"),
+    ("~/.config/sops", "sops and age keys"),
+    ("~/.password-store", "passwords of pass"),
+    ("~/.local/share/gopass", "passwords of gopass"),
+    ("~/.local/share/keyrings", "GNOME keyring"),
+    ("~/.local/share/kwalletd", "KDE wallet"),
+    ("~/.config/op", "1Password login"),
+    ("~/.config/Bitwarden", "Bitwarden vault"),
+    ("~/.config/Bitwarden CLI", "Bitwarden vault"),
+    ("~/.config/keepassxc", "KeePassXC settings"),
+    ("~/.aws", "AWS credentials"),
+    ("~/.config/gcloud", "Google Cloud credentials"),
+    ("~/.azure", "Azure credentials"),
+    ("~/.oci", "Oracle Cloud credentials"),
+    ("~/.config/doctl", "DigitalOcean token"),
+    ("~/.config/hcloud", "Hetzner Cloud token"),
+    ("~/.config/scw", "Scaleway keys"),
+    ("~/.config/linode-cli", "Linode token"),
+    ("~/.fly", "Fly.io token"),
+    ("~/.config/heroku", "Heroku login"),
+    ("~/.config/netlify", "Netlify token"),
+    ("~/.local/share/com.vercel.cli", "Vercel token"),
+    ("~/.wrangler", "Cloudflare token"),
+    ("~/.config/.wrangler", "Cloudflare token"),
+    ("~/.cloudflared", "Cloudflare tunnel keys"),
+    ("~/.terraform.d", "Terraform Cloud token"),
+    ("~/.terraformrc", "Terraform Cloud token"),
+    ("~/.pulumi", "Pulumi token"),
+    ("~/.vault-token", "Vault token"),
+    ("~/.kube", "Kubernetes credentials"),
+    ("~/.docker", "Docker registry logins"),
+    ("~/.config/containers", "Podman registry logins"),
+    ("~/.config/helm", "Helm registry logins"),
+    ("~/.config/gh", "GitHub token"),
+    ("~/.config/hub", "GitHub token"),
+    ("~/.config/glab-cli", "GitLab token"),
+    ("~/.config/tea", "Gitea token"),
+    ("~/.config/github-copilot", "GitHub Copilot token"),
+    ("~/.git-credentials", "git passwords"),
+    ("~/.config/git/credentials", "git passwords"),
+    ("~/.netrc", "passwords for hosts"),
+    ("~/.authinfo", "passwords for hosts"),
+    ("~/.authinfo.gpg", "passwords for hosts"),
+    ("~/.npmrc", "npm token"),
+    ("~/.yarnrc.yml", "npm token"),
+    ("~/.pypirc", "PyPI token"),
+    ("~/.cargo/credentials", "crates.io token"),
+    ("~/.cargo/credentials.toml", "crates.io token"),
+    ("~/.gem/credentials", "RubyGems token"),
+    ("~/.m2/settings.xml", "Maven passwords"),
+    ("~/.m2/settings-security.xml", "Maven passwords"),
+    ("~/.gradle/gradle.properties", "Gradle passwords"),
+    ("~/.composer/auth.json", "Composer tokens"),
+    ("~/.config/composer/auth.json", "Composer tokens"),
+    ("~/.pgpass", "PostgreSQL passwords"),
+    ("~/.my.cnf", "MySQL password"),
+    ("~/.config/rclone", "rclone remotes"),
+    ("~/.config/rustic", "backup keys"),
+    ("~/.config/borg", "backup keys"),
+    ("~/.s3cfg", "S3 keys"),
+    ("~/.boto", "cloud keys"),
+    ("~/.config/ngrok", "ngrok token"),
+    ("~/.cache/huggingface/token", "Hugging Face token"),
+    ("~/.kaggle", "Kaggle key"),
+    ("~/.codex", "OpenAI login"),
+    ("~/.gemini", "Gemini login"),
+    ("~/.claude", "Claude's login and the history of all projects"),
+    ("~/.claude.json", "Claude's state and MCP tokens"),
+    (SHOWN.directory, "state of all boxes"),
+    ("~/.mozilla", "browser passwords and cookies"),
+    ("~/.config/google-chrome", "browser passwords and cookies"),
+    ("~/.config/chromium", "browser passwords and cookies"),
+    ("~/.config/BraveSoftware", "browser passwords and cookies"),
+    ("~/.config/microsoft-edge", "browser passwords and cookies"),
+    ("~/.thunderbird", "mail and its passwords"),
+    ("~/.config/Signal", "messages"),
+    ("~/.config/Slack", "chat login"),
+    ("~/.bitcoin", "wallet"),
+    ("~/.ethereum", "wallet"),
+    ("~/.electrum", "wallet"),
+    ("~/.config/solana", "wallet"),
+    ("~/.bash_history", "typed commands, with what was pasted"),
+    ("~/.zsh_history", "typed commands, with what was pasted"),
+    ("~/.local/share/fish/fish_history", "typed commands, with what was pasted"),
+    ("~/.python_history", "typed commands, with what was pasted"),
+    ("~/.node_repl_history", "typed commands, with what was pasted"),
+    ("~/.psql_history", "typed commands, with what was pasted"),
+    ("~/.local/share/tailscale", "Tailscale keys"),
+    ("/var/lib/tailscale", "Tailscale keys"),
+    ("/var/lib/private", "secrets of system services"),
+    ("/var/lib/sss", "domain login cache"),
+    ("/var/lib/docker", "containers and their secrets"),
+    ("/var/lib/containers", "containers and their secrets"),
+    ("/etc/shadow", "password hashes"),
+    ("/etc/gshadow", "password hashes"),
+    ("/etc/ssh", "host keys"),
+    ("/etc/ssl/private", "TLS keys"),
+    ("/etc/pki/tls/private", "TLS keys"),
+    ("/etc/letsencrypt", "TLS keys"),
+    ("/etc/wireguard", "VPN keys"),
+    ("/etc/openvpn", "VPN keys"),
+    ("/etc/NetworkManager/system-connections", "Wi-Fi and VPN passwords"),
+    ("/etc/krb5.keytab", "Kerberos keys"),
+    ("/etc/sudoers", "who may become root"),
+    ("/etc/sudoers.d", "who may become root"),
+    ("/run/secrets", "secrets of containers and sops-nix"),
+    ("/run/secrets.d", "secrets of sops-nix"),
+    ("/run/agenix", "secrets of agenix"),
+    ("/run/agenix.d", "secrets of agenix"),
+    ("/run/user", "agent sockets of SSH, GPG, D-Bus and Wayland"),
+    ("/run/dbus", "system D-Bus"),
+    ("/run/docker.sock", "Docker: root on this host"),
+    ("/run/podman", "Podman socket"),
+    ("/run/containerd", "containerd: root on this host"),
+    ("/run/tailscale", "tailscaled socket"),
+    ("/tmp/.X11-unix", "X11 sockets"),
+    (NIX_SOCKETS, "the Nix daemon, which enters by --nix alone"),
+    ("/nix/var/determinate", "logins of Determinate Nix, and a socket"),
+)
+
+
+def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]:
+    """The table with real paths: as written and, where a symlink leads elsewhere, also the place it leads to."""
+    places: list[SecretPlace] = []
+    for number, home in enumerate(homes):
+        names = set(tree.entries(home))  # most people have few of them: one look instead of a hundred
+        for written, reason in SECRET_PLACES:
+            path, is_missing = written, False
+            if written.startswith("~"):
+                path, first = home + written[1:], written[2:].partition("/")[0]
+                is_missing = bool(names) and first not in names
+            elif number:
+                continue
+            real = None if is_missing else tree.resolve(path)
+            # A symlink is not a place of its own: what counts as existing is what it leads to.
+            places.append(SecretPlace(path, reason, real == path))
+            if real is not None and real != path:
+                places.append(SecretPlace(real, reason, True))
+    return tuple(places)

@@ -5,7 +5,7 @@
     cache/                    settings as they were understood the last time
     decisions                 what the user said about files of projects
     packages/                 what Nix said about packages
-    nix-trial, claude-trial   what came of trying the Nix daemon and Claude
+    nix-trial                 what came of trying the Nix daemon
     auth/                     the login that all boxes share; auth.from and auth.lock beside it
     broker/                   sockets of brokers that are running; broker.lock beside it
     instances/NAME/           the state of one project, of which a box of that project sees some:
@@ -26,11 +26,14 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.digest import sha256
+from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.git.repository import Repository
+    from claudebox.host.tree import Tree
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
 INSTANCE_NAME_LENGTH = 16
@@ -89,10 +92,6 @@ class State(Record):
     @property
     def nix_trial(self) -> str:
         return f"{self.directory}/nix-trial"
-
-    @property
-    def claude_trial(self) -> str:
-        return f"{self.directory}/claude-trial"
 
     @property
     def auth(self) -> str:
@@ -208,3 +207,18 @@ def instance_name(root: str) -> str:
 def names_a_writable_place(name: str) -> bool:
     """Whether a file of this name, in the state of a project, holds the path of something that its boxes can write."""
     return name == PROJECT or name.startswith(WRITABLE)
+
+
+def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
+    """Raise if the state is not what this program left there."""
+    for directory in (state.directory, state.instances, instance.directory, instance.claude):
+        status = tree.lstat(directory)
+        if status is None:
+            continue
+        if not tree.is_plain_directory(directory):
+            raise Problem(f"{directory} is not a directory", f"mv {quote(directory)} {quote(directory + '.old')}")
+        if status.st_uid != uid:
+            raise Problem(
+                f"{directory} belongs to another user (uid {status.st_uid})",
+                f"sudo chown -R $(id -u) {quote(state.directory)}",
+            )

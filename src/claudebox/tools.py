@@ -6,6 +6,7 @@ import posixpath
 import stat
 
 from claudebox import pinned
+from claudebox.host import Host
 from claudebox.host.programs import (
     ADMIN_DIRECTORIES,
     find_all,
@@ -16,6 +17,7 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import known_projects
 from claudebox.settings.values import Named
+from claudebox.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,3 +117,9 @@ def is_typed(named: Named | None) -> bool:
 
 def is_in_any(paths: tuple[str, ...], directories: tuple[str, ...]) -> bool:
     return any(is_inside(path, directory) for path in paths for directory in directories)
+
+
+def agents_places(host: Host) -> tuple[tuple[str, ...], str]:
+    """Where agents can write: this project and claudebox's own state, which tells of other projects."""
+    state = State(host.person.home).directory
+    return (host.cwd, state), state

@@ -79,7 +79,7 @@ def make(mounts, environment, network, program, found, login) -> Plan:  # type: 
         environment=environment,
         network=network,
         program=program,
-        signal_shim=(),
+        wrapper=(),
         seccomp=b"",
         drop_groups=False,
         findings=found,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.launch.landlock import can_scope
+from claudebox.process.isolation import can_scope
 from conftest import CLAUDEBOX
 
 TYPE_CHECKING = False

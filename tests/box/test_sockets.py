@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudebox.launch.landlock import can_scope
+from claudebox.process.isolation import can_scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

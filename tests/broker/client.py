@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from claudebox.features.broker.server.bodies import read_body
-from claudebox.features.broker.server.messages import read_answer
-from claudebox.features.broker.server.reading import Reader
+from claudebox.features.broker.server.messages import Reader, read_answer, read_body
 
 
 @dataclass

@@ -12,10 +12,6 @@ import pytest
 
 from broker.client import Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
-from claudebox.features.broker.server.address import (
-    Proxy,
-    read_address,
-)
 from claudebox.features.broker.server.credentials import (
     Fixed,
     Subscription,
@@ -25,18 +21,14 @@ from claudebox.features.broker.server.journal import (
     Journal,
     read_journal,
 )
-from claudebox.features.broker.server.limits import (
-    Limits,
-    Meter,
-)
-from claudebox.features.broker.server.serve import (
-    BACKLOG,
-    serve,
-)
+from claudebox.features.broker.server.run import BACKLOG, serve
 from claudebox.features.broker.server.upstream import (
+    Proxy,
     Upstream,
+    read_address,
     trust,
 )
+from claudebox.features.broker.server.usage import Limits, Meter
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"

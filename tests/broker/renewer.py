@@ -73,11 +73,10 @@ def access_as_claude(file: Path, url: str) -> str:
 def main() -> None:
     kind, file, token_url, own_lock, seconds = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
-    from claudebox.features.broker.server.address import read_address
-    from claudebox.features.broker.server.credentials import Subscription
-    from claudebox.features.broker.server.token_endpoint import TokenEndpoint
+    from claudebox.features.broker.server.credentials import Subscription, TokenEndpoint
     from claudebox.features.broker.server.upstream import (
         Upstream,
+        read_address,
         trust,
     )
 

@@ -17,19 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from claudebox.features.broker.trial import DOES_NOT, SPEAKS
 
 from broker.login import Issuer, log_in, stored
 from broker.standin import Certificates, Server
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
-from claudebox.demo.script import Step
-from claudebox.demo.stand_in import StandIn
+from claudebox.demo.stand_in import StandIn, Step
 from claudebox.features.broker.forwarder import CODE
-from claudebox.features.broker.trial import (
-    DOES_NOT,
-    SPEAKS,
-)
+from claudebox.features.nix.trial import RECORD
 from terminal.pseudoterminal import comes_true
 
 if TYPE_CHECKING:
@@ -542,7 +539,7 @@ def test_claude_of_no_known_version_is_asked_once(
 ) -> None:
     talk = user_with_key
     talk.claude = in_disguise(talk.account, request.getfixturevalue(name))
-    record = talk.account.home / ".claudebox/claude-trial"
+    record = talk.account.home / ".claudebox" / RECORD
     for _ in range(2):
         done = talk()
         assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr

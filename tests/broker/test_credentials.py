@@ -20,11 +20,12 @@ import pytest
 from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
-from claudebox.features.broker.server.address import read_address
 from claudebox.features.broker.server.credentials import (
+    CLIENT,
     Fixed,
     Revoked,
     Subscription,
+    TokenEndpoint,
     Unavailable,
 )
 from claudebox.features.broker.server.locks import (
@@ -32,12 +33,9 @@ from claudebox.features.broker.server.locks import (
     Locks,
 )
 from claudebox.features.broker.server.login_file import Tokens
-from claudebox.features.broker.server.token_endpoint import (
-    CLIENT,
-    TokenEndpoint,
-)
 from claudebox.features.broker.server.upstream import (
     Upstream,
+    read_address,
     trust,
 )
 

@@ -9,24 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.broker.server.bodies import (
-    BadBody,
-    chunk,
-    read_body,
-)
 from claudebox.features.broker.server.messages import (
+    BadBody,
+    Ended,
     Framing,
     Malformed,
+    Reader,
     RequestHead,
+    Truncated,
+    chunk,
     read_answer,
+    read_body,
     read_request,
 )
-from claudebox.features.broker.server.reading import (
-    Ended,
-    Reader,
-    Truncated,
-)
-from claudebox.features.broker.server.refusal import Refusal
+from claudebox.features.broker.server.policy import Refusal
 
 POST = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from claudebox.features.broker.trial import DOES_NOT, SPEAKS, keeping_answer
 
 from broker.standin import Server, hello
-from claudebox.features.broker import ask as claude_trial
-from claudebox.features.broker.trial import (
-    DOES_NOT,
-    SPEAKS,
-    keeping_answer,
-)
+from claudebox.features.nix.trial import RECORD
 from claudebox.host import read_host
 from claudebox.model import ClaudeTrial
+from claudebox.terminal import ask as claude_trial
 from hosts.machine import EVERYONE, TREES, Machine
 
 if TYPE_CHECKING:
@@ -83,7 +80,7 @@ def machine_with(root: Path, version: str) -> Machine:
 def test_version_decides_only_if_it_was_tried(tmp_path: Path, version: str, is_forwarded: bool, is_asked: bool) -> None:
     plan = machine_with(tmp_path, version).plan("--auth", "broker")
     assert plan.broker is not None
-    assert ("-c" in plan.signal_shim, plan.broker.trial is not None) == (is_forwarded, is_asked)
+    assert ("-c" in plan.wrapper, plan.broker.trial is not None) == (is_forwarded, is_asked)
 
 
 @pytest.mark.parametrize("speaks", [True, False])
@@ -99,7 +96,7 @@ def test_answer_is_remembered_for_as_long_as_the_program_stays(tmp_path: Path, s
     file.write_bytes(record.content)
     plan = machine.plan("--auth", "broker")
     assert plan.broker is not None
-    assert ("-c" in plan.signal_shim, plan.broker.trial) == (not speaks, None)
+    assert ("-c" in plan.wrapper, plan.broker.trial) == (not speaks, None)
     os.utime(tmp_path / broker.trial.program.lstrip("/"), (1, 1))
     changed = machine.plan("--auth", "broker").broker
     assert changed is not None
@@ -144,7 +141,7 @@ def test_claude_is_asked_alone(code: str, answer: str, monkeypatch: pytest.Monke
         host = read_host()
         host = host.replace(person=host.person.replace(home=str(elsewhere)))
         claude_trial.ask_claude(host, bwrap, trial_of(program))
-        record = (elsewhere / ".claudebox/claude-trial").read_text()
+        record = (elsewhere / ".claudebox" / RECORD).read_text()
     assert record.splitlines()[1:] == [f"its-identity {answer}"]
 
 
@@ -152,4 +149,4 @@ def test_claude_that_cannot_be_asked_gets_a_port(tmp_path: Path) -> None:
     host = read_host()
     host = host.replace(person=host.person.replace(home=str(tmp_path)))
     claude_trial.ask_claude(host, "/nonexistent/bwrap", trial_of(tmp_path / "claude"))
-    assert (tmp_path / ".claudebox/claude-trial").read_text().endswith(f"its-identity {DOES_NOT}\nend\n")
+    assert (tmp_path / ".claudebox" / RECORD).read_text().endswith(f"its-identity {DOES_NOT}\n")

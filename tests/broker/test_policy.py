@@ -6,12 +6,12 @@ import pytest
 
 from claudebox.features.broker.server.policy import (
     OAUTH_BETA,
+    Refusal,
     answered_headers,
     check_request,
     sent_headers,
     shows,
 )
-from claudebox.features.broker.server.refusal import Refusal
 
 DUMMY = "dummy-0123456789"
 HEADERS = (("host", "localhost"), ("authorization", f"Bearer {DUMMY}"), ("content-type", "application/json"))

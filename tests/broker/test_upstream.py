@@ -14,15 +14,13 @@ import pytest
 
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
-from claudebox.features.broker.server.address import (
+from claudebox.features.broker.server.upstream import (
     Address,
     Proxy,
-    find_proxy,
-    read_address,
-)
-from claudebox.features.broker.server.upstream import (
     Unreachable,
     Upstream,
+    find_proxy,
+    read_address,
     trust,
 )
 

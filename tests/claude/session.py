@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from claudebox.demo.script import Step
 from claudebox.demo.stand_in import (
     FAREWELL,
     StandIn,
+    Step,
 )
 
 if TYPE_CHECKING:

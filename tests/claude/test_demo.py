@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.demo.script import STEPS
 from claudebox.demo.stage import (
     HOME_FILES,
     VARIABLES,
 )
+from claudebox.demo.stand_in import STEPS
 
 if TYPE_CHECKING:
     from conftest import Account

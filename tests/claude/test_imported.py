@@ -9,10 +9,10 @@ import pytest
 
 from claudebox.features.claude.configuration import (
     Imported,
+    Runnable,
     import_servers,
     import_settings,
 )
-from claudebox.features.claude.runnable import Runnable
 from claudebox.model import (
     RO,
     TMPFS,

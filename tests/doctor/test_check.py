@@ -8,17 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from claudebox.doctor.report import report_text
 
-from claudebox.doctor.report import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-    report_text,
-)
-from claudebox.doctor.trial import explain
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
+from claudebox.trial import FAIL, NOTE, OK, Row, explain
 from claudebox.view.text import (
     WIDTH,
     Style,

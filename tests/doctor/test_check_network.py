@@ -10,19 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claudebox.doctor.report import report_text
 
 from claudebox.doctor import trial
-from claudebox.doctor.report import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-    report_text,
-)
-from claudebox.doctor.trial import (
-    Outcome,
-    version_number,
-)
 from claudebox.features.network import check as uplink
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
@@ -32,6 +22,14 @@ from claudebox.settings.values import (
     merge,
 )
 from claudebox.settings.words import parse
+from claudebox.trial import (
+    FAIL,
+    NOTE,
+    OK,
+    Outcome,
+    Row,
+    version_number,
+)
 from claudebox.view.text import (
     WIDTH,
     Style,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claudebox.explain import explain
-from claudebox.explain.answer import (
+from claudebox.answers import (
     Answer,
     Explanation,
 )
+from claudebox.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.plan import make_plan

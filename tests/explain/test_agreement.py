@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     HIDDEN,
     IN,
     MADE,

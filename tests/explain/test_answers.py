@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.explain.answer import Explanation
+from claudebox.answers import Explanation
 from claudebox.problem import (
     FAILED,
     Problem,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.explain.answer import OUT
+from claudebox.answers import OUT
 from claudebox.features.network.firewall import (
     PRIVATE4,
     PRIVATE6,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claudebox.features.system.decide import CERTIFICATE_BUNDLES
+from claudebox.host.system import CERTIFICATE_BUNDLES
 from conftest import CHECKOUT, SYSTEM_PATH, Account
 
 SYSTEM = f"{platform.machine()}-linux"

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.system.decide import (
-    NIX_TOOLS,
-    PLAIN_PATH,
-)
+from claudebox.host.system import NIX_TOOLS, PLAIN_PATH
 from flake.machine import Flake, Machine, NixOS, Package
 
 ON_PATH = (

@@ -126,7 +126,7 @@ def test_name_servers_are_in_the_box(name: str, tmp_path: Path) -> None:
 def test_hash_bang_lines_find_their_programs(name: str, tmp_path: Path) -> None:
     machine = make_machine(name, tmp_path)
     plan = machine.plan()
-    for program in ("/bin/sh", "/usr/bin/env", plan.signal_shim[0], plan.program.argv[0]):
+    for program in ("/bin/sh", "/usr/bin/env", plan.wrapper[0], plan.program.argv[0]):
         if program == "/bin/sh" and machine.host().tree.resolve(program) is None:
             continue  # the tree does not describe it
         file = resolve_in_box(plan, machine, program)
@@ -137,7 +137,7 @@ def test_hash_bang_lines_find_their_programs(name: str, tmp_path: Path) -> None:
 @pytest.mark.req("SAND-11", "SAND-15")
 def test_shim_is_called_by_the_name_that_makes_it_env(tmp_path: Path) -> None:
     # On NixOS `env` is a symlink to `coreutils`, which becomes env only if it is called so.
-    shim = make_machine("nixos", tmp_path).plan().signal_shim
+    shim = make_machine("nixos", tmp_path).plan().wrapper
     assert shim[0].endswith("/env")
 
 

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.git.decide import (
-    Identity,
-    find_identity,
-    quote,
-)
+from claudebox.features.git import Identity, find_identity, quote_value
 from claudebox.host.git.config import (
     load,
     parse,
@@ -89,7 +85,7 @@ def test_broken_file_is_no_crash(text: str) -> None:
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
 def test_git_reads_what_we_write(tmp_path: Path, value: str) -> None:
     path = tmp_path / "config"
-    path.write_text(f"[user]\n\tname = {quote(value)}\n", newline="")
+    path.write_text(f"[user]\n\tname = {quote_value(value)}\n", newline="")
     assert ask_git(path) == [("user.name", value)]
     assert parse(path.read_bytes().decode()) == [("user.name", value)]
 
@@ -122,7 +118,7 @@ def test_conditional_include_matches_as_in_git(kind: str, pattern: str, tmp_path
     subprocess.run(["git", "init", "-q", str(project)], env=environment, check=True, capture_output=True)
     (home / "work").write_text("[user]\n\tname = included\n")
     config = home / ".gitconfig"
-    config.write_text(f"[includeIf {quote(f'{kind}:{pattern}')}]\n\tpath = work\n")
+    config.write_text(f"[includeIf {quote_value(f'{kind}:{pattern}')}]\n\tpath = work\n")
     command = ["git", "config", "user.name"]
     result = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     ours = dict(load(Tree(), str(config), str(home), f"{project}/.git"))

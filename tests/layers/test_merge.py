@@ -261,9 +261,9 @@ def test_project_file_by_itself_adds_nothing(machine: Machine, keys: dict[str, s
     made_by_tier = {"/etc/resolv.conf", "/etc/hosts"}
     new = {one for one in entering(after) - entering(before) if one[1] not in made_by_tier}
     assert new <= {(RO, itself, itself)}
-    assert (after.bwrap, after.program, after.signal_shim, after.seccomp) == (
+    assert (after.bwrap, after.program, after.wrapper, after.seccomp) == (
         *(before.bwrap, before.program),
-        *(before.signal_shim, before.seccomp),
+        *(before.wrapper, before.seccomp),
     )
     assert TIERS.index(after.network.tier) >= TIERS.index(before.network.tier)
     assert set(after.network.published) <= set(before.network.published)

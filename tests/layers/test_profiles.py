@@ -15,8 +15,7 @@ from claudebox.model import (
     Plan,
 )
 from claudebox.problem import Problem
-from claudebox.settings.files.profiles import list_profiles
-from claudebox.settings.files.shipped import shipped_names
+from claudebox.settings.files.profiles import list_profiles, shipped_names
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
 from claudebox.settings.words import parse

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import cli
+from claudebox import start
 from claudebox.host import Host
-from claudebox.launch.prepare import prepare
 from claudebox.model import (
     COVER,
     FROM_HOST,
     HIDE,
 )
 from claudebox.plan import make_plan
+from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.remembered import write
-from claudebox.settings.files.decisions import (
+from claudebox.settings.files.project import (
     FORM,
     MOST_DECISIONS,
+    decisions,
     keeping_decision,
-    recall_decisions,
 )
 from claudebox.settings.gather import (
     Layers,
@@ -75,8 +75,8 @@ def answer(machine: Machine, *, granted: bool) -> None:
     project = layers(machine).project
     assert project is not None
     host = machine.host()
-    kept = keeping_decision(host, project.content_id, granted=granted)
-    prepare(tuple(one.replace(path=f"{machine.root}{one.path}") for one in kept), "")
+    for one in keeping_decision(host, project.content_id, granted=granted):
+        prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
 
 
 def refusal(machine: Machine, *words: str) -> Problem:
@@ -277,7 +277,7 @@ def test_memory_keeps_what_was_said_last(machine: Machine) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(write(FORM, [f"yes {number:064x}" for number in range(MOST_DECISIONS)]))
     answer(machine, granted=True)
-    kept = recall_decisions(machine.host())
+    kept = decisions(machine.host())
     assert (len(kept), granted(machine), f"{0:064x}" in kept) == (MOST_DECISIONS, True, False)
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -465,9 +465,9 @@ def test_nobody_is_asked_for_the_impossible(machine: Machine, monkeypatch: pytes
     """A yes to it would be remembered, and nothing would start any more."""
     says(machine, wish)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(cli, "_ask", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr(start, "says_yes", lambda _: pytest.fail("asked"))
     host, request = machine.host(), parse([])
-    layers = cli.decide(host, request, gather(host, request))
+    layers = start.ask_about_project(host, request, gather(host, request))
     plan = make_plan(host, request, layers.settings)
     assert any("impossible" in finding.text for finding in plan.findings)
 

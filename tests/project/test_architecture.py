@@ -250,7 +250,7 @@ BUDGET |= {"__future__"}  # small, and asked for by every file
 MOST_MODULES_OF_OURS = 65
 # Loaded while bwrap makes the mounts, when there is time.
 MEANWHILE = {
-    *("claudebox.features.guard.act", "claudebox.launch.witness", "claudebox.features.guard.changes"),
+    *("claudebox.features.guard.act", "claudebox.launch.parent.witness", "claudebox.features.guard.changes"),
     *("claudebox.host.fingerprint", "claudebox.host.git.gitlinks"),
 }
 # A machine where bwrap may not work is tried before, which costs what it costs: not measured here.

@@ -17,7 +17,6 @@ import claudebox
 from claudebox import cli, demo, instances, prove
 from claudebox.explain import explain
 from claudebox.features.broker import act as launch_broker
-from claudebox.features.broker import ask as claude_trial
 from claudebox.features.broker.server.run import make_session
 from claudebox.features.claude import configuration as imported
 from claudebox.features.limits import act as limits
@@ -26,18 +25,14 @@ from claudebox.features.login import exchange as login
 from claudebox.features.network import act as network
 from claudebox.features.nix import ask_closure as nix_closure
 from claudebox.features.nix import fetch as packages
-from claudebox.features.nix import try_builds as nix_trial
-from claudebox.features.nix.errand import (
-    Errand,
-    strict_problem,
-)
+from claudebox.features.nix.act import try_builds as nix_trial
+from claudebox.features.nix.packages import Errand, strict_problem
 from claudebox.features.secrets import masks, memory
 from claudebox.host import read_host
 from claudebox.host import walk as project
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
-from claudebox.launch import box, descriptors, inspection, keyring, landlock, namespaces
-from claudebox.launch import prepare as state
+from claudebox.launch import box, descriptors, inspection, landlock, namespaces
 from claudebox.model import (
     RW,
     Broker,
@@ -51,12 +46,14 @@ from claudebox.model import (
     Preparation,
 )
 from claudebox.plan import make_plan
+from claudebox.prepare import prepare as state
 from claudebox.problem import (
     CANNOT_EXECUTE,
     FAILED,
     NOT_FOUND,
     Problem,
 )
+from claudebox.prove.probe import keyring
 from claudebox.prove.run import Attempt
 from claudebox.settings.gather import gather
 from claudebox.settings.values import (
@@ -68,6 +65,7 @@ from claudebox.state import (
     State,
     instance_name,
 )
+from claudebox.terminal import ask as claude_trial
 from claudebox.view.completion import completion
 from claudebox.view.text import (
     WIDTH,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.launch.relay import PATIENCE
+from claudebox.launch.parent.signals import PATIENCE
 from terminal.pseudoterminal import (
     Terminal,
     claudebox_path,

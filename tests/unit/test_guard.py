@@ -6,17 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.decide import (
-    PIN,
-    find_guarded,
-    guard_findings,
-    guard_mounts,
-    is_guard,
-    openings,
-    pinned,
-    plan_guard,
-    within,
-)
+from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
 from claudebox.features.guard.git import (
     Account,
     is_include,
@@ -38,7 +28,8 @@ from claudebox.model import (
     Mount,
     Origin,
 )
-from claudebox.mounts import arrange
+from claudebox.mounts import PIN, arrange, pinned
+from claudebox.places import openings
 from claudebox.settings.values import Named
 from hosts.machine import plant
 
@@ -54,7 +45,7 @@ def guard_of(tree: Tree, *writable: str, mounts: tuple[Mount, ...] = (PROJECT,))
     candidates = find_guarded(tree, (P,), entries, Account("/home/alice", ("/home/alice/.gitconfig",)))
     guard = plan_guard(tree, candidates, list(mounts), opened)
     guards = guard_mounts(tree, guard, list(mounts), opened)
-    return guard, pinned(arrange([*mounts, *guards]), guards)
+    return guard, pinned(arrange([*mounts, *guards]), [each.path for each in guards])
 
 
 def held(tree: Tree, *writable: str) -> list[str]:

@@ -21,7 +21,7 @@ from claudebox.features.guard.decide import (
 )
 from claudebox.features.guard.git import Account
 from claudebox.features.guard.table import WANTED
-from claudebox.host.git.gitlinks import find_gitlinks
+from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import (

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.limits import act as launch
-from claudebox.features.limits.decide import amount
 from claudebox.model import (
     Limits,
     Origin,
 )
 from claudebox.problem import Problem
+from claudebox.settings.amounts import amount
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Named
 from claudebox.settings.words import parse

@@ -16,30 +16,25 @@ from claudebox.agreement import (
     find_news,
 )
 from claudebox.explain import explain
-from claudebox.features.nix.errand import (
-    give_up,
-    plan_errand,
-)
+from claudebox.features.nix.fetch import Progress, readable
 from claudebox.features.nix.output import (
     find_reason,
+    is_store_path,
     read_paths,
     read_version,
 )
 from claudebox.features.nix.packages import (
     FORM,
     find_meaning,
+    give_up,
+    plan_errand,
     plan_packages,
     read_record,
     record_lines,
     store_name,
     to_resolve,
 )
-from claudebox.features.nix.paths import is_store_path
 from claudebox.features.nix.program import find_nix
-from claudebox.features.nix.progress import (
-    Progress,
-    readable,
-)
 from claudebox.features.nix.references import (
     Reference,
     may_change,

@@ -13,12 +13,12 @@ from claudebox.agreement import (
     agreement,
     find_news,
 )
-from claudebox.explain import explain
-from claudebox.explain.answer import (
+from claudebox.answers import (
     IN,
     MASKED,
     Answer,
 )
+from claudebox.explain import explain
 from claudebox.features.secrets import memory
 from claudebox.features.secrets.memory import (
     FORM,

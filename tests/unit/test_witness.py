@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from claudebox.launch import witness
+from claudebox.launch.parent import witness
 
 
 def test_without_pidfd_there_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,6 +16,6 @@ def test_without_pidfd_there_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(os, "pidfd_open", missing)
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
-    nobody = witness.stand_by(os.getpid(), lambda: None)
+    nobody = witness.stand_by(os.getpid(), [lambda _: None])
     assert nobody == -1
     witness.release(nobody)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     Answer,
     Because,
     Explanation,
@@ -23,10 +23,7 @@ from claudebox.features.network.explain import (
     read_endpoint,
     read_port,
 )
-from claudebox.features.nix.explain_packages import (
-    explain_packages,
-    is_named,
-)
+from claudebox.features.nix.explain import explain_packages, is_named
 from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.problem import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     HIDDEN,
     IN,
     MADE,
@@ -26,10 +26,7 @@ from claudebox.explain.inside import (
 )
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.features.wishes.decide import (
-    settle,
-    wished_mounts,
-)
+from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.model import (
     ABSENT,
@@ -56,9 +53,8 @@ from claudebox.paths import (
     parents,
     shorten_home,
 )
-from claudebox.places import refuse_readable
+from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
-from claudebox.secret_values import secret_places
 from claudebox.settings.values import (
     MountWish,
     Settings,

@@ -32,6 +32,10 @@ class Host(Record):
     neighbourhood: Callable[[Tree], Neighbourhood]  # this and the next are asked only when it matters
     ask_daemon: Callable[[], Daemon]  # Nix's
 
+    def looked_at_anew(self) -> Host:
+        """The same machine, of whose files nothing is remembered."""
+        return self.replace(tree=Tree(self.tree.root))
+
 
 def read_host() -> Host:
     """The real machine."""

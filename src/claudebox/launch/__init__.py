@@ -1,1 +1,71 @@
-"""The only actor: writes state, opens descriptors, becomes bwrap."""
+"""Starts a box as its Plan says.
+
+One process becomes two: the child becomes bwrap (`child/`), the parent stays outside, waits, and does what comes
+afterwards (`parent/`). What else there is to do are steps of the Plan, each in the `act.py` of its feature.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.features.table import act
+from claudebox.launch.child import become_bwrap, drop_groups, open_options
+from claudebox.launch.parent.attend import fork_below
+from claudebox.launch.parent.gate import Gate, expect
+from claudebox.model import Plan, Preparation, Step
+from claudebox.prepare import prepare
+from claudebox.process.descriptors import check_standard_streams, refuse_internet_sockets, seal_standard_input
+from claudebox.process.isolation import leave_session_keyring, scope_to_box
+from claudebox.process.lifetime import Companion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def launch(plan: Plan) -> NoReturn:
+    """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
+
+    What comes afterwards has standard error and the terminal, not standard output; what it starts gains no privileges
+    (sudo). A Problem is shown, and the exit status is 125.
+    """
+    check_standard_streams()
+    if not plan.network.is_hosts:
+        refuse_internet_sockets()
+    seal_standard_input()
+    prepare(plan.preparations, _sandbox(plan))
+    for feature in plan.acts(Step.BEFORE):
+        act(feature, Step.BEFORE, plan)
+    plan, companions = _start_companions(plan)
+    gate = Gate(plan.seccomp, expect(plan))
+    descriptors = [gate.for_bwrap]
+    options = open_options(plan, gate, descriptors)
+    if plan.drop_groups:
+        drop_groups()
+    # The parent too: a program that suspends its process group, as claude does, has to reach it.
+    is_scoped = scope_to_box()
+    inside = [(feature, os.pipe()) for feature in plan.acts(Step.INSIDE)]
+    fork_below(plan, gate, companions, [ends for _, ends in inside], shares_group=is_scoped)
+    # From here on, this is the child.
+    leave_session_keyring()
+    for feature, ends in inside:
+        act(feature, Step.INSIDE, plan, *ends)
+    become_bwrap(plan, options, descriptors)
+
+
+def _sandbox(plan: Plan) -> str:
+    """What the agent is told, if there is one."""
+    if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
+        return ""
+    from claudebox.view.sandbox import sandbox_md
+
+    return sandbox_md(plan)
+
+
+def _start_companions(plan: Plan) -> tuple[Plan, list[Companion]]:
+    """Each may put what is made for this launch alone, a socket or a token, into the plan."""
+    companions = []
+    for feature in plan.acts(Step.BESIDE):
+        plan, companion = act(feature, Step.BESIDE, plan)
+        companions.append(companion)
+    return plan, companions

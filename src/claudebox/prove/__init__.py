@@ -19,29 +19,23 @@ from claudebox.model import (
     Plan,
 )
 from claudebox.own_command import own_command
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.prove.canaries import (
+    GROUPS,
     KERNEL,
     NIX,
     TERMINAL,
     Stage,
     Trial,
 )
-from claudebox.prove.report import (
-    HELD,
-    OPEN,
-    UNTESTED,
-    Result,
-    report_json,
-    report_text,
-)
 from claudebox.prove.run import (
     Attempt,
     run_inside,
     run_outside,
 )
+from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import (
     BY_NAME,
@@ -50,7 +44,19 @@ from claudebox.settings.table import (
 )
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.view.text import style_for
+from claudebox.view.as_json import dump
+from claudebox.view.text import (
+    BOLD,
+    DIM,
+    GREEN,
+    RED,
+    WIDTH,
+    YELLOW,
+    Style,
+    cut,
+    escape,
+    style_for,
+)
 
 AGAINST = "against"
 PYTHONS = ("/usr/bin/python3", "/bin/python3")
@@ -194,3 +200,80 @@ def _interpreter(host: Host, plan: Plan) -> list[str]:
         if real and host.tree.is_executable(path) and any(is_inside(real, place) for place in shown):
             return ["--run", path]
     return ["--mount-ro", sys.base_prefix, "--run", own]
+
+
+HELD = "held"
+OPEN = "OPEN"
+UNTESTED = "untested"
+MARK = 9
+
+
+class Result(Record):
+    """What came of a trial. A state that is none of the three names the choice by which it is open."""
+
+    trial: Trial
+    state: str
+    way: str
+
+
+def report_text(title: str, results: list[Result], home: str, style: Style) -> str:
+    lines = [style.paint(f"Attacks on {escape(title)}", BOLD)]
+    for group in GROUPS:
+        members = [result for result in results if result.trial.group == group]
+        tested = [result for result in members if result.state != UNTESTED]
+        if not members:
+            continue
+        held = sum(result.state == HELD for result in tested)
+        lines.append(style.paint(group, BOLD) + (f"  {held} of {len(tested)} held" if tested else "  nothing to test"))
+        lines += [line for result in members for line in _lines(result, home, style)]
+    return "\n".join([*lines, "", *_conclusion(results, style)]) + "\n"
+
+
+def _lines(result: Result, home: str, style: Style) -> list[str]:
+    if result.state == UNTESTED:
+        return []
+    state = result.state if result.state in (HELD, OPEN) else "chosen"
+    colour = {HELD: GREEN, OPEN: RED}.get(state, YELLOW)
+    text = escape(result.trial.title.replace(f"{home}/", "~/"))
+    if state == OPEN:
+        text += f" (by {escape(shorten_home(result.way, home))})"
+    elif state != HELD:
+        text += f" (open by {escape(result.state)})"
+    return [f"  {style.paint(state, colour)}{' ' * (MARK - len(state))}{cut(text, WIDTH - MARK - 2)}"]
+
+
+def _conclusion(results: list[Result], style: Style) -> list[str]:
+    states = [result.state for result in results]
+    tested = len(states) - states.count(UNTESTED)
+    holes = states.count(OPEN)
+    chosen = tested - states.count(HELD) - holes
+    parts = [f"{states.count(HELD)} of {tested} attacks held"]
+    parts += [f"{chosen} reached what you opened"] if chosen else []
+    parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
+    lines = [", ".join(parts) + "."]
+    if untested := [result.trial.title for result in results if result.state == UNTESTED]:
+        lines.append(style.paint(f"{len(untested)} more do not work outside of the box either, and show nothing.", DIM))
+    return lines
+
+
+def report_json(title: str, results: list[Result]) -> str:
+    states = [result.state for result in results]
+    return dump(
+        {
+            "against": title,
+            "held": states.count(HELD),
+            "open": states.count(OPEN),
+            "untested": states.count(UNTESTED),
+            "chosen": len(states) - states.count(HELD) - states.count(OPEN) - states.count(UNTESTED),
+            "attacks": [
+                {
+                    "group": result.trial.group,
+                    "title": result.trial.title,
+                    "state": result.state if result.state in (HELD, OPEN, UNTESTED) else "chosen",
+                    "choice": result.trial.choice or None,
+                    "way": result.way or None,
+                }
+                for result in results
+            ],
+        }
+    )

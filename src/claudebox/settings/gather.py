@@ -67,8 +67,7 @@ def _in_force(host: Host, project: ProjectFile) -> list[Said]:
     Variables are replaced only in what was granted. What counts at once must not depend on what they hold: the agent
     would see the difference.
     """
-    from claudebox.settings.files.expand import expanded
-    from claudebox.settings.files.profiles import read_profiles
+    from claudebox.settings.files.profiles import expanded, read_profiles
 
     granted = project.wishes if project.granted else ()
     named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Named)]

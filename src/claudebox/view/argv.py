@@ -46,7 +46,7 @@ def bwrap_operations(plan: Plan) -> list[Operation]:
 
 def program_words(plan: Plan) -> tuple[str, ...]:
     """What bwrap starts. The `--` keeps a program called `--bind` from becoming an option of bwrap."""
-    return ("--", *plan.signal_shim, *plan.program.argv)
+    return ("--", *plan.wrapper, *plan.program.argv)
 
 
 def called_pasta(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     Answer,
     Change,
     Explanation,

@@ -15,21 +15,13 @@ from claudebox.features.broker.server.preflight import (
     OTHERWISE,
     check,
 )
-from claudebox.features.login.act import (
-    detach,
-    watch_own_end,
-)
-from claudebox.launch.attended import (
-    forget_arguments,
-    has_ended,
-)
-from claudebox.launch.system_calls import c_function
 from claudebox.model import (
     Broker,
     Plan,
 )
 from claudebox.problem import Problem
-from claudebox.record import Record
+from claudebox.process.isolation import c_function
+from claudebox.process.lifetime import Companion, detach, forget_arguments, has_ended, watch_own_end
 
 READY = b"\n"
 NOT_YET = "not-yet"
@@ -38,40 +30,37 @@ LONGEST_MESSAGE = 4096
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 PRIVATE = 0o700
+ENDED = Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
 
 
-class Companion(Record):
-    """The broker, seen from the parent of the box."""
-
-    life: int  # a pipe that says when it is ready, and ends when it does
-    directory: str
-
-    def require_ready(self, end: int) -> None:
-        """Wait until it has tried itself, or the box has ended. Raises a Problem with its reason."""
-        import select
-
-        poll = select.poll()
-        for descriptor in (self.life, end):
-            poll.register(descriptor, select.POLLIN)
-        if self.life not in dict(poll.poll()):
-            return
-        said = os.read(self.life, LONGEST_MESSAGE)
-        if said != READY:
-            message, _, hint = said.decode(errors="replace").partition("\0")
-            raise Problem(message or "the broker ended before it had begun", hint or OTHERWISE)
-
-    def end(self) -> Problem | None:
-        """What to say if it has ended."""
-        ended = Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
-        return ended if has_ended(self.life) else None
-
-    def clear(self) -> None:
-        """It does that itself, unless somebody killed it."""
-        remove(self.directory)
+def beside(plan: Plan) -> tuple[Plan, Companion]:
+    assert plan.broker is not None
+    plan, life, directory = start_broker(plan, plan.broker)
+    return plan, Companion(
+        life=life,
+        require_ready=lambda end: require_ready(life, end),
+        end=lambda: ENDED if has_ended(life) else None,
+        clear=lambda: remove(directory),
+    )
 
 
-def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
-    """The plan with the socket and the token of this launch, and the broker."""
+def require_ready(life: int, end: int) -> None:
+    """Wait until it has tried itself, or the box has ended. Raises a Problem with its reason."""
+    import select
+
+    poll = select.poll()
+    for descriptor in (life, end):
+        poll.register(descriptor, select.POLLIN)
+    if life not in dict(poll.poll()):
+        return
+    said = os.read(life, LONGEST_MESSAGE)
+    if said != READY:
+        message, _, hint = said.decode(errors="replace").partition("\0")
+        raise Problem(message or "the broker ended before it had begun", hint or OTHERWISE)
+
+
+def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, int, str]:
+    """The plan with the socket and the token of this launch, the life of the broker, and its directory."""
     check(broker, dict(os.environ))
     os.close(watch_own_end("for --auth broker"))  # before anything is made
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
@@ -91,7 +80,7 @@ def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, Companion]:
     variables = tuple(
         variable.replace(value=token) if variable.value == AT_START else variable for variable in plan.environment
     )
-    return plan.replace(mounts=mounts, environment=variables), Companion(life, directory)
+    return plan.replace(mounts=mounts, environment=variables), life, directory
 
 
 def listen(directory: str) -> int:

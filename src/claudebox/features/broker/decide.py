@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.features.claude.home import (
-    ClaudeHome,
-    find_login,
-)
-from claudebox.features.environment.decide import BROKER
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import ClaudeHome, Facts, find_login
+from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import (
@@ -17,10 +15,9 @@ from claudebox.model import (
     EnvVar,
     Mount,
     Origin,
-    Person,
+    Step,
 )
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource
 from claudebox.settings.table import FULL
 from claudebox.settings.values import (
     EnvWish,
@@ -36,10 +33,11 @@ if TYPE_CHECKING:
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has it
 SOCKET = "api.sock"
 AT_START = "made-when-the-box-starts"
-ROUTE = Origin(BROKER, "the way to the API")
-DUMMY = Origin(BROKER, "good for this box alone")
-QUIET = Origin(BROKER, "what would go past the broker, and fail")
-OLD_LOGIN = Origin(BROKER, "a login that an earlier box left")
+RULE = "broker"
+ROUTE = Origin(RULE, "the way to the API")
+DUMMY = Origin(RULE, "good for this box alone")
+QUIET = Origin(RULE, "what would go past the broker, and fail")
+OLD_LOGIN = Origin(RULE, "a login that an earlier box left")
 
 # In the order in which Claude Code looks for them.
 VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -60,11 +58,10 @@ SHORTEST = 8  # what is shorter is in every text, and no secret
 LIMITS = ("requests", "tokens", "streams", "minutes")
 
 
-def plan_broker(
-    host: Host, settings: Settings, trusted: TrustedSource, claude: ClaudeHome, person: Person, certificates: str
-) -> Broker:
+def plan_broker(facts: Facts) -> Broker:
     """Raises a Problem if there is nothing to broker."""
-    environ = host.environ
+    host, settings, claude = facts.host, facts.settings, facts.claude
+    environ, kept = host.environ, claude.kept
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(
@@ -73,7 +70,7 @@ def plan_broker(
             )
     _check_way(environ, settings)
     variable = next((name for name in VARIABLES if environ.get(name)), "")
-    login = find_login(trusted, claude)
+    login = find_login(facts)
     if not variable and not login.file:
         raise Problem(
             "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
@@ -85,17 +82,16 @@ def plan_broker(
         raise Problem(
             f"{login.file} holds no login", "log in: start `claude`, type /login\n      or choose: --auth none"
         )
-    kept = claude.kept
     return Broker(
         shown=variable or login.file,
         variable=variable,
         file="" if variable else login.file,
         locks=kept.directory if login.file == kept.login else claude.users,
         url=environ.get("ANTHROPIC_BASE_URL", ""),
-        certificates=certificates,
+        certificates=facts.certificates,
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
         sockets=kept.broker,
-        place=f"/run/user/{person.uid}/claude-broker",
+        place=f"/run/user/{facts.person.uid}/claude-broker",
         journal=claude.instance.journal,
         limits=_limits(settings.auth_limits),
         login=login.file,
@@ -136,14 +132,13 @@ def broker_variables(broker: Broker, tree: Tree) -> list[EnvVar]:
     """What makes Claude Code use the socket alone."""
     subscription = _subscription(tree, broker.file) if broker.file else ""
     return [
-        EnvVar("ANTHROPIC_UNIX_SOCKET", f"{broker.place}/{SOCKET}", ROUTE),
-        EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE),
-        EnvVar(broker.token_name, AT_START, DUMMY),
+        EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE, is_ours=True),
+        EnvVar(broker.token_name, AT_START, DUMMY, is_ours=True),
         # Which models and features there are.
-        *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE)] if subscription else []),
-        EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE),
-        EnvVar("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", QUIET),
-        EnvVar("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1", QUIET),
+        *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE, is_ours=True)] if subscription else []),
+        EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE, is_ours=True),
+        EnvVar("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", QUIET, is_ours=True),
+        EnvVar("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1", QUIET, is_ours=True),
     ]
 
 
@@ -181,3 +176,15 @@ def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     if tree.lstat(old) is not None and not tree.is_link(old):
         mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
     return mounts
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    broker = plan_broker(facts)
+    return Contribution(
+        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
+        variables=tuple(broker_variables(broker, facts.tree)),
+        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
+        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        steps=(Step(Step.BESIDE, "broker"),),
+        decided=(("broker", broker),),
+    )

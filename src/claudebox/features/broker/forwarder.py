@@ -1,14 +1,18 @@
-"""For a Claude Code that cannot talk to a socket with a name: in the box, a port that leads to it."""
+"""A port of the box that leads to the broker's socket.
+
+Claude Code can be told to talk to an address, in every version and as its documentation says. That it can also talk to
+a socket with a name is neither true of every version nor documented.
+"""
 
 from __future__ import annotations
 
-from claudebox.features.broker.trial import speaks_socket
 from claudebox.host import Host
-from claudebox.host.claude import ClaudeInstall
+from claudebox.host.distribution import install_command
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 
 PLACES = ("/usr", "/nix/store")  # where a Python is in the box as well
+PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
 # Any Python 3 has to understand it. It becomes the program; what forwards is a process beside that.
 CODE = """
@@ -50,22 +54,18 @@ if child == 0:
         forward()
     os._exit(0)
 os.waitpid(child, 0)
-os.environ.pop("ANTHROPIC_UNIX_SOCKET", None)
 os.environ["ANTHROPIC_BASE_URL"] = "http://localhost:%d" % listener.getsockname()[1]
 os.execvp(program[0], program)
 """
 
 
-def forwarder(host: Host, install: ClaudeInstall, socket: str) -> tuple[str, ...]:
-    """Words before those of the program; none if this Claude does without."""
-    speaks = speaks_socket(host, install)
-    if speaks:
-        return ()
-    if any(is_inside(host.python, place) for place in PLACES):
-        return (host.python, "-I", "-S", "-c", CODE, socket)
-    if speaks is None:  # it is asked before anything starts
-        return ()
-    raise Problem(
-        f"{install.path} cannot use a socket, and needs a system Python to reach the broker",
-        "update it: claude update\n      or choose: --auth passthrough",
-    )
+def forwarder(host: Host, socket: str) -> tuple[str, ...]:
+    """Words before those of the program."""
+    pythons = (python for python in (host.python, *PYTHONS) if any(is_inside(python, place) for place in PLACES))
+    python = next((python for python in pythons if host.tree.is_executable(python)), None)
+    if python is None:
+        raise Problem(
+            "the box has no Python, which carries what Claude says to the broker",
+            f"{install_command(host.tree, 'python3')}\n      or choose: --auth passthrough",
+        )
+    return (python, "-I", "-S", "-c", CODE, socket)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FROM_HOST,
@@ -82,3 +84,9 @@ def _mentions(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
             mentions.append((waiting, word))
             waiting = waiting if PATH_OPTIONS[waiting].takes_several else ""
     return mentions
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    words = (*(word.path for word in facts.settings.claude_args), *facts.request.claude)
+    named = named_paths(facts.tree, words, facts.project, facts.home, draft.mounts)
+    return Contribution(wishes=named.wishes, preparations=named.preparations)

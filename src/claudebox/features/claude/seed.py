@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.features.claude.home import ClaudeHome
+from claudebox.contribution import Draft
+from claudebox.facts import ClaudeHome, Facts
+from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
 from claudebox.model import (
     Finding,
+    Plan,
     Preparation,
 )
 from claudebox.problem import Problem
@@ -14,6 +17,7 @@ from claudebox.quoting import quote
 from claudebox.reach import TrustedSource
 from claudebox.record import Record
 from claudebox.remembered import Form
+from claudebox.state import check_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,3 +175,22 @@ def _state_file(path: str, value: dict[str, Any]) -> Preparation:
     import json
 
     return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)
+
+
+def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    """What has to be written before Claude starts. Which of the user's hooks can run follows from all mounts."""
+    claude, person = facts.claude, facts.host.person
+    check_state(facts.tree, claude.kept, claude.instance, person.uid)
+
+    def can_run(command: str) -> bool:
+        from claudebox.features.claude.configuration import Runnable
+
+        return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
+
+    # Claude remembers the end of a key: with a broker not even that enters.
+    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
+    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
+    return plan.replace(
+        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
+        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
+    )

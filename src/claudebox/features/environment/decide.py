@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.model import (
     EnvVar,
     Finding,
@@ -17,8 +19,6 @@ from claudebox.settings.values import (
 
 BOX = Origin("box", "made for this box")
 ALLOWED = Origin("allowed", "passed on if the host has it")
-BROKER = "broker"  # the rule whose values are no secrets
-CLAUDE = "claude"  # the rule that tells Claude where its home is
 CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
 
 # Passed on as they are. The rest of the allowed names are made by the box, below.
@@ -38,8 +38,7 @@ def plan_environment(
     path: tuple[str, ...],
     shell: str,
     certificates: str,
-    claude: list[EnvVar],
-    nix: list[EnvVar],
+    features: list[EnvVar],
     wishes: tuple[EnvWish, ...],
     dropped: tuple[Named, ...] = (),
     kept_out: dict[str, str] | None = None,
@@ -54,22 +53,18 @@ def plan_environment(
     ]
     if certificates:
         variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
-    variables += [*nix, *claude]
+    variables += features
     for wish in wishes:
         variables += _granted(wish, environ)
         if kept_out and wish.name in kept_out:
             raise Problem(f"{wish.origin.rule}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
-    variables = [variable for variable in variables if variable.name not in (kept_out or ()) or _is_brokers(variable)]
+    variables = [variable for variable in variables if variable.name not in (kept_out or ()) or variable.is_ours]
     by_name = {variable.name: _marked(variable) for variable in variables}
     for drop in dropped:
-        if drop.path in MADE or (drop.path in by_name and by_name[drop.path].origin.rule in (CLAUDE, BROKER)):
+        if drop.path in by_name and by_name[drop.path].is_ours:
             raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
         by_name.pop(drop.path, None)
     return tuple(by_name.values())
-
-
-def _is_brokers(variable: EnvVar) -> bool:
-    return variable.origin.rule == BROKER
 
 
 def _may_pass(name: str, environ: dict[str, str]) -> bool:
@@ -86,7 +81,7 @@ def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[E
         "TMPDIR": "/tmp",
         "XDG_RUNTIME_DIR": f"/run/user/{person.uid}",
     }
-    return [EnvVar(name, value, BOX) for name, value in values.items()]
+    return [EnvVar(name, value, BOX, is_ours=True) for name, value in values.items()]
 
 
 def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
@@ -100,7 +95,7 @@ def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
 
 
 def _marked(variable: EnvVar) -> EnvVar:
-    if variable.origin.rule in (BOX.rule, BROKER):
+    if variable.is_ours:
         return variable
     secret = looks_secret(variable.name, variable.value)
     late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
@@ -123,3 +118,20 @@ def environment_findings(
         if wish.value is None and wish.name not in environ
     ]
     return findings
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    environ, wishes = facts.host.environ, facts.settings.env
+    variables = plan_environment(
+        environ=environ,
+        person=facts.person,
+        path=draft.search_path,
+        shell=facts.system.shell,
+        certificates=facts.certificates,
+        features=draft.variables,
+        wishes=wishes,
+        dropped=facts.settings.dropped,
+        kept_out=dict(draft.kept_out),
+    )
+    findings = environment_findings(variables, wishes, environ)
+    return Contribution(findings=tuple(findings), decided=(("environment", variables),))

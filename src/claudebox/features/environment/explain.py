@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     IN,
     OUT,
     VARIABLE,
@@ -13,9 +13,7 @@ from claudebox.explain.answer import (
     undo,
     with_reason,
 )
-from claudebox.features.broker.decide import kept_out
 from claudebox.features.environment.decide import (
-    BROKER,
     LOADER_NAMES,
     LOADER_PREFIXES,
     MADE,
@@ -53,7 +51,7 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
         wishes = [wish for wish in wishes if wish.value is not None or name in host.environ]
         because = [*_entering(variable, host, wishes), *notes]
         return Answer(VARIABLE, name, IN, "in the box", tuple(because), tuple(_ways_out(variable, wishes)))
-    if plan.broker is not None and name in kept_out(plan.broker, host, settings.env):
+    if name in dict(plan.kept_out):
         reason = Because("--auth broker keeps credentials, and the way to them, outside")
         return Answer(VARIABLE, name, OUT, "not in the box", (reason,), (Change("lets it in", PASSTHROUGH),))
     because = _staying_out(host, settings, name, wishes)
@@ -85,7 +83,7 @@ def _ways_out(variable: EnvVar, wishes: list[EnvWish]) -> list[Change]:
     name = variable.name
     if name in SETTABLE:
         return [Change("gives it another value", ("--env", f"{name}=VALUE")), *_undone(wishes)]
-    if name in (*MADE, "PWD") or variable.origin.rule == BROKER:
+    if name in (*MADE, "PWD") or variable.is_ours:
         return [Change(MADE_BY_THE_BOX)]
     return [
         Change("keeps it out", ("--drop-env", name)),

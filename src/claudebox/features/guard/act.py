@@ -15,13 +15,13 @@ from claudebox.features.guard.changes import (
     take_picture,
 )
 from claudebox.host.tree import Tree
-from claudebox.launch.attended import passed_on
 from claudebox.model import Plan
 from claudebox.paths import (
     is_below,
     is_inside,
 )
 from claudebox.problem import Problem
+from claudebox.terminal import ask, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,13 +38,14 @@ SHOW = ("s", "show")
 QUARANTINE = ("q", "quarantine")
 
 
-def watch(tree: Tree, plan: Plan, own_source: str, ask: Ask | None) -> Callable[[], None]:
+def after(plan: Plan) -> Callable[[bool], None]:
     """See what could be run later, as it is before the program starts. Returns what to do when the box has ended."""
-    before = take_picture(tree, plan.guard)
+    before = take_picture(Tree(), plan.guard)
+    own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
     take_back = _remember_terminal()
-    return lambda: report(plan, before, ask, take_back)
+    return lambda may_ask: report(plan, before, ask if may_ask else None, take_back)
 
 
 def _remember_terminal() -> Callable[[], None]:
@@ -85,7 +86,9 @@ def _import_everything() -> None:
     del difflib, json, shutil, stat, tomllib, quarantine, aftermath
 
 
-def report(plan: Plan, before: dict[str, Trace], ask: Ask | None, take_back: Callable[[], None] = lambda: None) -> None:
+def report(
+    plan: Plan, before: dict[str, Trace], asking: Ask | None, take_back: Callable[[], None] = lambda: None
+) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask. Nothing else happens by it:
     how claudebox ends is up to the program that it ran."""
     has_looked = False
@@ -94,16 +97,16 @@ def report(plan: Plan, before: dict[str, Trace], ask: Ask | None, take_back: Cal
         has_looked = True
         if leftovers:
             take_back()
-            _report(plan, leftovers, ask)
+            _report(plan, leftovers, asking)
     except KeyboardInterrupt:
         # An agent can make it last.
-        _say("" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
+        say("" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
     except BrokenPipeError:
         pass
     except Exception as error:
         from claudebox.view.text import escape
 
-        _say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
+        say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
 
 
 def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
@@ -112,36 +115,36 @@ def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
     return Comparison(tree, plan.guard, before, after).leftovers()
 
 
-def _report(plan: Plan, leftovers: list[Leftover], ask: Ask | None) -> None:
+def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
     from claudebox.view import aftermath as view
     from claudebox.view.text import style_for
 
     where = view.Where(plan.project, plan.person.home)
     style = style_for(sys.stderr.isatty(), dict(os.environ))
-    _say(view.report(leftovers, where, style))
+    say(view.report(leftovers, where, style))
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
-    if not grave or ask is None or passed_on:
+    if not grave or asking is None:
         return None
     can_move = plan.state is not None
     has_shown = False
     while True:
-        words = _answer(ask, has_shown=has_shown, can_move=can_move)
+        words = _answer(asking, has_shown=has_shown, can_move=can_move)
         if words[0] in SHOW:
             has_shown = True
-            _say(view.contents(grave, where, style))
+            say(view.contents(grave, where, style))
         elif words[0] in QUARANTINE and can_move:
             return _quarantine(plan, _chosen(grave, words[1:]), where)
         elif words[0] in KEEP:
             return None
 
 
-def _answer(ask: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
+def _answer(asking: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
     """A bare Enter shows first, and then keeps."""
     choices = [*(["Keep"] if has_shown else ["Show", "keep"]), *(["quarantine"] if can_move else [])]
     question = f"{', '.join(choices[:-1])} or {choices[-1]}?" if len(choices) > 1 else f"{choices[0]}?"
     hint = " (q 1 2: some of them)" if can_move else ""
     try:
-        words = ask(f"{question}{hint} [{'k' if has_shown else 's'}] ").split()
+        words = asking(f"{question}{hint} [{'k' if has_shown else 's'}] ").split()
     except Problem:
         return ["keep"]
     return words or ["keep" if has_shown else "show"]
@@ -176,9 +179,4 @@ def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
             restored += [leftover.path] if old is not None else []
         except OSError as error:
             failed.append((leftover.path, error.strerror or str(error)))
-    _say(moved(quarantine.directory, names, restored, failed, where))
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    say(moved(quarantine.directory, names, restored, failed, where))

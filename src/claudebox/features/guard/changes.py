@@ -38,7 +38,7 @@ from claudebox.host.fingerprint import (
     Fingerprint,
 )
 from claudebox.host.git import config as gitconfig
-from claudebox.host.git.gitlinks import find_gitlinks
+from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import (
     DIRECTORY,

@@ -10,6 +10,8 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.features.guard.git import (
     Account,
     git_guarded,
@@ -18,15 +20,18 @@ from claudebox.features.guard.table import (
     DOT_GIT,
     GIT,
     UNSEEN,
+    WANTED,
     ordinary_row_of,
     row_of,
 )
+from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import (
     BEYOND,
     LINK,
     UNREAD,
     Entry,
+    list_directory,
 )
 from claudebox.model import (
     RO,
@@ -36,28 +41,26 @@ from claudebox.model import (
     Guarded,
     Mount,
     Origin,
+    Step,
 )
 from claudebox.mounts import (
-    depth,
+    arrange,
     holder,
 )
 from claudebox.paths import (
-    expand_home,
     is_below,
     is_inside,
     move,
     parents,
 )
+from claudebox.places import Opening, openings
 from claudebox.problem import Problem
-from claudebox.record import Record
-from claudebox.settings.values import Named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 RULE = "guard"
-PIN = Origin(RULE, "pinned: what is guarded in it stays where it is")
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
 MOST_LINKED = 200  # looked at for another name, in one directory
 
@@ -67,16 +70,6 @@ LINKS = "links"
 HIDDEN = "cannot be listed: nothing in it was looked at"
 TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
-
-
-class Opening(Record):
-    """A path that somebody wants writable."""
-
-    path: str
-    said: Named
-
-    def opens(self, path: str) -> bool:
-        return is_inside(path, self.path)
 
 
 def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], account: Account) -> list[Guarded]:
@@ -120,12 +113,6 @@ def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
         if one.group == GIT and posixpath.basename(one.path) == "config":
             for name in TODO_LISTS:
                 yield Guarded(f"{posixpath.dirname(one.path)}/{name}", GIT, TODO)
-
-
-def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:
-    return [
-        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.path, home))), said) for said in writable
-    ]
 
 
 def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
@@ -206,21 +193,6 @@ def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> li
     ]
 
 
-def pinned(mounts: tuple[Mount, ...], guards: list[Mount]) -> tuple[Mount, ...]:
-    """With every directory between a writable mount and what is guarded in it bound onto itself."""
-    by_path = {mount.path: mount for mount in mounts}
-    for guard in guards:
-        between: list[str] = []
-        for above in parents(guard.path) if guard.path in by_path else ():
-            if above in by_path:
-                base = by_path[above]
-                for path in between if base.kind == RW else ():
-                    by_path[path] = Mount(RW, path, PIN, source=move(path, base.path, base.source))
-                break
-            between.append(above)
-    return tuple(sorted(by_path.values(), key=depth))
-
-
 def is_guard(mount: Mount) -> bool:
     return mount.origin.rule == RULE
 
@@ -275,3 +247,27 @@ def _has_names(tree: Tree, path: str) -> bool:
 def within(path: str, project: str) -> str:
     """As it is called in the project."""
     return path[len(project) + 1 :] if is_below(path, project) else path
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    """What keeps the agent from changing what the host runs later."""
+    tree, project, environ = facts.tree, facts.project, facts.host.environ
+    account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
+    others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
+    entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
+    opened = openings(facts.settings.writable, project, facts.host.person.home)
+    candidates = find_guarded(tree, (project, *others), entries, account)
+    outside = [facts.repository.outside] if facts.repository.outside else []
+    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
+        others=find_others(entries, candidates),
+        roots=tuple(dict.fromkeys((project, *others, *outside))),
+        git_configs=account.configs,
+    )
+    guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
+    return Contribution(
+        mounts=tuple(guards),
+        pins=tuple(mount.path for mount in guards),
+        findings=tuple(guard_findings(tree, guard, opened, project)),
+        steps=(Step(Step.AFTER, "guard"),),
+        decided=(("guard", guard),),
+    )

@@ -5,20 +5,24 @@ Cheap to ask at each start; the answer to the first comes from a trial.
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.kernel.seccomp import call_filter
+from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.model import Finding
+from claudebox.model import (
+    HIDE,
+    RO,
+    Finding,
+    Mount,
+    Origin,
+)
 from claudebox.problem import Problem
 from claudebox.settings.table import ON
 from claudebox.settings.values import (
     Named,
-    Settings,
 )
 
-APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
-CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"
-NAMESPACE_LIMIT = "/proc/sys/user/max_user_namespaces"
-CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 ELF = b"\x7fELF"
 
 LIFE_FINDING = Finding(
@@ -27,37 +31,6 @@ LIFE_FINDING = Finding(
     "claudebox may make no namespace of its own here: if it is killed, a hostile program can live on "
     "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
 )
-
-
-def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
-    return is_container(tree) or is_restricted(tree, bwrap) or is_switched_off(tree) or is_limited(tree)
-
-
-def is_restricted(tree: Tree, bwrap: str) -> bool:
-    """Ubuntu's AppArmor lets only programs with a profile use user namespaces."""
-    has_profile = bwrap == "/usr/bin/bwrap" and tree.exists(APPARMOR_PROFILE)
-    return _value(tree, APPARMOR_SWITCH) == "1" and not has_profile
-
-
-def keeps_namespaces_from_us(tree: Tree, uid: int) -> bool:
-    """bwrap may have a profile there; a program in Python has none."""
-    return uid != 0 and _value(tree, APPARMOR_SWITCH) == "1"
-
-
-def is_switched_off(tree: Tree) -> bool:
-    return _value(tree, CLONE_SWITCH) == "0"
-
-
-def is_limited(tree: Tree) -> bool:
-    return _value(tree, NAMESPACE_LIMIT) == "0"
-
-
-def is_container(tree: Tree) -> bool:
-    """A container that filters system calls or masks parts of /proc; others are like any machine."""
-    if all(tree.lstat(mark) is None for mark in CONTAINER_MARKS):
-        return False
-    is_filtered = "Seccomp:\t0" not in (tree.text("/proc/self/status") or "")
-    return is_filtered or " /proc/" in (tree.text("/proc/self/mountinfo") or "")
 
 
 def allows_userns(userns: Named, *, as_root: bool) -> bool:
@@ -81,14 +54,50 @@ def userns_findings(userns: Named) -> list[Finding]:
     return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
 
 
-def limit_findings(settings: Settings) -> list[Finding]:
-    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
+def decide(facts: Facts, _: Draft) -> Contribution:
+    tree, userns, host = facts.tree, facts.settings.userns, facts.host
+    has_userns = allows_userns(userns, as_root=facts.is_root)
+    owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
+    # With a cover in the way, the kernel would let no namespace of the box have a /proc.
+    covers = kernel_covers(tree) if not has_userns else []
+    return Contribution(
+        mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
+        findings=(*userns_findings(userns), *([] if owns_pid_namespace else [LIFE_FINDING])),
+        decided=(
+            ("seccomp", call_filter(host.machine, with_namespaces=has_userns)),
+            ("disable_userns", not has_userns and can_disable_userns(tree, facts.bwrap)),
+            ("drop_groups", facts.is_root),
+            ("owns_pid_namespace", owns_pid_namespace),
+        ),
+    )
+
+
+# Of /proc, for root alone: other accounts may not touch these anyway.
+KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
+KERNEL_HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
+    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
+    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
+)
+KERNEL_SETTINGS = "/proc/sys"  # of which some belong to the namespaces of the box, and so to who made them
+KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
+
+
+def kernel_masks(tree: Tree) -> list[Mount]:
+    """What root owns in /proc, and could therefore write without any capability: the host's core_pattern for one."""
+    origin = Origin("root", "root's part of the kernel")
+    shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
+    hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
     return [
-        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
-        for name, limit in said.items()
-        if limit is not None
+        *(Mount(RO, path, origin, source=path, is_dir=tree.is_dir(path)) for path in shown),
+        *(Mount(HIDE, path, origin, is_dir=tree.is_dir(path)) for path in hidden),
     ]
 
 
-def _value(tree: Tree, path: str) -> str:
-    return (tree.text(path) or "").strip()
+def kernel_covers(tree: Tree) -> list[Mount]:
+    """For everybody: settings cannot be changed, and the names of keys, which the kernel shows in every namespace, not
+    be seen."""
+    origin = Origin("kernel", "settings and names of keys")
+    settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
+    keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]
+    return [*([settings] if tree.exists(KERNEL_SETTINGS) else []), *keys]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.model import Limits
+from claudebox.model import Limits, Plan
 from claudebox.problem import Problem
 
 GROUPS = "/sys/fs/cgroup"
@@ -18,6 +18,11 @@ PATIENCE = 5.0  # seconds
 PAUSE = 0.01
 PERIOD = 100_000  # microseconds; in which the kernel counts what of the processors was used
 LOG_SIZE = 4096
+
+
+def before(plan: Plan) -> None:
+    assert plan.limits is not None
+    put_into_force(plan.limits)
 
 
 def put_into_force(limits: Limits) -> None:

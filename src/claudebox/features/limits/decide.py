@@ -6,19 +6,17 @@ that would not hold is a Problem.
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import Limits
+from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
+from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.values import (
     Named,
     Settings,
 )
 
-LIMITS = ("memory", "pids", "cpu")  # as systemd and the kernel call them, too
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-A_SECOND = 1_000_000
-LEAST = {"memory": 16 << 20, "pids": 10, "cpu": A_SECOND // 100}  # with less, not even bwrap starts
-EXAMPLES = {"memory": "4G", "pids": "500", "cpu": "1.5"}
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
 DELEGATE = "/etc/systemd/system/user@.service.d"
@@ -38,21 +36,6 @@ def plan_limits(tree: Tree, settings: Settings, uid: int) -> Limits:
         )
     _check_controllers(tree, said, uid)
     return Limits(busctl, *(amounts.get(name, 0) for name in LIMITS))
-
-
-def amount(name: str, said: Named) -> int:
-    """Bytes, a number, or microseconds of each second. Raises a Problem if it is none of them."""
-    text, unit = said.path, 1
-    if name == "memory" and text[-1:].upper() in UNITS:
-        text, unit = text[:-1], UNITS[text[-1:].upper()]
-    whole, _, rest = text.partition(".") if name != "pids" else (text, "", "")
-    digits = whole + rest
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len("1234567890123")):
-        raise Problem(f"{said.origin.rule}: `{said.path}` is no {name}", f"for example: {EXAMPLES[name]}")
-    value = int(digits) * (A_SECOND if name == "cpu" else unit) // int("1" + "0" * len(rest))
-    if value < LEAST[name]:
-        raise Problem(f"{said.origin.rule}: `{said.path}` is too little to start anything", f"try {EXAMPLES[name]}")
-    return value
 
 
 def manager(uid: int) -> str:
@@ -84,3 +67,21 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
                 "      sudo systemctl daemon-reload\n"
                 "      and log in again",
             )
+
+
+def limit_findings(settings: Settings) -> list[Finding]:
+    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
+    return [
+        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
+        for name, limit in said.items()
+        if limit is not None
+    ]
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    limits = plan_limits(facts.tree, facts.settings, facts.host.person.uid)
+    return Contribution(
+        findings=tuple(limit_findings(facts.settings)),
+        steps=(Step(Step.BEFORE, "limits"),),
+        decided=(("limits", limits),),
+    )

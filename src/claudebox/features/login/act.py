@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import os
 
-from claudebox.model import Login
+from claudebox.model import Login, Plan
 from claudebox.problem import Problem
+from claudebox.process.lifetime import detach, watch_own_end
 
 FILE_NAME = ".credentials.json"
 
 
-def start_beside(login: Login) -> None:
+def before(plan: Plan) -> None:
+    login = plan.login
+    assert login is not None
+    if login.file:
+        keep_in_step(login)
+    else:
+        forget_if_gone(login)
+
+
+def keep_in_step(login: Login) -> None:
     if not is_current(login):
         from claudebox.features.login.exchange import exchange
 
@@ -32,17 +42,6 @@ def start_beside(login: Login) -> None:
         follow(login, watch)
     finally:
         os._exit(0)
-
-
-def watch_own_end(purpose: str) -> int:
-    """A descriptor by which others see that this process, the parent of the box, has ended."""
-    try:
-        return os.pidfd_open(os.getpid())
-    except (AttributeError, OSError):  # Python may be built for an older Linux, too
-        raise Problem(
-            f"{purpose}, the kernel has to tell when a process has ended (pidfd_open): Linux 5.3 and later do",
-            "without it: --auth none",
-        ) from None
 
 
 def forget_if_gone(login: Login) -> None:
@@ -85,15 +84,3 @@ def stamp(path: str) -> str:
     except OSError:
         return ""
     return f"{path} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
-
-
-def detach(keep: tuple[int, ...]) -> None:
-    """Away from the terminal, its signals, and every descriptor whose end somebody may wait for."""
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in keep:
-            os.closerange(int(name), int(name) + 1)
-    os.chdir("/")

@@ -12,17 +12,14 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.launch.descriptors import close_all_but
-from claudebox.launch.namespaces import (
-    advice,
-    enter_network_namespace,
-    write,
-)
 from claudebox.model import (
     Network,
+    Plan,
     Uplink,
 )
 from claudebox.problem import Problem
+from claudebox.process.descriptors import close_all_but
+from claudebox.process.isolation import advice, enter_network_namespace, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +37,11 @@ KERNEL_SETTINGS = (
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv4/ping_group_range", "0 0"),
 )
+
+
+def inside(plan: Plan, life: int, pastas_end: int) -> None:
+    assert plan.network.uplink is not None
+    connect(plan.network, plan.network.uplink, life, pastas_end)
 
 
 def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> None:

@@ -6,16 +6,9 @@ import json
 import os
 import sys
 
-from claudebox.doctor import trial
-from claudebox.doctor.report import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-)
-from claudebox.features.kernel import decide as kernel
+from claudebox import trial
 from claudebox.features.network.uplink import plan_uplink
-from claudebox.host import Host
+from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
 from claudebox.model import (
     Origin,
@@ -28,11 +21,12 @@ from claudebox.settings.values import (
     Tier,
 )
 from claudebox.tools import choose_uplink
+from claudebox.trial import FAIL, NOTE, OK, Row
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.doctor.connection import main; main()"
+START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.features.network.connection import main; main()"
 TUN = "/dev/net/tun"
 TUN_IN_CONTAINER = "docker run --device /dev/net/tun …"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"

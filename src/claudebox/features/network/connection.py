@@ -12,14 +12,14 @@ import socket
 import sys
 
 from claudebox.features.network.act import connect
-from claudebox.launch.attended import fork_below
-from claudebox.launch.landlock import scope_to_box
 from claudebox.model import (
     Network,
     Origin,
     Uplink,
 )
 from claudebox.problem import Problem
+from claudebox.process.isolation import fork_into_namespaces, scope_to_box
+from claudebox.process.lifetime import die_with_parent
 from claudebox.settings.table import INET
 
 PRIVATE = ("10.255.255.1", "fdff:ffff:ffff::1")
@@ -32,7 +32,7 @@ def main() -> None:
     try:
         scope_to_box()
         life = os.pipe()
-        fork_below(None, life)
+        _go_on_in_namespaces()
         connect(Network(INET, "", Origin("--check")), uplink, *life)
     except Problem as problem:
         json.dump({"problem": problem.message}, sys.stdout)
@@ -49,3 +49,12 @@ def is_rejected(address: str) -> bool:
     except OSError:
         return True
     return False
+
+
+def _go_on_in_namespaces() -> None:
+    """Return in a child, as a box has it. This process ends as that one does."""
+    child = fork_into_namespaces()
+    if child != 0:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    die_with_parent()

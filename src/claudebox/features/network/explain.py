@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface, ip_network
 
-from claudebox.explain.answer import (
+from claudebox.answers import (
     ADDRESS,
     DEPENDS,
     IN,

@@ -26,6 +26,10 @@ from claudebox.settings.table import (
 )
 from claudebox.settings.values import Settings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 RESOLVER = Origin("resolver", "name servers, as this network tier reaches them")
 
 # Inside of the box only; on the host nothing has these addresses.
@@ -133,13 +137,13 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")
 
 
-def resolver_mounts(uplink: Uplink | None) -> list[Mount]:
-    if uplink is None or not uplink.resolv_conf:
+def own_resolver_mounts(uplink: Uplink) -> list[Mount]:
+    if not uplink.resolv_conf:
         return []
     return [Mount(FILE, "/etc/resolv.conf", RESOLVER, content=uplink.resolv_conf.encode(), mode=0o444)]
 
 
-def network_findings(network: Network, variables: tuple[EnvVar, ...], *, is_claude: bool) -> list[Finding]:
+def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude: bool) -> list[Finding]:
     """What will not work as it does on the host."""
     findings = []
     if network.tier == NO_NETWORK and is_claude:
@@ -149,7 +153,8 @@ def network_findings(network: Network, variables: tuple[EnvVar, ...], *, is_clau
         findings.append(Finding(Finding.NOTE, "DNS", text))
     carried = {str(port.host) for port in network.host_ports}
     for variable in variables:
-        host, port = _server_of(variable.value) if not variable.secret else ("", "")
+        is_shown = not variable.secret and not variable.is_ours
+        host, port = _server_of(variable.value) if is_shown else ("", "")
         can_carry = host in CARRIED_FROM
         if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):
             way = f": --host-port {port}" if port and can_carry else ""

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.doctor.report import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-)
-from claudebox.doctor.trial import program_version
 from claudebox.features.nix.decide import plan_nix
 from claudebox.features.nix.program import find_nix
-from claudebox.features.system.decide import (
-    NIX_STORE,
-    find_system,
-)
 from claudebox.host import Host
+from claudebox.host.system import NIX_STORE, find_system
 from claudebox.problem import Problem
 from claudebox.settings.table import (
     AUTO,
@@ -24,6 +14,7 @@ from claudebox.settings.table import (
 )
 from claudebox.settings.values import Settings
 from claudebox.state import State
+from claudebox.trial import FAIL, NOTE, OK, Row, program_version
 
 ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
 

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from claudebox import remembered
 from claudebox.features.nix.decide import RULE
-from claudebox.features.nix.paths import (
-    is_store_path,
-    store_paths,
-)
-from claudebox.features.system.decide import NIX_STORE
-from claudebox.features.wishes.decide import hides_asked_for
+from claudebox.features.nix.output import is_store_path, store_paths
 from claudebox.host import Host
 from claudebox.host.digest import sha256
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FILE,
@@ -26,7 +22,7 @@ from claudebox.model import (
     Plan,
     Preparation,
 )
-from claudebox.mounts import arrange
+from claudebox.mounts import arrange, hides_asked_for
 from claudebox.paths import is_below
 from claudebox.remembered import Form
 from claudebox.settings.values import Named
@@ -51,7 +47,7 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
         *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.rule == RULE),
         *(variable.value for variable in plan.environment if not variable.secret),
         *plan.program.argv,
-        *plan.signal_shim,
+        *plan.wrapper,
     ]
     return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
 
@@ -65,7 +61,9 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
     paths = registered_paths(registration)
     if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
-        return plan.replace(nix=plan.nix.replace(roots=roots), findings=(*plan.findings, note))
+        return plan.replace(
+            nix=plan.nix.replace(roots=roots), unknown=(*plan.unknown, RULE), findings=(*plan.findings, note)
+        )
     # Of one that is a symlink, bwrap would show what that leads to, and whoever built it has chosen that.
     shown = [Mount(RO, path, SHOWN, source=path) for path in paths if not host.tree.is_link(path)]
     mounts = [
@@ -77,7 +75,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
     return plan.replace(
         mounts=arrange(mounts, hides_asked_for(host.tree, hides, plan.project, host.person.home, shown)),
         preparations=(*plan.preparations, *(_place_for(host.tree, plan.nix, path) for path in paths)),
-        signal_shim=(*plan.signal_shim, "/bin/sh", "-c", TELL_NIX, name),
+        wrapper=(*plan.wrapper, "/bin/sh", "-c", TELL_NIX, name),
     )
 
 

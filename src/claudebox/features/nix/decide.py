@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.trial import (
     CLOSED,
     OPEN,
     UNKNOWN,
     recall_outcome,
-)
-from claudebox.features.system.decide import (
-    NIX_STORE,
-    STORE_ORIGIN,
 )
 from claudebox.host import Host
 from claudebox.host.nix_daemon import (
@@ -25,16 +24,19 @@ from claudebox.host.nix_daemon import (
     groups_of,
     read_config,
 )
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
     FILE,
     RO,
     RW,
+    Directory,
     EnvVar,
     Finding,
     Mount,
     Nix,
     Origin,
+    Plan,
     Preparation,
 )
 from claudebox.paths import is_inside
@@ -256,3 +258,50 @@ def nix_findings(nix: Nix) -> list[Finding]:
         text = "a build is tried at the start: it is in the box if that sees nothing of this host"
         return [Finding(Finding.NOTE, "the Nix daemon", text)]
     return []
+
+
+STORE_ORIGIN = Origin("nix", "the Nix store")
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    host, settings = facts.host, facts.settings
+    nix = _find_nix(facts)
+    packages = plan_packages(host, settings, nix) if settings.packages else ()
+    programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
+    findings = package_findings(facts.tree, packages)
+    needs_answer = any(package.reference not in facts.answered for package in to_resolve(packages))
+    if nix is None:
+        contribution = Contribution()
+    else:
+        programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
+        needs_answer = needs_answer or nix.needs_trial
+        contribution = Contribution(
+            mounts=tuple(nix_mounts(host, nix)),
+            variables=tuple(nix_variables(nix)),
+            preparations=nix_preparations(nix),
+            # Otherwise no mount shows the daemon, not even one of /nix.
+            shown_places=(SOCKET_DIRECTORY,) if nix.mode == DAEMON else (),
+        )
+        findings = [*nix_findings(nix), *findings]
+    return contribution.replace(
+        path=tuple(programs),
+        findings=tuple(findings),
+        unknown=("nix",) if needs_answer else (),
+        decided=(("nix", nix), ("packages", packages)),
+    )
+
+
+def _find_nix(facts: Facts) -> Nix | None:
+    """None: this host has none, and nobody asked for it."""
+    if facts.settings.nix.path in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
+        return None
+    return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
+
+
+def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
+    """A store of the project's own needs a part of the host's: what that is follows from the rest of the plan."""
+    if plan.nix is None or not plan.nix.directory:
+        return plan
+    from claudebox.features.nix.closure import with_closure
+
+    return with_closure(plan, facts.host, facts.settings.hides)

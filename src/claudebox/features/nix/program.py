@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from claudebox import pinned
-from claudebox.features.system.decide import find_certificates
 from claudebox.host import Host
 from claudebox.host.programs import find_all
+from claudebox.host.system import find_certificates
 from claudebox.reach import known_projects
 from claudebox.state import State
 from claudebox.tools import is_in_any

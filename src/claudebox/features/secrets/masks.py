@@ -10,28 +10,22 @@ from claudebox.features.secrets.decoys import (
     make_decoy,
 )
 from claudebox.features.secrets.table import (
-    RULE,
     Candidate,
 )
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import (
-    HIDE,
-    MASK,
     Finding,
-    Mount,
-    Origin,
-    Preparation,
+    Masked,
+    Secrets,
 )
-from claudebox.mounts import appearances
 from claudebox.paths import (
     expand_home,
     is_inside,
 )
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.record import Record
 from claudebox.settings.values import (
     Named,
     Settings,
@@ -49,26 +43,6 @@ MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
 MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
 MOST_NAMED = 5
 PERMISSIONS = 0o555
-
-
-class Masked(Record):
-    """A file of the host that the box sees otherwise."""
-
-    path: str
-    style: str
-    reason: str
-    inode: int
-    decoy: bytes | None  # None: it is seen empty
-    mode: int
-
-
-class Secrets(Record):
-    """What was found in the project."""
-
-    masked: tuple[Masked, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    preparations: tuple[Preparation, ...] = ()  # what remembers them
-    ignored: bytes = b""  # for git in the box, which shall not commit a decoy
 
 
 class Search:
@@ -172,7 +146,7 @@ class Search:
                 self.masked.setdefault(path, several[inode].replace(path=path))
 
 
-def find_secrets(search: Search, found: Iterable[Candidate]) -> Secrets:
+def judge(search: Search, found: Iterable[Candidate]) -> Secrets:
     search.look(found)
     decoys = 0
     masked = []
@@ -180,24 +154,6 @@ def find_secrets(search: Search, found: Iterable[Candidate]) -> Secrets:
         decoys += one.decoy is not None
         masked.append(one if decoys <= MOST_DECOYS else one.replace(decoy=None))
     return Secrets(tuple(masked), tuple(_findings(search)), ignored=_ignored(search.indexes, masked))
-
-
-def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
-    """At every place where the box would show such a file, but for where somebody asked for that very file."""
-    named = {mount.path for mount in wished if any(mount.source == masked.path for masked in secrets.masked)}
-    return [
-        _mount(masked, path)
-        for masked in secrets.masked
-        for path in appearances(masked.path, mounts)
-        if path not in named
-    ]
-
-
-def _mount(masked: Masked, path: str) -> Mount:
-    origin = Origin(RULE, masked.reason)
-    if masked.decoy is None:
-        return Mount(HIDE, path, origin, is_dir=False)
-    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)
 
 
 def _findings(search: Search) -> list[Finding]:

@@ -7,11 +7,10 @@ packages of npm for one. So each file is remembered by its inode, in a file that
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.features.secrets.masks import Masked
 from claudebox.features.secrets.table import Candidate
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.model import Preparation
+from claudebox.model import Masked, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote

@@ -164,3 +164,11 @@ def _matches_name(pattern: str, name: str) -> bool:
 
 def _home_path(path: str, home: str) -> str:
     return home + path[1:] if path.startswith("~/") else path
+
+
+def host_configs(environ: dict[str, str], home: str) -> tuple[str, ...]:
+    system = environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
+    if environ.get("GIT_CONFIG_GLOBAL"):
+        return system, environ["GIT_CONFIG_GLOBAL"]
+    xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    return system, f"{xdg}/git/config", f"{home}/.gitconfig"

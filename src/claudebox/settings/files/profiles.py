@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from claudebox.host import Host
+from claudebox.host.tree import Tree
 from claudebox.model import (
     Origin,
     Preparation,
     Profile,
 )
 from claudebox.paths import (
+    expand_home,
     is_inside,
     shorten_home,
 )
@@ -18,13 +20,10 @@ from claudebox.settings.files.cache import (
     freeze,
     thaw,
 )
-from claudebox.settings.files.expand import expanded
-from claudebox.settings.files.shipped import (
-    shipped_names,
-    shipped_profile,
-)
 from claudebox.settings.gather import DEFAULT_PROFILE
+from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import (
+    MountWish,
     Named,
     Said,
 )
@@ -209,3 +208,44 @@ def _check_name(named: Named) -> None:
 def _is_name(text: str) -> bool:
     plain = text.replace("-", "").replace("_", "").replace(".", "")
     return plain.isascii() and plain.isalnum() and not text.startswith(".")
+
+
+DIRECTORY = __file__.rpartition("/files/")[0] + "/profiles"
+SUFFIX = ".toml"
+
+
+def shipped_names() -> list[str]:
+    return [name.removesuffix(SUFFIX) for name in Tree().entries(DIRECTORY) if name.endswith(SUFFIX)]
+
+
+def shipped_profile(name: str) -> bytes | None:
+    return Tree().read(f"{DIRECTORY}/{name}{SUFFIX}") if name in shipped_names() else None
+
+
+def expanded(said: Said, host: Host) -> Said:
+    value = said.value
+    if isinstance(value, MountWish):
+        source = expand(value.source, value.origin.rule, host.environ)
+        destination = expand(value.destination, value.origin.rule, host.environ)
+        return said.replace(value=value.replace(source=source, destination=destination))
+    is_program = BY_NAME[said.name].is_users
+    if isinstance(value, Named) and (is_program or said.name in ("hide", "path")):
+        path = expand(value.path, value.origin.rule, host.environ)
+        return said.replace(value=value.replace(path=expand_home(path, host.person.home) if is_program else path))
+    return said
+
+
+def expand(text: str, rule: str, environ: dict[str, str]) -> str:
+    """`$NAME` and `${NAME}`; `~` is left to whoever knows whose home it is."""
+    first, *others = text.split("$")
+    pieces = [first]
+    for other in others:
+        if other.startswith("{"):
+            name, _, rest = other[1:].partition("}")
+        else:
+            end = next((at for at, letter in enumerate(other) if not (letter.isalnum() or letter == "_")), len(other))
+            name, rest = other[:end], other[end:]
+        if name not in environ:
+            raise Problem(f"{rule}: ${name} is not set", f"export {name}=…, or write the path out")
+        pieces += [environ[name], rest]
+    return "".join(pieces)

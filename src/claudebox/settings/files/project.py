@@ -6,15 +6,14 @@ content in this project and no other.
 
 from __future__ import annotations
 
-from claudebox.features.limits.decide import (
-    LIMITS,
-    amount,
-)
+from claudebox import remembered
 from claudebox.host import Host
 from claudebox.host.digest import sha256
+from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.files.decisions import recall_decisions
+from claudebox.remembered import Form
+from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.table import (
@@ -29,7 +28,11 @@ from claudebox.settings.values import (
     Settings,
     Tier,
 )
+from claudebox.state import State
 
+FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
+GRANTED, REFUSED = "yes", "no"
+MOST_DECISIONS = 1000  # the oldest are forgotten, and asked for again
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
 
 
@@ -67,7 +70,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
             raise Problem(f"{one.value.origin.rule}: a project's file hides nothing by variable", "write the path out")
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
-    granted = recall_decisions(host).get(content_id) if wishes else None
+    granted = decisions(host).get(content_id) if wishes else None
     return ProjectFile(tightening, wishes, content_id, granted)
 
 
@@ -85,3 +88,18 @@ def _tightens(said: Said, below: Settings) -> bool:
 
 def _is_less(setting: Setting, value: str, than: str) -> bool:
     return setting.choices.index(value) >= setting.choices.index(than)
+
+
+def decisions(host: Host) -> dict[str, bool]:
+    """What the user said about such files, by their `content_id`. A damaged memory means that nothing was said."""
+    memory = remembered.recall(host.tree, State(host.person.home).decisions, FORM, host.person.uid)
+    words = [line.partition(" ") for line in memory.lines]
+    return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
+
+
+def keeping_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
+    """What notes a decision, beside those about other files."""
+    others = {name: value for name, value in decisions(host).items() if name != content_id}
+    latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
+    lines = [f"{GRANTED if value else REFUSED} {name}" for name, value in latest]
+    return remembered.keeping(State(host.person.home).decisions, FORM, lines)

@@ -6,12 +6,6 @@ import json
 import socket
 import time
 
-from claudebox.features.broker.server.bodies import (
-    LAST_CHUNK,
-    BadBody,
-    chunk,
-    read_body,
-)
 from claudebox.features.broker.server.credentials import (
     Fixed,
     Revoked,
@@ -25,31 +19,30 @@ from claudebox.features.broker.server.cutting import (
     decompressed,
 )
 from claudebox.features.broker.server.journal import Journal
-from claudebox.features.broker.server.limits import Meter
 from claudebox.features.broker.server.messages import (
+    LAST_CHUNK,
     AnswerHead,
+    BadBody,
+    Ended,
+    Reader,
     RequestHead,
+    Truncated,
+    chunk,
     head_bytes,
     read_answer,
+    read_body,
     read_request,
 )
 from claudebox.features.broker.server.policy import (
-    answered_headers,
-    check_request,
-    sent_headers,
-)
-from claudebox.features.broker.server.reading import (
-    Ended,
-    Reader,
-    Truncated,
-)
-from claudebox.features.broker.server.refusal import (
     FAILED,
     FORBIDDEN,
     REASONS,
     TOO_LARGE,
     Refusal,
+    answered_headers,
+    check_request,
     malformed,
+    sent_headers,
 )
 from claudebox.features.broker.server.upstream import (
     FAILURES,
@@ -59,7 +52,7 @@ from claudebox.features.broker.server.upstream import (
     Upstream,
     reason,
 )
-from claudebox.features.broker.server.usage import Usage
+from claudebox.features.broker.server.usage import Meter, Usage
 from claudebox.record import Record
 
 IDLE_SECONDS = 600.0  # that a connection of the box may be silent

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 
-from claudebox.features.broker.server.reading import (
-    Reader,
-    TooLong,
-)
-from claudebox.features.broker.server.refusal import (
-    INVALID,
-    Refusal,
-    malformed,
-)
+from claudebox.features.broker.server.policy import INVALID, Refusal, malformed
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from claudebox.features.broker.server.policy import Headers
 
 LARGEST_HEAD = 32 * 1024
@@ -167,3 +161,129 @@ def head_bytes(first: str, headers: Headers) -> bytes:
     lines = [first, *(f"{name}: {value}" for name, value in headers)]
     assert not any("\r" in line or "\n" in line for line in lines)
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+PIECE = 64 * 1024
+
+
+class Ended(Exception):
+    """The other side closed between two messages."""
+
+
+class Truncated(Exception):
+    """The other side closed in the middle of one."""
+
+
+class TooLong(Exception):
+    """A line or a head that does not end where it should."""
+
+
+class Reader:
+    """`receive` is that of a socket: so many bytes at most, none at the end."""
+
+    def __init__(self, receive: Callable[[int], bytes]) -> None:
+        self.receive = receive
+        self.buffer = bytearray()
+        self.has_begun = False  # to receive anything since the last message
+
+    def until(self, mark: bytes, limit: int) -> bytes:
+        """Everything before the mark, which is taken away, too."""
+        searched = 0
+        while (found := self.buffer.find(mark, searched)) < 0:
+            if len(self.buffer) >= limit + len(mark):
+                raise TooLong
+            searched = max(0, len(self.buffer) - len(mark) + 1)
+            self._more()
+        if found > limit:
+            raise TooLong
+        taken = bytes(self.buffer[:found])
+        del self.buffer[: found + len(mark)]
+        return taken
+
+    def some(self, limit: int) -> bytes:
+        """At least one byte."""
+        if not self.buffer:
+            self._more()
+        taken = bytes(self.buffer[:limit])
+        del self.buffer[:limit]
+        return taken
+
+    def rest(self) -> bytes:
+        """What comes until the other side closes, or nothing."""
+        try:
+            return self.some(PIECE)
+        except Truncated:
+            return b""
+
+    def next_message(self) -> None:
+        """Whatever ends from here on ends between two messages."""
+        self.has_begun = bool(self.buffer)
+
+    def _more(self) -> None:
+        received = self.receive(PIECE)
+        if not received:
+            raise Truncated if self.has_begun else Ended
+        self.has_begun = True
+        self.buffer += received
+
+
+LONGEST_CHUNK_LINE = 128  # with its extensions, which mean nothing to us
+LARGEST_TRAILER = 4096
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(;[\t\x20-\x7e]*)?")
+TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class BadBody(Exception):
+    """Not what the head said, or not HTTP."""
+
+
+def read_body(reader: Reader, framing: Framing) -> Iterator[bytes]:
+    """Ends where the body does. Raises BadBody or Truncated if that cannot be known."""
+    try:
+        if framing.is_chunked:
+            yield from _chunks(reader)
+        elif framing.length >= 0:
+            yield from _exactly(reader, framing.length)
+        else:
+            yield from _until_closed(reader)
+    except Ended:
+        raise Truncated from None
+    except TooLong:
+        raise BadBody("chunk line") from None
+
+
+def _exactly(reader: Reader, length: int) -> Iterator[bytes]:
+    while length:
+        piece = reader.some(min(length, PIECE))
+        length -= len(piece)
+        yield piece
+
+
+def _until_closed(reader: Reader) -> Iterator[bytes]:
+    while piece := reader.rest():
+        yield piece
+
+
+def _chunks(reader: Reader) -> Iterator[bytes]:
+    while size := _chunk_size(reader):
+        yield from _exactly(reader, size)
+        if reader.until(b"\r\n", 0):
+            raise BadBody("chunk")
+    left = LARGEST_TRAILER
+    while line := reader.until(b"\r\n", left):
+        if not TRAILER_LINE.fullmatch(line):
+            raise BadBody("trailer")
+        left = max(0, left - len(line))  # read, and dropped
+
+
+def _chunk_size(reader: Reader) -> int:
+    match = CHUNK_LINE.fullmatch(reader.until(b"\r\n", LONGEST_CHUNK_LINE))
+    if match is None:
+        raise BadBody("chunk line")
+    return int(match[1], 16)
+
+
+def chunk(piece: bytes) -> bytes:
+    """One to send; never an empty one, which would be the last."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""

@@ -9,10 +9,7 @@ from claudebox.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.features.broker.server.address import (
-        Address,
-        Proxy,
-    )
+    from claudebox.features.broker.server.upstream import Address, Proxy
 
 OTHERWISE = "choose: --auth passthrough, --auth none"
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # where a login is renewed, if it is not the usual place
@@ -27,7 +24,7 @@ def check(broker: Broker, environ: dict[str, str]) -> None:
             raise no_trust(f"{path} cannot be read")
     is_usual = not broker.url or _is_plain(broker.url)
     if not is_usual or any(environ.get(name) for name in (*PROXIES, TOKEN_URL)):
-        from claudebox.features.broker.server.address import API
+        from claudebox.features.broker.server.upstream import API
 
         proxy_for(environ, address_of("ANTHROPIC_BASE_URL", broker.url or API))
         address_of(TOKEN_URL, environ.get(TOKEN_URL) or API)
@@ -48,7 +45,7 @@ def _is_plain(url: str) -> bool:
 
 
 def address_of(name: str, url: str) -> Address:
-    from claudebox.features.broker.server.address import read_address
+    from claudebox.features.broker.server.upstream import read_address
 
     try:
         return read_address(url)
@@ -57,7 +54,7 @@ def address_of(name: str, url: str) -> Address:
 
 
 def proxy_for(environ: dict[str, str], address: Address) -> Proxy | None:
-    from claudebox.features.broker.server.address import find_proxy
+    from claudebox.features.broker.server.upstream import find_proxy
 
     try:
         return find_proxy(environ, address)

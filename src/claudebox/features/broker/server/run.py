@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 
-from claudebox.features.broker.server.address import API
 from claudebox.features.broker.server.credentials import (
+    URL,
     Fixed,
     Revoked,
     Subscription,
+    TokenEndpoint,
     Unavailable,
 )
-from claudebox.features.broker.server.exchange import Session
-from claudebox.features.broker.server.journal import Journal
-from claudebox.features.broker.server.limits import (
-    Limits,
-    Meter,
+from claudebox.features.broker.server.exchange import (
+    Exchange,
+    Session,
 )
+from claudebox.features.broker.server.journal import Journal
 from claudebox.features.broker.server.preflight import (
     EXTRA_CERTIFICATES,
     TOKEN_URL,
@@ -29,16 +31,13 @@ from claudebox.features.broker.server.preflight import (
     no_trust,
     proxy_for,
 )
-from claudebox.features.broker.server.serve import serve
-from claudebox.features.broker.server.token_endpoint import (
-    URL,
-    TokenEndpoint,
-)
 from claudebox.features.broker.server.upstream import (
+    API,
     Unreachable,
     Upstream,
     trust,
 )
+from claudebox.features.broker.server.usage import Limits, Meter
 from claudebox.model import Broker
 from claudebox.problem import Problem
 
@@ -124,3 +123,46 @@ def _warm(session: Session) -> None:
         session.upstream.keep(session.upstream.connect())
     except (Revoked, Unavailable, Unreachable):
         pass
+
+
+MOST_CONNECTIONS = 128
+BACKLOG = 1024  # beyond it, a connection fails at once
+STACK = 4 << 20  # deep answers are read by a parser that recurses
+PAUSE = 0.05  # seconds
+
+
+def serve(listener: socket.socket, session: Session, end: int) -> None:
+    """`end` becomes readable when there is nobody left to serve."""
+    threading.stack_size(STACK)
+    places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    poll.register(end, select.POLLIN)
+    listener.setblocking(False)
+    while end not in (ready := dict(poll.poll())):
+        if listener.fileno() in ready:
+            _accept(listener, session, places)
+
+
+def _accept(listener: socket.socket, session: Session, places: threading.BoundedSemaphore) -> None:
+    try:
+        client, _ = listener.accept()
+    except OSError:
+        time.sleep(PAUSE)  # it went away again, or there are no descriptors left
+        return
+    client.setblocking(True)
+    if not places.acquire(blocking=False):
+        client.close()
+        return
+    try:
+        threading.Thread(target=_serve_one, args=(session, client, places), daemon=True).start()
+    except RuntimeError:
+        client.close()
+        places.release()
+
+
+def _serve_one(session: Session, client: socket.socket, places: threading.BoundedSemaphore) -> None:
+    try:
+        Exchange(session, client).run()
+    finally:
+        places.release()

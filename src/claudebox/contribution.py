@@ -1,0 +1,66 @@
+"""What a feature gives to the box, and the draft that grows from what all of them give."""
+
+from __future__ import annotations
+
+from claudebox.model import Directory, EnvVar, Finding, Mount, Preparation, SecretPlace, Step
+from claudebox.record import Record
+from claudebox.settings.values import MountWish
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Contribution(Record):
+    """What one feature gives to the box. Every field may be empty."""
+
+    mounts: tuple[Mount, ...] = ()
+    hides: tuple[Mount, ...] = ()  # which beat every mount
+    wishes: tuple[MountWish, ...] = ()  # mounts that are judged as if the user had asked for them
+    wished: tuple[Mount, ...] = ()  # those of the mounts that somebody asked for
+    pins: tuple[str, ...] = ()  # paths in the box whose directories must stay where they are
+    variables: tuple[EnvVar, ...] = ()
+    kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
+    path: tuple[Directory, ...] = ()
+    wrapper: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    preparations: tuple[Preparation, ...] = ()
+    shown_places: tuple[str, ...] = ()  # secret places that it shows on purpose
+    steps: tuple[Step, ...] = ()
+    unknown: tuple[str, ...] = ()
+    decided: tuple[tuple[str, Any], ...] = ()  # fields of the Plan that this feature alone decides
+
+
+class Draft:
+    """What the features have given so far. Each one sees what those before it in the table gave."""
+
+    def __init__(self) -> None:
+        self.mounts: list[Mount] = []
+        self.hides: list[Mount] = []
+        self.wishes: list[MountWish] = []
+        self.wished: list[Mount] = []
+        self.pins: list[str] = []
+        self.variables: list[EnvVar] = []
+        self.kept_out: list[tuple[str, str]] = []
+        self.path: list[Directory] = []
+        self.wrapper: list[str] = []
+        self.findings: list[Finding] = []
+        self.preparations: list[Preparation] = []
+        self.shown_places: list[str] = []
+        self.steps: list[Step] = []
+        self.unknown: list[str] = []
+        self.decided: list[tuple[str, Any]] = []
+
+    def add(self, contribution: Contribution) -> None:
+        for name, values in contribution.__dict__.items():
+            if values:
+                getattr(self, name).extend(values)
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """The directories in which the box looks for programs, in order."""
+        return tuple(directory.path for directory in sorted(self.path, key=lambda directory: directory.rank))
+
+    def hidden_places(self, places: tuple[SecretPlace, ...]) -> tuple[SecretPlace, ...]:
+        """The secret places, without those that a feature shows on purpose."""
+        return tuple(place for place in places if place.path not in self.shown_places)

@@ -1,0 +1,282 @@
+"""`--check`: each row says what was measured and, if that is not enough, why and what to type."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from claudebox import __version__
+from claudebox.features.claude.look import choose_claude
+from claudebox.features.kernel.seccomp import MACHINES
+from claudebox.features.network.check import (
+    chosen,
+    uplink_rows,
+)
+from claudebox.features.nix.check import nix_rows
+from claudebox.features.program import signal_shim
+from claudebox.host import (
+    Host,
+    read_host,
+)
+from claudebox.host.distribution import (
+    find_distribution,
+    install_command,
+)
+from claudebox.host.programs import find_admin
+from claudebox.host.system import find_certificates
+from claudebox.problem import Problem
+from claudebox.process.isolation import can_scope
+from claudebox.reach import known_projects
+from claudebox.settings.gather import gather
+from claudebox.settings.values import (
+    Settings,
+    from_options,
+    from_variables,
+    merge,
+)
+from claudebox.settings.words import Request
+from claudebox.state import State
+from claudebox.tools import choose_bwrap
+from claudebox.trial import (
+    FAIL,
+    NOTE,
+    OK,
+    Row,
+    namespaces_row,
+    program_version,
+    run,
+    symlink_row,
+    version_number,
+)
+from claudebox.view.text import (
+    BOLD,
+    GREEN,
+    RED,
+    YELLOW,
+    Style,
+    escape,
+    fill,
+    style_for,
+)
+
+# Versions of bwrap with a known hole for which being setuid is not a condition.
+CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
+STUB_MESSAGE = "native binary not installed"
+
+
+def title(host: Host) -> str:
+    return f"claudebox {__version__} on {find_distribution(host.tree).title}, Linux {os.uname().release}"
+
+
+def all_rows(host: Host, settings: Settings) -> list[Row]:
+    rows, bwrap = _bwrap_rows(host, settings)
+    if bwrap:
+        rows += [namespaces_row(host, bwrap), symlink_row(bwrap)]
+    return [
+        *rows,
+        _machine_row(host),
+        _scope_row(),
+        _signals_row(host),
+        _claude_row(host, settings),
+        _git_row(host),
+        _certificates_row(host),
+        *uplink_rows(host, settings, _project(host)),
+        *nix_rows(host, settings),
+        _state_row(host),
+    ]
+
+
+def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
+    """Of the programs that claudebox starts."""
+    result = []
+    choices = {"bwrap": _chosen_bwrap, "claude": _chosen_claude, "pasta": _chosen_pasta, "nft": _chosen_nft}
+    for name, choose in choices.items():
+        try:
+            path = choose(host, settings)
+        except Problem as problem:
+            result.append((name, f"({problem.message})"))
+        else:
+            result.append((name, f"{program_version(path)} ({path})"))
+    return result
+
+
+def _chosen_bwrap(host: Host, settings: Settings) -> str:
+    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, _project(host))
+
+
+def _chosen_claude(host: Host, settings: Settings) -> str:
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host)).path
+
+
+def _chosen_pasta(host: Host, settings: Settings) -> str:
+    return chosen("pasta", host, settings, _project(host))
+
+
+def _chosen_nft(host: Host, settings: Settings) -> str:
+    return chosen("nft", host, settings, _project(host))
+
+
+def _project(host: Host) -> tuple[str, ...]:
+    """Where agents can write: what is found there is not run, here on the host."""
+    projects = known_projects(host.tree, State(host.person.home).directory)
+    return (*projects, host.cwd) if host.cwd != "/" else tuple(projects)
+
+
+def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
+    try:
+        path = _chosen_bwrap(host, settings)
+    except Problem as problem:
+        fix = tuple(line.strip() for line in problem.hint.splitlines())
+        return [Row(FAIL, "bwrap", problem.message, "bwrap makes the box", fix)], ""
+    number = program_version(path)
+    rows = [Row(OK, "bwrap", f"{number}, {path}, not setuid")]
+    parts = tuple(int(part) for part in number.split(".") if part.isdigit())
+    rows += [
+        Row(FAIL, "bwrap", number, description, (install_command(host.tree, "bwrap"),))
+        for fixed, description in CVES
+        if parts and parts < fixed
+    ]
+    return rows, path
+
+
+def _machine_row(host: Host) -> Row:
+    if host.machine in MACHINES:
+        return Row(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
+    return Row(FAIL, "machine", host.machine, f"the system call filter knows {' and '.join(MACHINES)}")
+
+
+def _scope_row() -> Row:
+    if can_scope():
+        return Row(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+    why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
+    return Row(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
+
+
+def _signals_row(host: Host) -> Row:
+    try:
+        shim = signal_shim(host.tree, host.python)
+    except Problem as problem:
+        return Row(FAIL, "Ctrl-C", problem.message, fix=(problem.hint,))
+    if run(*shim, "true").status == 0:
+        return Row(OK, "Ctrl-C", f"restored in the box by {shim[0]}")
+    return Row(
+        FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", (install_command(host.tree, "env"),)
+    )
+
+
+def _claude_row(host: Host, settings: Settings) -> Row:
+    try:
+        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host))
+    except Problem as problem:
+        return Row(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
+    outcome = run(install.path, "--version")
+    if STUB_MESSAGE in outcome.stdout + outcome.stderr:
+        why = "its package was installed without running its install script"
+        return Row(
+            FAIL, "claude", f"{install.path} is not complete", why, ("npm install -g @anthropic-ai/claude-code",)
+        )
+    return Row(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
+
+
+def _git_row(host: Host) -> Row:
+    path = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
+    if path is None:
+        return Row(FAIL, "git", "not installed", "needed for commits and history", (install_command(host.tree, "git"),))
+    return Row(OK, "git", path)
+
+
+def _certificates_row(host: Host) -> Row:
+    bundle = find_certificates(host.tree, host.environ)
+    if bundle:
+        return Row(OK, "certificates", bundle)
+    fix = install_command(host.tree, "ca-certificates")
+    return Row(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", (fix,))
+
+
+def _state_row(host: Host) -> Row:
+    home = host.person.home
+    path = State(home).directory
+    status = host.tree.lstat(path)
+    if status is None:
+        if os.access(home, os.W_OK):
+            return Row(OK, "state directory", f"{path}: not there yet")
+        return Row(FAIL, "state directory", f"{home} is not writable", "there is no place for claude's state")
+    if not stat.S_ISDIR(status.st_mode):
+        return Row(FAIL, "state directory", f"{path} is not a directory", "", (f"mv {path} {path}.old",))
+    if status.st_uid != host.person.uid:
+        fix = f"sudo chown -R {host.person.name} {path}"
+        return Row(FAIL, "state directory", f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
+    if status.st_mode & 0o077:
+        why = "others can look into it"
+        return Row(FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",))
+    return Row(OK, "state directory", path)
+
+
+COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
+COLUMN = 24
+
+
+def report_text(rows: list[Row], title: str, style: Style) -> str:
+    lines = [style.paint(title, BOLD), ""]
+    for row in rows:
+        lines += _row(row, style)
+    failed = sum(row.state == FAIL for row in rows)
+    lines += ["", f"{failed} of {len(rows)} checks failed" if failed else "A box can be started here."]
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Row, style: Style) -> list[str]:
+    measured, *more = fill(escape(row.measured).split(), COLUMN) or [""]
+    state = style.paint(row.state, COLOUR[row.state]) + " " * (5 - len(row.state))
+    lines = [f"{state} {row.name:<{COLUMN - 7}} {measured}".rstrip()]
+    indent = " " * COLUMN
+    lines += [indent + line for line in (*more, *fill(escape(row.why).split(), COLUMN))]
+    # A command stays on one line, so that it can be copied.
+    return lines + [f"  {'fix:' if command is row.fix[0] else '    '} {escape(command)}" for command in row.fix]
+
+
+def report_json(rows: list[Row]) -> str:
+    from claudebox.view.as_json import dump
+
+    return dump(
+        [
+            {
+                "state": row.state.lower(),
+                "name": row.name,
+                "measured": row.measured,
+                "why": row.why,
+                "fix": list(row.fix),
+            }
+            for row in rows
+        ]
+    )
+
+
+def check(request: Request) -> tuple[str, int]:
+    """The report; status 0 if a box can be started, 1 if not."""
+    host = read_host()
+    settings, problem = _settings(host, request)
+    rows = all_rows(host, settings)
+    if problem is not None:
+        rows.append(Row(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ()))
+    style = style_for(sys.stdout.isatty(), dict(os.environ))
+    text = report_json(rows) if request.json else report_text(rows, title(host), style)
+    return text, 1 if any(row.state == FAIL for row in rows) else 0
+
+
+def versions(request: Request) -> str:
+    """Of claudebox, and of the programs that it starts."""
+    host = read_host()
+    settings, _ = _settings(host, request)
+    found = _versions(host, settings)
+    lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
+    """What files say, unless one of them is broken: the rest can be looked at all the same."""
+    try:
+        return gather(host, request).settings, None
+    except Problem as problem:
+        return merge([*from_variables(host.environ), *from_options(request.said)]), problem

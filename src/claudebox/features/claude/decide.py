@@ -1,0 +1,157 @@
+"""Claude in the box: its program, its home, and what it is told."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import ClaudeHome, Facts
+from claudebox.host.claude import (
+    ClaudeInstall,
+)
+from claudebox.host.system import NIX_STORE
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    ABSENT,
+    RO,
+    RW,
+    SYMLINK,
+    Directory,
+    EnvVar,
+    Mount,
+    Origin,
+    Preparation,
+    Program,
+)
+from claudebox.paths import is_inside
+from claudebox.reach import TrustedSource
+from claudebox.remembered import path_note
+
+SKIP_PERMISSIONS = "--dangerously-skip-permissions"
+
+
+def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
+    origin = Origin("claude", install.kind)
+    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
+
+
+def claude_path(home: str) -> str:
+    """Where claude is in the box, however it is installed on the host."""
+    return f"{home}/.local/bin/claude"
+
+
+def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
+    """The files of claude at their own places, and `claude` where its installer would put it."""
+    origin = Origin("claude", install.kind)
+    mounts = [
+        Mount(RO, file, origin, source=file)
+        for file in install.files
+        if file != NIX_STORE and not is_inside(file, project)
+    ]
+    links = {claude_path(home): install.real}
+    if install.interpreter in install.files:
+        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
+    return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    install, claude = facts.install, facts.claude
+    assert install is not None
+    words = (*(word.path for word in facts.settings.claude_args), *facts.request.claude)
+    program = claude_program(install, words, facts.home)
+    return Contribution(
+        mounts=(
+            *claude_mounts(install, facts.home, facts.project),
+            *home_mounts(claude, facts.trusted),
+            *managed_mounts(facts.tree, claude),
+        ),
+        variables=tuple(home_variables(claude)),
+        path=(Directory(posixpath.dirname(claude_path(facts.home)), Directory.CLAUDE),),
+        decided=(
+            *([("program", program)] if facts.runs_claude else []),
+            ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
+        ),
+    )
+
+
+RULE = "claude"
+HISTORY = Origin(RULE, "conversations and state of this project")
+IMPORTED = Origin(RULE, "your configuration")
+NONE_THERE = Origin(RULE, "you have none")
+AWARENESS = Origin(RULE, "what the agent is told about the box")
+VARIABLES = Origin(RULE, "so that Claude finds its home and leaves its installation alone")
+
+# The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
+# replaced from inside by a symlink, into which a later launch would mount.
+IMPORTED_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
+MANAGED = "/etc/claude-code"
+DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
+
+
+def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
+    mounts = [Mount(RW, home.place, HISTORY, source=home.state)]
+    for name in IMPORTED_DIRECTORIES:
+        real = trusted.find(f"{home.users}/{name}", is_dir=True)
+        path = f"{home.place}/{name}"
+        if real is None:
+            mounts.append(Mount(ABSENT, path, NONE_THERE, source=home.instance.empty))
+        else:
+            mounts.append(Mount(RO, path, IMPORTED, source=real))
+            mounts += _linked_entries(real, trusted)
+    memory = trusted.find(f"{home.users}/CLAUDE.md", is_dir=False)
+    mounts.append(_imported_file(home, "CLAUDE.md", memory or home.instance.memory))
+    keys = trusted.find(f"{home.users}/keybindings.json", is_dir=False)
+    return [*mounts, _imported_file(home, "keybindings.json", keys)] if keys else mounts
+
+
+def _imported_file(home: ClaudeHome, name: str, source: str) -> Mount:
+    return Mount(RO, f"{home.place}/{name}", IMPORTED, source=source, is_dir=False)
+
+
+def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
+    """What the entries of a directory lead to, where people keep them in a repository of dotfiles."""
+    tree = trusted.tree
+    links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
+    # What is in the project is in the box already.
+    outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.project)]
+    return [
+        Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real))
+        for path in outward
+        if (real := trusted.find(path, is_dir=tree.is_dir(path)))
+    ]
+
+
+def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
+    """What the agent is told goes where an organisation's policy would, which no option of Claude leaves out."""
+    entries = tree.entries(MANAGED)
+    # Its CLAUDE.md is told as a part of ours.
+    kept = [f"{MANAGED}/{name}" for name in entries if name not in ("CLAUDE.md", "SANDBOX.md")]
+    mounts = [Mount(RO, path, IMPORTED, source=path, is_dir=tree.is_dir(path)) for path in kept]
+    mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=home.instance.sandbox, is_dir=False))
+    mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
+    return mounts
+
+
+def home_variables(home: ClaudeHome) -> list[EnvVar]:
+    values = {"CLAUDE_CONFIG_DIR": home.place, "DISABLE_AUTOUPDATER": "1", "DISABLE_INSTALLATION_CHECKS": "1"}
+    return [EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()]
+
+
+def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...]) -> list[Preparation]:
+    """The directories, and something to mount on where the box can write."""
+    instance = home.instance
+    directories = [instance.directory, instance.empty, home.state]
+    points = [mount for mount in mounts if mount.path.startswith(f"{home.place}/") and mount.kind in (RO, ABSENT)]
+    return [
+        *(Preparation(Preparation.DIRECTORY, directory) for directory in directories),
+        *(_mount_point(mount, home) for mount in points),
+        Preparation(Preparation.FILE, instance.memory, DEFAULT_MEMORY.encode()),
+        Preparation(Preparation.SANDBOX, instance.sandbox),
+        path_note(instance.project, instance.root),
+        Preparation(Preparation.USED, instance.project),
+    ]
+
+
+def _mount_point(mount: Mount, home: ClaudeHome) -> Preparation:
+    kind = Preparation.DIRECTORY if mount.is_dir else Preparation.EMPTY_FILE
+    return Preparation(kind, f"{home.state}/{mount.path.removeprefix(home.place + '/')}")

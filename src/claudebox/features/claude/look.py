@@ -1,0 +1,96 @@
+"""Which Claude Code is started, and whether the box may have the files that it needs."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host import Host
+from claudebox.host.claude import (
+    ClaudeInstall,
+    inspect,
+    manager_behind,
+)
+from claudebox.host.programs import (
+    find,
+    find_unusable,
+)
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    SecretPlace,
+)
+from claudebox.places import refuse_readable
+from claudebox.problem import (
+    CANNOT_EXECUTE,
+    NOT_FOUND,
+    Problem,
+)
+from claudebox.quoting import quote
+from claudebox.settings.values import Named, Settings
+from claudebox.settings.words import Request
+from claudebox.state import State
+from claudebox.tools import (
+    is_in_any,
+    is_typed,
+)
+
+LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
+INSTALL_CLAUDE = """\
+npm install -g @anthropic-ai/claude-code
+      or name it: --claude PATH
+      or do without it: --run CMD, after all other options"""
+
+
+def choose_claude(
+    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...]
+) -> ClaudeInstall:
+    if named is not None:
+        path = posixpath.normpath(posixpath.join(cwd, named.path))
+        if not tree.exists(path):
+            raise Problem(f"{named.origin.rule}: {path} does not exist", status=NOT_FOUND)
+        if not tree.is_executable(path):
+            raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
+    else:
+        found = find(tree, "claude", search_path, cwd)
+        if found is None and (unusable := find_unusable(tree, "claude", search_path, cwd)):
+            raise Problem(f"{unusable} cannot be executed", f"chmod +x {quote(unusable)}", CANNOT_EXECUTE)
+        if found is None:
+            raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
+        path = found
+    install = inspect(tree, path, search_path, cwd)
+    if not is_typed(named) and is_in_any((install.real, path), agents):
+        raise Problem(
+            f"claude would come from where an agent can write: {path}",
+            f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}",
+        )
+    if manager := manager_behind(tree, install.real):
+        raise Problem(f"{path} is a shim of {manager}, not claude", f'--claude "$({manager} which claude)"')
+    if install.missing:
+        raise Problem(
+            f"{install.path} needs `{install.missing}`, which was not found",
+            "install it, or put it on PATH",
+            CANNOT_EXECUTE,
+        )
+    return install
+
+
+def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
+    """Raise if what claude says that it needs, in its `#!` line for one, is not to be shown."""
+    for file in install.files:
+        refusal = refuse_readable(file, homes, places)
+        if refusal is not None and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal.reason}", "name another one: --claude PATH")
+
+
+def find_claude(
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...]
+) -> ClaudeInstall | None:
+    """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
+    agents = (host.cwd, State(host.person.home).instances)
+    try:
+        found = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, agents)
+        check_claude_files(found, host.person.homes, places)
+        return found
+    except Problem:
+        if request.run is None and not request.shell:
+            raise
+        return None

@@ -1,0 +1,45 @@
+"""Claude's login enters the box, in a directory that the host's copy is kept in step with."""
+
+from __future__ import annotations
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import ClaudeHome, Facts, find_login
+from claudebox.model import (
+    RW,
+    EnvVar,
+    Mount,
+    Origin,
+    Plan,
+    Preparation,
+    Step,
+)
+from claudebox.state import LOGIN_FILE
+
+AUTH = Origin("--auth", "Claude's login, shared by all boxes")
+VARIABLE = Origin("claude", "so that Claude finds its home and leaves its installation alone")
+
+
+def auth_mounts(home: ClaudeHome) -> list[Mount]:
+    return [Mount(RW, home.auth_place, AUTH, source=home.kept.auth)]
+
+
+def _login_link(home: ClaudeHome) -> Preparation:
+    """For a Claude that does not know the variable, and for people who look where the file usually is."""
+    return Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    # A directory of its own: Claude replaces the file by rename, which no mount of a file survives.
+    directory = EnvVar("CLAUDE_SECURESTORAGE_CONFIG_DIR", facts.claude.auth_place, VARIABLE, is_ours=True)
+    return Contribution(
+        mounts=tuple(auth_mounts(facts.claude)),
+        variables=(directory,),
+        steps=(Step(Step.BEFORE, "login"),),
+        decided=(("login", find_login(facts)),),
+    )
+
+
+def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
+    """After Claude's own home, in which the link lies, has been prepared."""
+    made = (Preparation(Preparation.DIRECTORY, facts.claude.kept.auth), _login_link(facts.claude))
+    return plan.replace(preparations=(*plan.preparations, *made))

@@ -1,0 +1,70 @@
+"""Which program runs in the box, and what gives Ctrl-C back to it."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.host.system import NIX_STORE, System
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    Finding,
+    Origin,
+    Plan,
+    Program,
+)
+from claudebox.paths import is_inside
+from claudebox.problem import (
+    Problem,
+)
+from claudebox.secret_values import secret_value
+
+
+def shell_program(system: System) -> Program:
+    return Program("shell", (system.shell,), Origin("--shell"))
+
+
+def run_program(command: tuple[str, ...]) -> Program:
+    return Program("command", command, Origin("--run"))
+
+
+def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:
+    """What gives Ctrl-C back to the program.
+
+    bwrap would die of the first Ctrl-C, and take with it a program that wants to finish. So bwrap is started with
+    SIGINT and SIGQUIT ignored, which the program inherits unless something in between undoes it.
+    """
+    env = tree.resolve("/usr/bin/env")
+    if env is not None and _resets_signals(tree, env):
+        return ("/usr/bin/env", "--default-signal=INT,QUIT")
+    code = "import os,signal,sys;[signal.signal(s,signal.SIG_DFL) for s in(2,3)];os.execvp(sys.argv[1],sys.argv[1:])"
+    if is_inside(python, "/usr") or is_inside(python, NIX_STORE):
+        return (python, "-I", "-S", "-c", code)
+    raise Problem("neither GNU env nor a system Python was found for the box", "install GNU coreutils or python3")
+
+
+def _resets_signals(tree: Tree, env: str) -> bool:
+    """Whether this `env` has --default-signal: GNU since 8.31, uutils since 0.6, busybox never."""
+    if posixpath.basename(env) == "busybox":
+        return False
+    return not ("/cargo/" in env and 'VERSION_ID="25.10"' in (tree.text("/etc/os-release") or ""))
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    wrapper = signal_shim(facts.tree, facts.host.python)
+    if facts.request.run is not None:
+        return Contribution(wrapper=wrapper, decided=(("program", run_program(facts.request.run)),))
+    if facts.install is None or facts.request.shell:
+        return Contribution(wrapper=wrapper, decided=(("program", shell_program(facts.system)),))
+    return Contribution(wrapper=wrapper)  # Claude knows itself how it is started
+
+
+def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+    """Everybody on this host can read the arguments of a program, and so can the agent."""
+    findings = [
+        Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
+        for number, argument in enumerate(plan.program.argv)
+        if (reason := secret_value(argument))
+    ]
+    return plan.replace(findings=(*plan.findings, *findings))

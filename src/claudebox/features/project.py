@@ -1,0 +1,79 @@
+"""The project, writable at its own path, and what of it could not be looked at."""
+
+from __future__ import annotations
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.host.tree import Tree
+from claudebox.host.walk import BEYOND, UNREAD
+from claudebox.model import COVER, RW, Finding, Mount, Origin, Plan, Preparation
+from claudebox.paths import is_inside
+from claudebox.remembered import path_note
+from claudebox.settings.values import PROJECT_FILE
+
+PROJECT = Origin("project", "what the agent works on")
+SETTINGS_FILE = Origin("project", "read-only: its settings")
+
+ROOT_FINDING = Finding(
+    Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
+)
+SELF_FINDING = Finding(
+    Finding.RISK, "claudebox", "runs from this very project: the agent can change what you start next time"
+)
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    project = Mount(RW, facts.project, PROJECT, source=facts.project)
+    return Contribution(
+        mounts=(project, *_settings_file(facts.tree, facts.project)),
+        findings=(
+            *([ROOT_FINDING] if facts.is_root else []),
+            *([SELF_FINDING] if is_inside(facts.host.own_source, facts.project) else []),
+            *_unseen(facts),
+        ),
+    )
+
+
+def _settings_file(tree: Tree, project: str) -> list[Mount]:
+    """What it says was judged before the start: the agent shall not change it meanwhile."""
+    path = f"{project}/{PROJECT_FILE}"
+    content = tree.read_plain(path)
+    return [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
+
+
+def _unseen(facts: Facts) -> list[Finding]:
+    """What could not be looked at. What belongs to somebody else the agent cannot look at either."""
+    findings = []
+    for entry in facts.entries:
+        name = entry.path.removeprefix(facts.project + "/")
+        if entry.kind == BEYOND:
+            text = "the project is too large or too deep: secrets there and further on are not looked for"
+            findings.append(Finding(Finding.RISK, name, text))
+        elif entry.kind == UNREAD:
+            status = facts.tree.lstat(entry.path)
+            if status is None or status.st_uid == facts.host.person.uid:
+                text = "cannot be listed, so secrets in there are not looked for: the agent can change that"
+                findings.append(Finding(Finding.RISK, name, text))
+    return findings
+
+
+def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    if facts.state is None or (facts.install is None and _keeps_nothing(facts, plan)):
+        return plan
+    state = facts.state
+    writable = [facts.project, *(wish.source for wish in draft.wished if wish.kind == RW)]
+    notes = [path_note(state.writable(path), path) for path in writable]
+    return plan.replace(
+        preparations=(
+            *plan.preparations,
+            Preparation(Preparation.DIRECTORY, state.directory),
+            *notes,
+            path_note(state.project, state.root),
+        )
+    )
+
+
+def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
+    """Without files of claudebox's own on this host, there is no symlink of theirs to trust."""
+    has_store = plan.nix is not None and bool(plan.nix.directory)
+    return not has_store and facts.tree.lstat(facts.claude.kept.directory) is None

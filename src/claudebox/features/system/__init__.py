@@ -1,1 +1,0 @@
-"""The operating system in the box: programs, a curated /etc, empty writable places."""

@@ -1,0 +1,196 @@
+"""Mounts that the user asks for, by option or in a file."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.host.tree import Tree
+from claudebox.model import (
+    FROM_HOST,
+    HIDE,
+    RW,
+    SYMLINK,
+    Directory,
+    Finding,
+    Mount,
+    Origin,
+    SecretPlace,
+)
+from claudebox.mounts import (
+    appearances,
+    hides_asked_for,
+    holder,
+    named_path,
+)
+from claudebox.paths import (
+    expand_home,
+    is_below,
+    move,
+)
+from claudebox.places import (
+    refuse_readable,
+    refuse_writable,
+)
+from claudebox.problem import Problem
+from claudebox.reach import known_projects
+from claudebox.secret_values import (
+    secret_file,
+    secret_value,
+)
+from claudebox.settings.values import (
+    MountWish,
+    Named,
+)
+from claudebox.state import State
+from claudebox.tools import is_in_any
+
+SMALL_FILE = 1 << 16
+
+# Made by bwrap or by rules that a mount must not replace.
+RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
+
+
+def wished_mounts(
+    tree: Tree, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
+) -> list[Mount]:
+    return [
+        _wished(tree, wish, cwd, homes, places)
+        for wish in wishes
+        if not wish.is_optional or tree.exists(named_path(wish.source, cwd, homes[0]))
+    ]
+
+
+def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
+    home = homes[0]
+    option = wish.origin.rule
+    is_typed = option.startswith("--")
+    wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
+    named = named_path(wish.source, cwd, home)
+    if not is_typed:
+        _check_way(tree, named, option, cwd, home)
+    real = named if wish.is_new else tree.resolve(named)
+    if real is None:
+        or_else = "" if option.startswith("--") else "\n      if it may be missing: optional = true"
+        raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
+    refuse = refuse_writable if wish.access == RW else refuse_readable
+    if refusal := refuse(real, homes, places):
+        raise Problem(
+            f"{option} {wish.source}: {refusal.reason}", "mount only what the agent needs, from a place of its own"
+        )
+    path = posixpath.normpath(expand_home(wish.destination, home)) if wish.destination else named
+    if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
+        raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
+    return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
+
+
+def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
+    """A file says the same on every start. An agent that can turn a symlink on the way would choose what it means."""
+    links = tuple(link for link, _ in tree.links(named))
+    state = State(home)
+    if links and is_in_any(links, (cwd, state.instances, *known_projects(tree, state.directory))):
+        real = tree.resolve(named) or named
+        raise Problem(
+            f"{rule}: a symlink that an agent can change leads from {named} to {real}",
+            "write where it is, without the symlink",
+        )
+
+
+def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
+    """`a:/b` may be the name of one existing file rather than a source and a destination."""
+    if not wish.destination:
+        return wish
+    whole = f"{wish.source}:{wish.destination}"
+    exists = tree.lstat(posixpath.join(cwd, expand_home(whole, home))) is not None
+    return wish.replace(source=whole, destination="") if exists else wish
+
+
+def settle(tree: Tree, wishes: list[Mount], others: list[Mount]) -> list[Mount]:
+    """Give each wish a destination that bwrap can use without following a symlink or leaving a trace on the host."""
+    mounts = [*others, *wishes]
+    return [_settled(tree, wish.replace(path=_through_links(wish.path, mounts)), mounts) for wish in wishes]
+
+
+def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
+    option = wish.origin.rule
+    base = holder(wish.path, [mount for mount in mounts if is_below(wish.path, mount.path)])
+    if base is None or base.kind not in FROM_HOST:
+        return wish
+    on_host = move(wish.path, base.path, base.source)
+    if tree.resolve(on_host) != on_host:
+        raise Problem(
+            f"{option}: {wish.path} does not exist in the box, or a symlink leads there",
+            f"create it first, or choose a destination outside of {base.path}",
+        )
+    if tree.is_dir(on_host) != wish.is_dir:
+        raise Problem(
+            f"{option}: of {wish.source} and {wish.path} one is a directory and one is not",
+            "choose another destination: PATH:DEST",
+        )
+    return wish
+
+
+def _through_links(path: str, mounts: list[Mount]) -> str:
+    """A destination below /bin is really below /usr/bin where the box has that symlink."""
+    for mount in mounts:
+        if mount.kind == SYMLINK and is_below(path, mount.path):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(mount.path), mount.source))
+            return _through_links(move(path, mount.path, target), mounts)
+    return path
+
+
+def wish_findings(tree: Tree, wishes: list[Mount]) -> list[Finding]:
+    return [
+        Finding(Finding.SECRET, wish.source, f"enters and looks secret ({reason})")
+        for wish in wishes
+        if (reason := secret_file(wish.source) or _secret_content(tree, wish))
+    ]
+
+
+def _secret_content(tree: Tree, wish: Mount) -> str:
+    """Of a small file, such as a configuration with a token in it."""
+    content = b"" if wish.is_dir else tree.read(wish.source, limit=SMALL_FILE) or b""
+    return secret_value(content.decode(errors="replace"))
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    tree, settings = facts.tree, facts.settings
+    asked = (*settings.mounts, *draft.wishes)
+    places = draft.hidden_places(facts.places)
+    wished = settle(tree, wished_mounts(tree, asked, facts.project, facts.person.homes, places), draft.mounts)
+    return Contribution(
+        mounts=tuple(wished),
+        wished=tuple(wished),
+        path=tuple(Directory(expand_home(entry.path, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+        findings=tuple(wish_findings(tree, wished)),
+    )
+
+
+def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
+    """Secret places that a broader mount would show."""
+    hides: list[Mount] = []
+    for place in places:
+        if place.exists and (paths := appearances(place.path, mounts)):
+            origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
+            hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
+    return hides
+
+
+def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
+    return [
+        Finding(Finding.NOTE, hide.path, f"{hide.origin.rule} would hide it, but it does not exist yet")
+        for hide in hides
+        if not tree.exists(named_path(hide.path, cwd, home))
+    ]
+
+
+def decide_hides(facts: Facts, draft: Draft) -> Contribution:
+    tree, hides = facts.tree, facts.settings.hides
+    return Contribution(
+        hides=(
+            *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
+            *hides_asked_for(tree, hides, facts.project, facts.home, draft.mounts),
+        ),
+        findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
+    )

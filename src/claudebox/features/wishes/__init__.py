@@ -1,1 +1,0 @@
-"""Mounts, hides and directories of programs that the user asks for."""

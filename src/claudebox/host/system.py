@@ -1,0 +1,74 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox import pinned
+from claudebox.host.tree import Tree
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+NIX_STORE = "/nix/store"
+CERTIFICATE_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine, Gentoo, Void
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/certs/ca-bundle.crt",  # NixOS
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  # RHEL 7
+    "/etc/ssl/cert.pem",  # Alpine without ca-certificates
+    "/var/lib/ca-certificates/ca-bundle.pem",  # openSUSE, the file itself
+)
+PLAIN_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+NIX_TOOLS = tuple("bash env git curl jq rg fd nix , grep sed awk find tar gzip less which xargs ps diff".split())
+
+
+class System(Record):
+    """How programs are found in the box."""
+
+    is_nix: bool  # no /usr to speak of: programs come from the store
+    path: tuple[str, ...]
+    shell: str
+
+
+def find_system(tree: Tree, host_path: str) -> System:
+    is_nix = not tree.is_dir("/usr/lib") and tree.is_dir(NIX_STORE)
+    path = pinned.PATH or (_store_path(tree, host_path) if is_nix else ())
+    path += tuple(place for place in PLAIN_PATH if not is_nix and tree.is_dir(place))
+    bash = next((f"{place}/bash" for place in path if tree.is_executable(f"{place}/bash")), "")
+    shell = bash.replace("/usr/bin/bash", "/bin/bash") if tree.is_executable("/bin/bash") else bash
+    return System(is_nix, path, shell or "/bin/sh")
+
+
+def _store_path(tree: Tree, host_path: str) -> tuple[str, ...]:
+    """The store directories of the tools that the host has, found through its PATH."""
+    places: list[str] = []
+    for tool in NIX_TOOLS:
+        for entry in host_path.split(":"):
+            real = tree.resolve(f"{entry}/{tool}") if entry.startswith("/") else None
+            if real is not None and is_inside(real, NIX_STORE):
+                places.append(posixpath.dirname(real))
+                break
+    if not places:
+        raise Problem(
+            "no program of the Nix store was found on PATH",
+            "start claudebox from a login shell, or install it from its flake",
+        )
+    return tuple(dict.fromkeys(places))
+
+
+def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
+    """The certificate bundle: the one that the user names, else the distribution's."""
+    for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"):
+        named = environ.get(name, "")
+        real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
+        if real is not None and _is_bundle(tree, real):
+            return real
+    return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), pinned.CERTIFICATES)
+
+
+def _is_bundle(tree: Tree, path: str) -> bool:
+    """Certificates and no key: a variable must not become a way to show any file of the host."""
+    content = tree.read(path, limit=8 << 20) or b""
+    return b"-----BEGIN " in content and b"CERTIFICATE-----" in content and b"PRIVATE KEY-----" not in content

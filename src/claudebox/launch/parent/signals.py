@@ -1,0 +1,80 @@
+"""What the parent of a box does when a signal comes, which is rare.
+
+A signal for claudebox is meant for the program. That one is two pid namespaces away: the child of the first process in
+the namespace that bwrap made. /proc of the host knows it.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.launch.parent.attend import Attendant
+
+PATIENCE = 5  # seconds for a program whose terminal is gone
+FIRST = 1  # the number of bwrap in the namespace that it makes
+
+
+def pass_on(number: int, attendant: Attendant) -> None:
+    """Hand the signal to the program. If that has not started yet, the box ends instead."""
+    if not _send(number, attendant.child):
+        attendant.end_box(number)
+    elif number == _signal.SIGHUP and attendant.has_lost_terminal():
+        # Whoever closed the window believes that it has ended.
+        _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(number))
+        _signal.alarm(PATIENCE)
+
+
+def _send(number: int, builder: int) -> bool:
+    program = _program_of(builder)
+    if program == 0:
+        return False
+    try:
+        handle = os.pidfd_open(program)
+        # It may have ended meanwhile, and the number may be another's.
+        if _program_of(builder) != program:
+            return False
+        _signal.pidfd_send_signal(handle, number)
+    except OSError:
+        return False
+    return True
+
+
+def _program_of(builder: int) -> int:
+    """0 if it is not there. bwrap starts it before anything else, so its number in the box is the lowest."""
+    processes = _processes()
+    first = [pid for pid, (parent, inner) in processes.items() if parent == builder and inner == FIRST]
+    inside = [(inner, pid) for pid, (parent, inner) in processes.items() if parent in first]
+    return min(inside)[1] if inside else 0
+
+
+def _processes() -> dict[int, tuple[int, int]]:
+    """Of each process: its parent, and its number in its own namespace."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/status", "rb") as file:
+                    fields = dict(line.split(b":", 1) for line in file)
+            except OSError:
+                continue  # it ended meanwhile
+            found[int(name)] = (int(fields[b"PPid"]), int(fields[b"NSpid"].split()[-1]))
+    return found
+
+
+def end_orphans() -> None:
+    """End what bwrap left behind: a child of ours by now, the first of its namespace, with which the others end."""
+    own = os.readlink("/proc/self/ns/pid")
+    for pid, (parent, inner) in _processes().items():
+        if parent == os.getpid() and inner == FIRST and _namespace(pid) != own:
+            os.kill(pid, _signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""

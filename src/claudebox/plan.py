@@ -1,0 +1,125 @@
+"""Settings and facts become a Plan: a loop over the features, `arrange`, and a loop over those that need the rest."""
+
+from __future__ import annotations
+
+from claudebox.contribution import Draft
+from claudebox.facts import Facts, claude_home, claudes_own_place
+from claudebox.features.claude.look import find_claude
+from claudebox.features.guard import table as guard
+from claudebox.features.secrets import table as secrets
+from claudebox.features.secrets.decide import find_secrets
+from claudebox.features.system import HOSTNAME, box_person
+from claudebox.features.table import COMPLETING, DECIDING, load
+from claudebox.host import Host
+from claudebox.host.git.repository import find_repository
+from claudebox.host.system import find_certificates, find_system
+from claudebox.host.tree import Tree
+from claudebox.host.walk import walk_project
+from claudebox.model import Outside, Plan, SecretPlace
+from claudebox.mounts import arrange, identified, pinned
+from claudebox.places import check_project, secret_places
+from claudebox.problem import Problem
+from claudebox.reach import TrustedSource
+from claudebox.settings.values import Settings
+from claudebox.settings.words import Request
+from claudebox.state import Instance, State, canonical_root, check_state
+from claudebox.tools import agents_places, choose_bwrap
+
+IN_PROJECT = guard.WANTED | secrets.WANTED
+
+
+def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
+    """Decide everything about the box. Raises a Problem rather than weaken a promise."""
+    return decide(survey(host, request, settings))
+
+
+def survey(host: Host, request: Request, settings: Settings, answered: tuple[str, ...] = ()) -> Facts:
+    """Find out what several features need to know."""
+    tree, environ, home = host.tree, host.environ, host.person.home
+    places = _check_places(host)
+    bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, *agents_places(host))
+    repository = find_repository(tree, host.cwd)
+    person = box_person(host.person)
+    kept = State(home)
+    instance = kept.instance(canonical_root(host.cwd, repository))
+    state = _find_state(tree, kept, instance, host.person.uid)
+    claude = claude_home(kept, instance, person, environ)
+    entries = walk_project(tree, host.cwd, IN_PROJECT)
+    claudes = claudes_own_place(tree, claude, host.cwd)
+    places = places if claudes in places else (*places, claudes)
+    return Facts(
+        host=host,
+        request=request,
+        settings=settings,
+        person=person,
+        bwrap=bwrap,
+        places=places,
+        system=find_system(tree, environ.get("PATH", "")),
+        repository=repository,
+        certificates=find_certificates(tree, environ),
+        install=find_claude(host, request, settings, places),
+        claude=claude,
+        state=state,
+        trusted=TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, kept.directory),
+        entries=entries,
+        secrets=find_secrets(host, settings, repository, state, entries),
+        answered=answered,
+    )
+
+
+def decide(facts: Facts) -> Plan:
+    draft = Draft()
+    for row in DECIDING:
+        if row.applies(facts):
+            draft.add(load(row.module, row.function)(facts, draft))
+    plan = _assemble(facts, draft)
+    for row in COMPLETING:
+        if row.applies(facts):
+            plan = load(row.module, row.function)(facts, draft, plan)
+    return plan
+
+
+def _assemble(facts: Facts, draft: Draft) -> Plan:
+    mounts = pinned(arrange(draft.mounts, draft.hides), draft.pins)
+    return Plan(
+        project=facts.project,
+        bwrap=facts.bwrap,
+        person=facts.person,
+        hostname=HOSTNAME,
+        mounts=identified(facts.tree, mounts, facts.claude.kept.directory),
+        wrapper=tuple(draft.wrapper),
+        findings=(*facts.settings.findings, *draft.findings),
+        preparations=(*facts.settings.preparations, *draft.preparations),
+        outside=_outside(facts, draft),
+        state=facts.state,
+        steps=tuple(draft.steps),
+        unknown=tuple(draft.unknown),
+        kept_out=tuple(draft.kept_out),
+        **dict(draft.decided),
+    )
+
+
+def _outside(facts: Facts, draft: Draft) -> Outside:
+    entering = {variable.name for variable in dict(draft.decided)["environment"]}
+    return Outside(
+        variables=len(facts.host.environ.keys() - entering),
+        places=tuple(place for place in draft.hidden_places(facts.places) if place.exists),
+    )
+
+
+def _check_places(host: Host) -> tuple[SecretPlace, ...]:
+    """The secret places, once home and project are known to be usable."""
+    home, homes = host.person.home, host.person.homes
+    if home == "/" or ":" in home or not home.isprintable():
+        raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
+    places = secret_places(host.tree, homes)
+    check_project(host.cwd, homes, places)
+    return places
+
+
+def _find_state(tree: Tree, kept: State, instance: Instance, uid: int) -> Instance | None:
+    try:
+        check_state(tree, kept, instance, uid)
+    except Problem:
+        return None
+    return instance

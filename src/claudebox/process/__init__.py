@@ -1,0 +1,1 @@
+"""What a process can do to itself: call the C library, enter namespaces, close descriptors, outlive nobody."""

@@ -1,0 +1,106 @@
+"""A launch, from top to bottom: gather what was said, plan until nothing is unknown, ask, start the box."""
+
+from __future__ import annotations
+
+from claudebox.agreement import find_news, keeping, recall
+from claudebox.facts import Facts
+from claudebox.features.guard.decide import is_guard
+from claudebox.features.table import act
+from claudebox.host import Host, read_host
+from claudebox.host.kernel import doubts_namespaces
+from claudebox.launch import launch
+from claudebox.model import FROM_HOST, Finding, Plan
+from claudebox.plan import decide, make_plan, survey
+from claudebox.prepare import prepare
+from claudebox.problem import Problem
+from claudebox.settings.gather import Layers, gather
+from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings.words import Request
+from claudebox.terminal import ask, can_ask, errors_style, say, says_yes
+from claudebox.view.text import BOLD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def start(request: Request) -> NoReturn:
+    host = read_host()
+    layers = gather(host, request)
+    if layers.project is not None and layers.project.is_undecided:
+        layers = ask_about_project(host, request, layers)
+    plan = plan_until_known(survey(host, request, layers.settings))
+    require_namespaces(host, plan)
+    plan = confirm(host, plan, request)
+    launch(plan.replace(may_ask=not request.yes and can_ask()))
+
+
+def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
+    """Ask whether the project gets what its file asks for. Without an answer it does not."""
+    project = layers.project
+    if project is None or request.yes or not can_ask():
+        return layers
+    try:
+        make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
+    except Problem as problem:
+        # Nobody can say yes to that. It counts as a no, until the file is another one.
+        note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
+        return layers.replace(settings=layers.settings.replace(findings=(note,)))
+    from claudebox.settings.files.project import keeping_decision
+    from claudebox.view.wishes import wishes_text
+
+    say(wishes_text(project.wishes, errors_style()))
+    granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
+    prepare(keeping_decision(host, project.content_id, granted=granted), "")
+    return gather(host, request, project.replace(granted=granted))
+
+
+def plan_until_known(facts: Facts) -> Plan:
+    """Some features have to ask a program of the host, once: then the box is planned anew with the answer."""
+    plan = decide(facts)
+    while plan.unknown:
+        for feature in dict.fromkeys(plan.unknown):
+            facts = act(feature, "find_out", facts, plan)
+        facts = survey(facts.host.looked_at_anew(), facts.request, facts.settings, facts.answered)
+        known, plan = plan, decide(facts)
+        if plan.unknown == known.unknown:
+            raise Problem("what the box depends on has changed while it was looked at", "try again")
+    return plan
+
+
+def require_namespaces(host: Host, plan: Plan) -> None:
+    """Where the kernel may refuse to make a box, try it first: bwrap would say so less clearly."""
+    if doubts_namespaces(host.tree, plan.bwrap):
+        from claudebox import trial
+
+        trial.require_namespaces(host, plan.bwrap)
+
+
+def confirm(host: Host, plan: Plan, request: Request) -> Plan:
+    """Show the audit and ask, unless it is all as agreed before. Raises unless the answer is yes.
+
+    What comes back remembers a yes. `--yes` is none: it may be in a script, and nobody looked.
+    """
+    agreements = recall(host.tree, plan.state, host.person.uid)
+    news = find_news(plan, agreements)
+    if not news.amount:
+        say(_as_agreed(plan))
+        return plan
+    from claudebox.view.audit import audit
+
+    style = errors_style()
+    say(audit(plan, style, news=news if agreements else None))
+    if request.yes:
+        return plan
+    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
+    if ask(question) not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
+        raise Problem("not started")
+    return plan.replace(preparations=(*plan.preparations, *keeping(plan, agreements)))
+
+
+def _as_agreed(plan: Plan) -> str:
+    paths = sum(mount.kind in FROM_HOST and not is_guard(mount) for mount in plan.mounts)
+    parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
+    if plan.flagged:
+        parts.append(f"{len(plan.flagged)} flagged")
+    return f"claudebox: as agreed: {', '.join(parts)} (--audit)\n"

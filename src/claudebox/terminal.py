@@ -1,0 +1,83 @@
+"""What talks to people: says, asks and shows. Standard output is for data alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudebox.problem import BROKEN_PIPE, Problem
+from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
+
+LONGEST_LINE = 4096  # that a terminal hands over
+
+
+def errors_style() -> Style:
+    return style_for(sys.stderr.isatty(), dict(os.environ))
+
+
+def output_style() -> Style:
+    return style_for(sys.stdout.isatty(), dict(os.environ))
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def show(text: str) -> None:
+    """Write data to standard output, whatever characters its encoding knows."""
+    if sys.stdout is None:
+        raise Problem("standard output is closed")
+    data = text.encode(sys.stdout.encoding, errors="backslashreplace")
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except BrokenPipeError:
+        raise SystemExit(BROKEN_PIPE) from None
+    except OSError as error:
+        raise Problem(f"cannot write to standard output: {error.strerror}") from None
+
+
+def can_ask() -> bool:
+    return sys.stderr.isatty()
+
+
+def ask(question: str) -> str:
+    """Ask on the terminal itself: standard input may be a pipe with the prompt for claude."""
+    if not can_ask():
+        raise nobody_to_ask()
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        if not os.isatty(0):
+            raise nobody_to_ask() from None
+        terminal = os.dup(0)
+    try:
+        os.write(2, question.encode())
+        # A whole line: what is left of it would be typed into whatever reads next, a shell perhaps.
+        line = os.read(terminal, LONGEST_LINE)
+    finally:
+        os.close(terminal)
+    # End of input is a no.
+    return line.decode(errors="replace").strip().lower() if line else "no"
+
+
+def says_yes(question: str) -> bool:
+    return ask(question) in ("y", "yes")
+
+
+def nobody_to_ask() -> Problem:
+    return Problem("there is no terminal to ask on, and nobody said yes", "to go on without the question: --yes")
+
+
+def show_problem(problem: Problem) -> None:
+    # Paths stay whole, so that they can be copied.
+    message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
+    text = errors_style().paint("error", RED) + ": " + "\n       ".join(message) + "\n"
+    if problem.excerpt:
+        indent = " " * len("error:   ")
+        text += indent + cut(escape(problem.excerpt), WIDTH - len(indent)) + "\n"
+    if problem.hint:
+        first, *rest = problem.hint.split("\n")
+        text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)
+    sys.stderr.write(text)

@@ -1,0 +1,138 @@
+"""Starts bwrap for real, and understands why it could not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+
+from claudebox.host import Host, kernel
+from claudebox.host.tree import Tree
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+TIMEOUT = 20
+NO_VERSION = "unknown version"
+
+NAMESPACES = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
+    *("--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"),
+)
+APPARMOR_FIX = (
+    "sudo apt install apparmor-profiles",
+    "sudo install -m 644 /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/",
+    "sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict",
+)
+CONTAINER_FIX = (
+    "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined …",
+    "podman run --security-opt unmask=ALL …",
+)
+
+
+class Outcome(Record):
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def run(*command: str, text: str = "") -> Outcome:
+    """Run a program with next to nothing in its environment, and this to read."""
+    # Not what a project puts on PATH: this runs on the host.
+    here = os.getcwd()
+    entries = os.environ.get("PATH", "").split(":")
+    path = ":".join(
+        entry for entry in entries if entry.startswith("/") and not is_inside(os.path.realpath(entry), here)
+    )
+    environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, env=environ, input=text.encode(), timeout=TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Outcome(-1, "", str(error))
+    return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def program_version(path: str) -> str:
+    return version_number(run(path, "--version"))
+
+
+def version_number(outcome: Outcome) -> str:
+    """The number in what `--version` prints."""
+    first = outcome.stdout.strip().partition("\n")[0] if outcome.status == 0 else ""
+    words = [word.removeprefix("v") for word in first.split()]
+    return next((word for word in words if word[:1].isdigit()), NO_VERSION)
+
+
+def namespaces_row(host: Host, bwrap: str) -> Row:
+    outcome = run(bwrap, *NAMESPACES, "true")
+    if outcome.status == 0:
+        return Row(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
+    message = outcome.stderr.strip().splitlines()[-1] if outcome.stderr.strip() else f"exit status {outcome.status}"
+    why, fix = explain(host.tree, bwrap, message)
+    return Row(FAIL, "namespaces", message, why, fix)
+
+
+def require_namespaces(host: Host, bwrap: str) -> None:
+    """Raise if the box cannot be made, before bwrap says so less clearly and with another exit status."""
+    row = namespaces_row(host, bwrap)
+    if row.state == FAIL:
+        raise Problem(f"bwrap cannot make the box: {row.why} ({row.measured})", "\n      ".join(row.fix))
+
+
+def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]:
+    """The reason behind a message of bwrap, and what to type. The order is that of likelihood."""
+    if kernel.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
+        why = "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)"
+        if tree.exists(kernel.APPARMOR_PROFILE):
+            return f"{why}, and that is /usr/bin/bwrap, not {bwrap}", ("unset CLAUDEBOX_BWRAP",)
+        return why, APPARMOR_FIX
+    if kernel.is_switched_off(tree):
+        return "user namespaces are switched off for ordinary users", sysctl("kernel.unprivileged_userns_clone=1")
+    if kernel.is_limited(tree):
+        return "user namespaces are limited to none", sysctl("user.max_user_namespaces=15000")
+    if kernel.is_container(tree):
+        return "this is a container whose runtime forbids namespaces or masks /proc", CONTAINER_FIX
+    if "ENOSPC" in message:
+        return "too many namespaces, or this is already a sandbox that forbids further ones", ()
+    return "the kernel or a security module forbids it", ()
+
+
+def sysctl(assignment: str) -> tuple[str, ...]:
+    return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
+
+
+def symlink_row(bwrap: str) -> Row:
+    """CVE-2026-87766, tried rather than read off the version: distributions fix old versions, and took fixes back."""
+    with tempfile.TemporaryDirectory(prefix="claudebox-check-") as made:
+        directory = os.path.realpath(made)
+        os.mkdir(f"{directory}/work")
+        os.mkdir(f"{directory}/outside")
+        os.symlink(f"/oldroot{directory}/outside", f"{directory}/work/sub")
+        work = f"{directory}/work"
+        run(bwrap, "--unshare-user", "--ro-bind", "/", "/", "--bind", work, work, "--dir", f"{work}/sub/x", "true")
+        if not os.path.exists(f"{directory}/outside/x"):
+            return Row(OK, "CVE-2026-87766", "this bwrap does not have it")
+    why = (
+        "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can "
+        "write; bwrap 0.12 or later is better still"
+    )
+    return Row(NOTE, "CVE-2026-87766", "this bwrap has it", why)
+
+
+OK = "ok"
+NOTE = "note"
+FAIL = "FAIL"
+
+
+class Row(Record):
+    """One thing that was looked at."""
+
+    state: str
+    name: str
+    measured: str
+    why: str = ""
+    fix: tuple[str, ...] = ()  # commands to paste
