@@ -12,6 +12,7 @@ where somebody opens it, a finding says so.
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -29,24 +30,30 @@ from claudebox.model import (
     Plan,
     Port,
     Preparation,
-    State,
 )
 from claudebox.paths import (
     move,
     parents,
 )
 from claudebox.record import Record
+from claudebox.remembered import (
+    Form,
+    Memory,
+    escape,
+    path_note,
+)
 from claudebox.settings.table import TIERS
+from claudebox.state import Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HEADER = "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again. (format 1)"
-END = "end"
-NAME = "agreed"
+# Each yes is a group of lines, with an empty line before and after it.
+FORM = Form(
+    "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again.", largest=1 << 18
+)
 MOST_KEPT = 8
-LONGEST = 1 << 18
 
 WITHOUT = "without"
 READ_ONLY = "read-only"
@@ -195,7 +202,7 @@ def _program_line(plan: Plan) -> str:
 
 
 def _finding_line(finding: Finding) -> str:
-    return f"{finding.kind} {_word(finding.subject)}: {_escaped(finding.text)}"
+    return f"{finding.kind} {_word(finding.subject)}: {escape(finding.text)}"
 
 
 def _protections(plan: Plan) -> list[str]:
@@ -245,38 +252,30 @@ def _shows_host(mount: Mount, plan: Plan) -> bool:
 
 def _word(text: str) -> str:
     """Without spaces, so that no name can pass for two words, nor for `*`."""
-    return _escaped(text).replace(" ", "\\x20").replace("*", "\\x2a")
-
-
-def _escaped(text: str) -> str:
-    """On one line, and different for different texts."""
-    return text if text.isprintable() and "\\" not in text else repr(text)[1:-1]
+    return escape(text).replace(" ", "\\x20").replace("*", "\\x2a")
 
 
 # The file.
 
 
-def recall(tree: Tree, state: State | None, uid: int) -> tuple[Agreement, ...]:
-    """All that was agreed to for this project; nothing if somebody else wrote it."""
-    path = f"{state.directory}/{NAME}" if state is not None else ""
-    status = tree.lstat(path) if path else None
-    if status is None or status.st_uid != uid:
+def recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[Agreement, ...]:
+    """All that was agreed to for this project. Of what is damaged nothing counts: then the user is asked again."""
+    if instance is None:
         return ()
-    return read_agreements(tree.read_plain(path, LONGEST) or b"")
+    return _agreements(remembered.recall(tree, instance.agreed, FORM, uid))
 
 
 def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
     """What notes a yes to this plan, beside the others."""
     if plan.state is None:
         return ()
-    directory = plan.state.directory
     lines = agreement(plan)
     others = [kept for kept in agreements if not _covers(frozenset(lines), kept)]
     content = write_agreements([lines, *map(sorted, others)][:MOST_KEPT])
     return (
-        Preparation(Preparation.DIRECTORY, directory),
-        Preparation(Preparation.FILE, f"{directory}/project", plan.state.root.encode(errors="surrogateescape") + b"\n"),
-        Preparation(Preparation.FILE, f"{directory}/{NAME}", content),
+        Preparation(Preparation.DIRECTORY, plan.state.directory),
+        path_note(plan.state.project, plan.state.root),
+        Preparation(Preparation.FILE, plan.state.agreed, content),
     )
 
 
@@ -286,16 +285,15 @@ def _covers(more: Agreement, less: Agreement) -> bool:
 
 
 def read_agreements(content: bytes) -> tuple[Agreement, ...]:
-    """What is not whole counts as nothing: half a line might allow more than the line."""
-    try:
-        parts = content.decode().split("\n\n")
-    except UnicodeDecodeError:
+    return _agreements(remembered.read(content, FORM))
+
+
+def _agreements(memory: Memory) -> tuple[Agreement, ...]:
+    text = "\n".join(memory.lines)
+    if not (text.startswith("\n") and text.endswith("\n")):
         return ()
-    if parts[0] != HEADER or parts[-1] != f"{END}\n":
-        return ()
-    return tuple(frozenset(part.split("\n")) for part in parts[1:-1])
+    return tuple(frozenset(group.split("\n")) for group in text[1:-1].split("\n\n"))
 
 
 def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
-    parts = [HEADER, *("\n".join(lines) for lines in agreements), f"{END}\n"]
-    return "\n\n".join(parts).encode()
+    return remembered.write(FORM, ["", *(line for group in agreements for line in (*group, ""))])

@@ -36,6 +36,7 @@ from claudebox.settings.values import (
     merge,
 )
 from claudebox.settings.words import Request
+from claudebox.state import State
 from claudebox.tools import choose_bwrap
 from claudebox.trial import (
     FAIL,
@@ -189,7 +190,7 @@ def _certificates_row(host: Host) -> Row:
 
 def _state_row(host: Host) -> Row:
     home = host.person.home
-    path = f"{home}/.claudebox"
+    path = State(home).directory
     status = host.tree.lstat(path)
     if status is None:
         if os.access(home, os.W_OK):

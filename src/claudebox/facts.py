@@ -9,14 +9,14 @@ from claudebox.host.claude import ClaudeInstall
 from claudebox.host.git.repository import Repository
 from claudebox.host.system import System
 from claudebox.host.walk import Entry
-from claudebox.model import Login, Origin, Person, SecretPlace, Secrets, State
+from claudebox.model import Login, Origin, Person, SecretPlace, Secrets
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
 from claudebox.settings.values import Named, Settings
 from claudebox.settings.words import Request
-from claudebox.state import STATE
+from claudebox.state import LOGIN_FILE, Instance, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ TYPED = Origin.of_option("claude")  # a word for claude on the command line
 class ClaudeHome(Record):
     """Where Claude's home is, on the host and in the box."""
 
-    instance: str  # on the host
+    kept: State  # on the host, of all projects
+    instance: Instance  # on the host, of this one
     place: str  # in the box
     users: str  # the user's own ~/.claude on the host
-    auth_directory: str  # on the host
     auth_place: str  # in the box
 
     @property
     def state(self) -> str:
-        return f"{self.instance}/claude"
+        return self.instance.claude
 
 
 class Facts(Record):
@@ -53,7 +53,7 @@ class Facts(Record):
     certificates: str
     install: ClaudeInstall | None  # None: a box for another program does without Claude
     claude: ClaudeHome
-    state: State | None  # None: this host keeps nothing, and a box without Claude does without that
+    state: Instance | None  # None: this host keeps nothing, and a box without Claude does without that
     reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # what lies in the project and is of interest by its name
@@ -87,13 +87,13 @@ class Facts(Record):
         return self.request.run is None and not self.request.shell
 
 
-def claude_home(instance: str, host_home: str, person: Person, environ: dict[str, str]) -> ClaudeHome:
+def claude_home(kept: State, instance: Instance, person: Person, environ: dict[str, str]) -> ClaudeHome:
     users = environ.get("CLAUDE_CONFIG_DIR", "")
     return ClaudeHome(
+        kept=kept,
         instance=instance,
         place=f"{person.home}/.claude",
-        users=posixpath.normpath(users) if users.startswith("/") else f"{host_home}/.claude",
-        auth_directory=f"{host_home}/{STATE}/auth",
+        users=posixpath.normpath(users) if users.startswith("/") else f"{kept.home}/.claude",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
 
@@ -109,7 +109,6 @@ def claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPla
 def find_login(facts: Facts) -> Login:
     """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
     claude = facts.claude
-    files = (f"{facts.host.person.home}/{STATE}/.credentials.json", f"{claude.users}/.credentials.json")
+    files = (claude.kept.login, f"{claude.users}/{LOGIN_FILE}")
     found = (facts.trusted.find(file, is_dir=False) for file in files)
-    own_file = f"{claude.state}/.credentials.json"
-    return Login(next(filter(None, found), ""), claude.auth_directory, own_file, claude.auth_place)
+    return Login(next(filter(None, found), ""), claude.kept.auth, claude.instance.own_login, claude.auth_place)

@@ -9,6 +9,10 @@ import time
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
+from claudebox.state import (
+    Instance,
+    State,
+)
 from claudebox.view.text import (
     Style,
     escape,
@@ -20,8 +24,8 @@ COLUMN = 18
 UNITS = ("B", "K", "M", "G", "T")
 
 
-class Instance(Record):
-    """The state of one project."""
+class Listed(Record):
+    """The state of one project, as it is listed."""
 
     directory: str
     project: str  # "" if it is not known
@@ -30,26 +34,26 @@ class Instance(Record):
     is_gone: bool
 
 
-def find_instances(home: str) -> list[Instance]:
+def find_instances(state: State) -> list[Listed]:
     """All of them, the last used first."""
-    root = f"{home}/.claudebox/instances"
     try:
-        names = sorted(os.listdir(root))
+        names = sorted(os.listdir(state.instances))
     except OSError:
         return []
-    directories = [f"{root}/{name}" for name in names]
+    directories = [f"{state.instances}/{name}" for name in names]
     found = [_instance(path) for path in directories if os.path.isdir(path) and not os.path.islink(path)]
     return sorted(found, key=lambda instance: -instance.last_use)
 
 
-def _instance(directory: str) -> Instance:
+def _instance(directory: str) -> Listed:
+    note = Instance(directory, "").project
     try:
-        with open(f"{directory}/project", "rb") as file:
+        with open(note, "rb") as file:
             project = os.fsdecode(file.read().removesuffix(b"\n"))
-        last_use = os.stat(f"{directory}/project").st_mtime
+        last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    return Instance(directory, project, last_use, _size(directory), bool(project) and not os.path.isdir(project))
+    return Listed(directory, project, last_use, _size(directory), bool(project) and not os.path.isdir(project))
 
 
 def _size(directory: str) -> int:
@@ -68,7 +72,7 @@ def _size(directory: str) -> int:
     return size
 
 
-def listing(instances: list[Instance], style: Style) -> str:
+def listing(instances: list[Listed], style: Style) -> str:
     if not instances:
         return "No project has been started in a box yet.\n"
     lines = [style.paint("last use    size  project", "1")]
@@ -80,12 +84,12 @@ def listing(instances: list[Instance], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def collect(instances: list[Instance]) -> list[Instance]:
+def collect(instances: list[Listed]) -> list[Listed]:
     """Those whose project is gone."""
     return [instance for instance in instances if instance.is_gone]
 
 
-def remove(instance: Instance) -> None:
+def remove(instance: Listed) -> None:
     """rmtree does not follow symlinks, which the agent may have left there."""
     try:
         _make_removable(instance.directory)

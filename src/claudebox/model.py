@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from claudebox.state import Instance
+
     # A file is the user's own, or comes with claudebox; the project's is another matter: the agent can write it.
     Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
 
@@ -243,13 +245,6 @@ class Broker(Record):
     login: str = ""  # the file of one, used or not
 
 
-class State(Record):
-    """Where the state of a project is kept on the host."""
-
-    directory: str
-    root: str  # whose it is: the project, or the repository of its worktrees
-
-
 class Package(Record):
     """Something of Nix that shall be on PATH."""
 
@@ -352,7 +347,7 @@ class Plan(Record):
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
     broker: Broker | None = None
-    state: State | None = None
+    state: Instance | None = None  # what is kept for the project
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()
     policy: str = ""  # what the organisation tells every Claude

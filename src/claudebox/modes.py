@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from claudebox import doctor, instances
 from claudebox.explain import explain
-from claudebox.features.broker.decide import JOURNAL
 from claudebox.features.broker.server.journal import auth_log_text, read_journal
 from claudebox.host import Host, read_host
 from claudebox.host.git.repository import find_repository
@@ -15,7 +14,7 @@ from claudebox.settings.files.profiles import list_profiles
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
 from claudebox.settings.words import COLLECT, Request
-from claudebox.state import canonical_root, instance_directory
+from claudebox.state import State, canonical_root
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
@@ -58,7 +57,7 @@ def show_profiles(_: Request) -> int:
 
 
 def tend_instances(request: Request) -> int:
-    found = instances.find_instances(read_host().person.home)
+    found = instances.find_instances(State(read_host().person.home))
     if ("instances", COLLECT) in request.said:
         _collect(found, yes=request.yes)
     else:
@@ -66,7 +65,7 @@ def tend_instances(request: Request) -> int:
     return 0
 
 
-def _collect(found: list[instances.Instance], *, yes: bool) -> None:
+def _collect(found: list[instances.Listed], *, yes: bool) -> None:
     gone = instances.collect(found)
     show(instances.listing(gone, output_style()) if gone else "Every project is still there: nothing to remove.\n")
     if gone and not yes and not says_yes("Remove these, with their conversations? [y/N] "):
@@ -77,9 +76,8 @@ def _collect(found: list[instances.Instance], *, yes: bool) -> None:
 
 def show_auth_log(_: Request) -> int:
     host = read_host()
-    repository = find_repository(host.tree, host.cwd)
-    directory = instance_directory(host.person.home, canonical_root(host.cwd, repository))
-    show(auth_log_text(read_journal(f"{directory}/{JOURNAL}")))
+    root = canonical_root(host.cwd, find_repository(host.tree, host.cwd))
+    show(auth_log_text(read_journal(State(host.person.home).instance(root).journal)))
     return 0
 
 

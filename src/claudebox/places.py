@@ -16,6 +16,7 @@ from claudebox.paths import (
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Named
+from claudebox.state import SHOWN
 
 # Parts of the system: never writable, and nothing below is a project.
 SYSTEM_TREES = (
@@ -211,7 +212,7 @@ SECRET_PLACES = (
     ("~/.gemini", "Gemini login"),
     ("~/.claude", "Claude's login and the history of all projects"),
     ("~/.claude.json", "Claude's state and MCP tokens"),
-    ("~/.claudebox", "state of all boxes"),
+    (SHOWN.directory, "state of all boxes"),
     ("~/.mozilla", "browser passwords and cookies"),
     ("~/.config/google-chrome", "browser passwords and cookies"),
     ("~/.config/chromium", "browser passwords and cookies"),

@@ -15,14 +15,14 @@ from claudebox.host.git.repository import find_repository
 from claudebox.host.system import find_certificates, find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
-from claudebox.model import Outside, Plan, SecretPlace, State
+from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import arrange, identified, pinned
 from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import TrustedSource, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import STATE, canonical_root, check_state, instance_directory
+from claudebox.state import Instance, State, canonical_root, check_state
 from claudebox.tools import choose_bwrap
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
@@ -40,9 +40,10 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
     repository = find_repository(tree, host.cwd)
     person = box_person(host.person)
-    root = canonical_root(host.cwd, repository)
-    claude = claude_home(instance_directory(home, root), home, person, environ)
-    state = _find_state(tree, State(claude.instance, root), host.person.uid)
+    kept = State(home)
+    instance = kept.instance(canonical_root(host.cwd, repository))
+    state = _find_state(tree, kept, instance, host.person.uid)
+    claude = claude_home(kept, instance, person, environ)
     entries = walk_project(tree, host.cwd, IN_PROJECT)
     claudes = claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
@@ -86,7 +87,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         bwrap=facts.bwrap,
         person=facts.person,
         hostname=HOSTNAME,
-        mounts=identified(facts.tree, mounts, f"{facts.host.person.home}/{STATE}"),
+        mounts=identified(facts.tree, mounts, facts.claude.kept.directory),
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=(*facts.settings.preparations, *draft.preparations),
@@ -117,9 +118,9 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     return places
 
 
-def _find_state(tree: Tree, state: State, uid: int) -> State | None:
+def _find_state(tree: Tree, kept: State, instance: Instance, uid: int) -> Instance | None:
     try:
-        check_state(tree, state, uid)
+        check_state(tree, kept, instance, uid)
     except Problem:
         return None
-    return state
+    return instance

@@ -20,15 +20,17 @@ from claudebox.places import (
     is_systems,
     refuse_readable,
 )
-from claudebox.state import STATE
+from claudebox.state import SHOWN, State, names_a_writable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.host.tree import Tree
 
-# What the user keeps in the directory of the state. No box sees it.
-USERS_OWN = ("config.toml", "profiles", ".credentials.json")
+
+# Below the directory of the state, whatever that is called: what the user writes, and what tells of other projects.
+USERS_OWN = tuple(path.removeprefix(SHOWN.directory) for path in SHOWN.users_own)
+INSTANCES = SHOWN.instances.removeprefix(SHOWN.directory)
 
 
 class Reach:
@@ -39,8 +41,8 @@ class Reach:
 
     def __init__(self, tree: Tree, project: str, homes: tuple[str, ...]) -> None:
         self.tree = tree
-        states = [f"{home}/{STATE}" for home in homes]
-        # The way to a home may be a symlink, and then real paths begin in another way.
+        states = [State(home).directory for home in homes]
+        # The way to it may be a symlink, and then real paths begin in another way.
         real_states = [real for state in states if (real := tree.resolve(state)) is not None]
         self.states = tuple(dict.fromkeys((*states, *real_states)))
         self.project = project
@@ -52,7 +54,7 @@ class Reach:
             return False
         for state in self.states:
             if is_inside(path, state):
-                return not any(is_inside(path, f"{state}/{name}") for name in USERS_OWN)
+                return not any(is_inside(path, f"{state}{below}") for below in USERS_OWN)
         return any(is_inside(path, place) for place in self.places)
 
     def leads_through(self, path: str) -> bool:
@@ -85,12 +87,12 @@ def reach_of(host: Host) -> Reach:
 
 def _recorded_places(tree: Tree, state: str) -> list[str]:
     """Every directory that a box could ever write, as the launches have noted it."""
-    root = f"{state}/instances"
+    root = f"{state}{INSTANCES}"
     files = [
         f"{root}/{instance}/{name}"
         for instance in tree.entries(root)
         for name in tree.entries(f"{root}/{instance}")
-        if name == "project" or name.startswith("writable-")
+        if names_a_writable_place(name)
     ]
     return [text.removesuffix("\n") for file in files if (text := tree.text(file))]
 

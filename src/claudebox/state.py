@@ -1,18 +1,200 @@
-"""One directory of state for each project, so that no project sees another's conversations."""
+"""Every path below ~/.claudebox, where claudebox keeps what it knows from one start to the next.
+
+    config.toml, profiles/    settings that the user writes
+    .credentials.json         a login of Claude for boxes only, if the user made one
+    cache/                    settings as they were understood the last time
+    decisions                 what the user said about files of projects
+    packages/                 what Nix said about packages
+    nix-trial                 what came of trying the Nix daemon
+    auth/                     the login that all boxes share; auth.from and auth.lock beside it
+    broker/                   sockets of brokers that are running; broker.lock beside it
+    instances/NAME/           the state of one project, of which a box of that project sees some:
+        project, writable-*   whose it is, and every directory that its boxes could write
+        claude/               Claude's home in the box
+        empty/, CLAUDE.md, SANDBOX.md   mounted over parts of Claude's home and of /etc
+        settings.from, servers.from, answered   how the user's configuration was when it was imported
+        agreed, masked        what the user agreed to, and which files were masked
+        broker.jsonl          what boxes asked of the broker
+        nix/                  the project's own Nix store
+        quarantine/           what the user moved out of the project after a box had ended
+
+docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
+"""
 
 from __future__ import annotations
 
 import posixpath
 
 from claudebox.host.digest import sha256
-from claudebox.host.git.repository import Repository
-from claudebox.host.tree import Tree
-from claudebox.model import State
 from claudebox.problem import Problem
 from claudebox.quoting import quote
+from claudebox.record import Record
 
-STATE = ".claudebox"
-LENGTH = 16
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.git.repository import Repository
+    from claudebox.host.tree import Tree
+
+LOGIN_FILE = ".credentials.json"  # as Claude calls it
+INSTANCE_NAME_LENGTH = 16
+CACHE_NAME_LENGTH = 16
+PACKAGE_NAME_LENGTH = 32
+PROJECT = "project"
+WRITABLE = "writable-"
+
+
+class State(Record):
+    """What claudebox keeps for one user, below their home."""
+
+    home: str
+
+    @property
+    def directory(self) -> str:
+        return f"{self.home}/.claudebox"
+
+    @property
+    def config(self) -> str:
+        return f"{self.directory}/config.toml"
+
+    @property
+    def profiles(self) -> str:
+        return f"{self.directory}/profiles"
+
+    @property
+    def login(self) -> str:
+        return f"{self.directory}/{LOGIN_FILE}"
+
+    @property
+    def users_own(self) -> tuple[str, ...]:
+        """What the user writes. No box sees it."""
+        return self.config, self.profiles, self.login
+
+    @property
+    def cache(self) -> str:
+        return f"{self.directory}/cache"
+
+    def cached(self, settings_file: str) -> str:
+        return f"{self.cache}/{sha256(settings_file.encode())[:CACHE_NAME_LENGTH]}"
+
+    @property
+    def decisions(self) -> str:
+        return f"{self.directory}/decisions"
+
+    @property
+    def packages(self) -> str:
+        return f"{self.directory}/packages"
+
+    def package(self, reference: str) -> str:
+        return f"{self.packages}/{sha256(reference.encode())[:PACKAGE_NAME_LENGTH]}"
+
+    def package_root(self, reference: str) -> str:
+        """The symlink that keeps Nix's garbage collector away from a package."""
+        return f"{self.package(reference)}.root"
+
+    def closure(self, roots: tuple[str, ...]) -> str:
+        return f"{self.packages}/closure-{sha256(' '.join(roots).encode())[:PACKAGE_NAME_LENGTH]}"
+
+    @property
+    def nix_trial(self) -> str:
+        return f"{self.directory}/nix-trial"
+
+    @property
+    def auth(self) -> str:
+        return f"{self.directory}/auth"
+
+    @property
+    def auth_note(self) -> str:
+        """Beside the directory, not in it: the boxes can write there."""
+        return f"{self.auth}.from"
+
+    @property
+    def auth_lock(self) -> str:
+        return f"{self.auth}.lock"
+
+    @property
+    def broker(self) -> str:
+        return f"{self.directory}/broker"
+
+    @property
+    def broker_lock(self) -> str:
+        return f"{self.broker}.lock"
+
+    @property
+    def instances(self) -> str:
+        return f"{self.directory}/instances"
+
+    def instance(self, root: str) -> Instance:
+        return Instance(f"{self.instances}/{instance_name(root)}", root)
+
+
+class Instance(Record):
+    """The state of one project, so that no project sees another's conversations."""
+
+    directory: str
+    root: str  # whose it is: the project, or the repository of its worktrees
+
+    @property
+    def project(self) -> str:
+        return f"{self.directory}/{PROJECT}"
+
+    def writable(self, path: str) -> str:
+        return f"{self.directory}/{WRITABLE}{instance_name(path)}"
+
+    @property
+    def claude(self) -> str:
+        return f"{self.directory}/claude"
+
+    @property
+    def own_login(self) -> str:
+        """Where a Claude that does not know of the shared login keeps its own."""
+        return f"{self.claude}/{LOGIN_FILE}"
+
+    @property
+    def empty(self) -> str:
+        return f"{self.directory}/empty"
+
+    @property
+    def memory(self) -> str:
+        return f"{self.directory}/CLAUDE.md"
+
+    @property
+    def sandbox(self) -> str:
+        return f"{self.directory}/SANDBOX.md"
+
+    @property
+    def settings_note(self) -> str:
+        return f"{self.directory}/settings.from"
+
+    @property
+    def servers_note(self) -> str:
+        return f"{self.directory}/servers.from"
+
+    @property
+    def answered(self) -> str:
+        return f"{self.directory}/answered"
+
+    @property
+    def agreed(self) -> str:
+        return f"{self.directory}/agreed"
+
+    @property
+    def masked(self) -> str:
+        return f"{self.directory}/masked"
+
+    @property
+    def journal(self) -> str:
+        return f"{self.directory}/broker.jsonl"
+
+    @property
+    def nix(self) -> str:
+        return f"{self.directory}/nix"
+
+    @property
+    def quarantine(self) -> str:
+        return f"{self.directory}/quarantine"
+
+
+SHOWN = State("~")  # the same paths as people write them
 
 
 def canonical_root(project: str, repository: Repository) -> str:
@@ -24,18 +206,17 @@ def canonical_root(project: str, repository: Repository) -> str:
 
 
 def instance_name(root: str) -> str:
-    return sha256(root.encode(errors="surrogateescape"))[:LENGTH]
+    return sha256(root.encode(errors="surrogateescape"))[:INSTANCE_NAME_LENGTH]
 
 
-def instance_directory(home: str, root: str) -> str:
-    return f"{home}/{STATE}/instances/{instance_name(root)}"
+def names_a_writable_place(name: str) -> bool:
+    """Whether a file of this name, in the state of a project, holds the path of something that its boxes can write."""
+    return name == PROJECT or name.startswith(WRITABLE)
 
 
-def check_state(tree: Tree, state: State, uid: int) -> None:
+def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
     """Raise if the state is not what this program left there."""
-    instances = posixpath.dirname(state.directory)
-    state_root = posixpath.dirname(instances)
-    for directory in (state_root, instances, state.directory, f"{state.directory}/claude"):
+    for directory in (state.directory, state.instances, instance.directory, instance.claude):
         status = tree.lstat(directory)
         if status is None:
             continue
@@ -44,5 +225,5 @@ def check_state(tree: Tree, state: State, uid: int) -> None:
         if status.st_uid != uid:
             raise Problem(
                 f"{directory} belongs to another user (uid {status.st_uid})",
-                f"sudo chown -R $(id -u) {quote(state_root)}",
+                f"sudo chown -R $(id -u) {quote(state.directory)}",
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.agreement import (
-    LONGEST,
+    FORM,
     MOST_KEPT,
     News,
     agreement,
@@ -37,11 +36,11 @@ from claudebox.model import (
     Plan,
     Port,
     Program,
-    State,
 )
 from claudebox.mounts import arrange
 from claudebox.paths import is_below
 from claudebox.settings.table import TIERS
+from claudebox.state import Instance
 from hosts.machine import EVERYONE, TREES, Machine
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -91,7 +90,7 @@ def make(mounts, environment, network, program, found, login) -> Plan:  # type: 
         findings=found,
         outside=Outside(0, ()),
         login=login,
-        state=State("/state", "/p"),
+        state=Instance("/state", "/p"),
     )
 
 
@@ -434,7 +433,7 @@ def test_only_the_newest_are_kept(machine: Machine) -> None:
     kept: tuple[frozenset[str], ...] = ()
     for number in range(MOST_KEPT + 3):
         content = keeping(machine.plan("--env", f"N{number}=1"), kept)[-1].content
-        assert len(content) < LONGEST
+        assert len(content) < FORM.largest
         kept = read_agreements(content)
     assert len(kept) == MOST_KEPT
     assert not find_news(machine.plan("--env", f"N{MOST_KEPT + 2}=1"), kept).amount
@@ -482,8 +481,8 @@ def test_file_of_somebody_else_does_not_count(machine: Machine) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(write_agreements([agreement(plan)]))
     tree = machine.host().tree
-    assert recall(tree, plan.state, os.geteuid()) == agreed(plan)
-    assert recall(tree, plan.state, os.geteuid() + 1) == ()
+    assert recall(tree, plan.state, machine.uid) == agreed(plan)
+    assert recall(tree, plan.state, machine.uid + 1) == ()
 
 
 def test_kinds_of_mounts_that_are_asked_about() -> None:

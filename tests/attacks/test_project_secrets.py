@@ -169,6 +169,25 @@ def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, a
     assert "node_modules/app/.env" in box.sh(SEARCH)
 
 
+def test_junk_does_not_push_a_moved_secret_out_of_memory(box: Box, planted: Path) -> None:
+    """What is remembered of masked files was once read up to 256 KiB, and written without a limit."""
+    name = "x" * 200
+    deep = "/".join([name] * 5)
+    box.sh(f"for i in $(seq 270); do mkdir -p a$i/{deep} && echo KEY=junk >a$i/{deep}/.env; done")
+    box.sh("mkdir node_modules && mv app node_modules/")
+    assert (planted / "node_modules/app/.env").exists()
+    assert box.sh(SEARCH) == ""
+
+
+def test_damaged_memory_of_masks_starts_no_box(box: Box, planted: Path, account: Account) -> None:
+    box.sh("mkdir node_modules && mv app node_modules/")
+    (memory,) = (account.home / ".claudebox" / "instances").glob("*/masked")
+    memory.write_bytes(memory.read_bytes()[:-20])
+    done = box.inside("sh", "-c", SEARCH)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "which files have to stay masked, and is damaged" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("place", [".", "node_modules/a"])
 def test_locked_away_until_the_next_box(box: Box, planted: Path, account: Account, place: str) -> None:
     """Where nobody can look, nothing is masked; but the agent owns it, and opens it again."""

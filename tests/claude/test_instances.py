@@ -13,10 +13,11 @@ import pytest
 
 from claude.session import Talk, broke, fingerprint
 from claudebox.instances import (
-    Instance,
+    Listed,
     find_instances,
     listing,
 )
+from claudebox.state import State
 from claudebox.view.text import style_for
 from terminal.pseudoterminal import claudebox_terminal
 
@@ -70,7 +71,7 @@ def test_listing_is_in_order_of_use(user: Account) -> None:
             ("c" * 16, here, 3_000_000, 0),
         )
     ]
-    found = find_instances(str(user.home))
+    found = find_instances(State(str(user.home)))
     assert [(item.directory, item.is_gone) for item in found] == [
         (str(used[2]), False),
         (str(used[1]), False),
@@ -82,7 +83,7 @@ def test_listing_is_in_order_of_use(user: Account) -> None:
 
 @pytest.mark.req("INST-03", "UX-01")
 def test_name_of_a_project_cannot_write_on_the_screen(user: Account) -> None:
-    item = Instance("/x", "/home/a/\x1b[2J\nforged", time.time(), 0, True)
+    item = Listed("/x", "/home/a/\x1b[2J\nforged", time.time(), 0, True)
     text = listing([item], style_for(False, {}))
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +22,11 @@ from claudebox.host.nix_daemon import Daemon
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
+from claudebox.paths import is_inside
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
+from claudebox.state import State
 
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
@@ -38,6 +41,22 @@ HOME_NETWORK = Neighbourhood(
     search=("search home.example",),
     links=("2001:db8:6::/64",),
 )
+
+
+class PlantedTree(Tree):
+    """A tree in which claudebox's own state belongs to who sits there, whoever runs the tests."""
+
+    def __init__(self, root: str, state: str, uid: int) -> None:
+        super().__init__(root)
+        self.state = state
+        self.uid = uid
+
+    def lstat(self, path: str) -> os.stat_result | None:
+        status = super().lstat(path)
+        if status is None or status.st_uid != os.getuid() or not is_inside(path, self.state):
+            return status
+        more = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
+        return os.stat_result((*status[:4], self.uid, *status[5:]), more)
 
 
 @dataclass
@@ -63,7 +82,7 @@ class Machine:
         return self
 
     def host(self) -> Host:
-        tree = Tree(str(self.root))
+        tree = PlantedTree(str(self.root), State(self.home).directory, self.uid)
         return Host(
             tree=tree,
             environ=self.environ,

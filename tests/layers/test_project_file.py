@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -20,9 +19,11 @@ from claudebox.model import (
 from claudebox.plan import make_plan
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
+from claudebox.remembered import write
 from claudebox.settings.files.project import (
-    DECISIONS,
+    FORM,
     MOST_DECISIONS,
+    decisions,
     keeping_decision,
 )
 from claudebox.settings.gather import (
@@ -41,6 +42,7 @@ network = "full"
 mounts = [{ host = "~/other" }]
 """
 STATE = "home/alice/.claudebox"
+DECISIONS = "decisions"
 
 
 @pytest.fixture
@@ -245,17 +247,15 @@ def test_yes_is_for_this_project(machine: Machine) -> None:
     "damage",
     [
         b"",
-        b"{",
-        b"[]",
-        b"null",
         b"\xff\xfe",
-        b'"%s"',
-        b'{"%s": "yes"}',
-        b'{"%s": 1}',
-        b'{"%s": null}',
-        b'{"%s": [true]}',
-        b"[" * 100_000,
-        b'["%s", true]',
+        b"yes %s\nend\n",
+        b'{"%s": true}\n',
+        f"{FORM.header}\nyes %s\n".encode(),
+        f"{FORM.header}\nyes %s\nend".encode(),
+        f"{FORM.header}\nmaybe %s\nend\n".encode(),
+        f"{FORM.header}\nyes\t%s\nend\n".encode(),
+        f"{FORM.title} (format 2)\nyes %s\nend\n".encode(),
+        write(FORM, ["yes %s", "x" * FORM.largest]),
     ],
 )
 def test_damaged_memory_means_that_nothing_was_said(machine: Machine, damage: bytes) -> None:
@@ -275,9 +275,9 @@ def test_memory_keeps_what_was_said_last(machine: Machine) -> None:
     says(machine, WISHES)
     path = machine.root / STATE / DECISIONS
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({f"{number:064x}": True for number in range(MOST_DECISIONS)}))
+    path.write_bytes(write(FORM, [f"yes {number:064x}" for number in range(MOST_DECISIONS)]))
     answer(machine, granted=True)
-    kept = json.loads(path.read_text())
+    kept = decisions(machine.host())
     assert (len(kept), granted(machine), f"{0:064x}" in kept) == (MOST_DECISIONS, True, False)
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -395,16 +395,16 @@ def test_host_and_sandbox_are_never_one_name(machine: Machine) -> None:
 
 
 @pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize("place", ["~/.claudebox", "~/.claudebox/trust.json", "~/.claudebox/profiles"])
+@pytest.mark.parametrize("place", ["~/.claudebox", "~/.claudebox/decisions", "~/.claudebox/profiles"])
 @pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
 def test_memory_cannot_be_mounted(machine: Machine, place: str, option: str) -> None:
-    machine.plant("~/.claudebox/trust.json: {}\n~/.claudebox/profiles/a.toml: x")
+    machine.plant("~/.claudebox/decisions: {}\n~/.claudebox/profiles/a.toml: x")
     assert "secret" in refusal(machine, option, place).message
 
 
 @pytest.mark.req("EXT-01", "SEC-01")
 def test_memory_is_in_no_mount(machine: Machine) -> None:
-    machine.plant("~/.claudebox/trust.json: {}")
+    machine.plant("~/.claudebox/decisions: {}")
     shown = [mount.source for mount in machine.plan().mounts if mount.kind in FROM_HOST]
     assert not any(f"/{STATE}/{DECISIONS}".startswith(f"{source}/") for source in shown)
 

@@ -62,7 +62,10 @@ from claudebox.settings.values import (
     merge,
 )
 from claudebox.settings.words import parse
-from claudebox.state import instance_name
+from claudebox.state import (
+    State,
+    instance_name,
+)
 from claudebox.terminal import ask as claude_trial
 from claudebox.view.completion import completion
 from claudebox.view.text import (
@@ -260,7 +263,7 @@ def state_cannot_be_written(scene: Scene) -> None:
 
 
 def refused_to_remove(scene: Scene) -> None:
-    gone = instances.Instance("/x", "/home/alice/gone", 0.0, 0, True)
+    gone = instances.Listed("/x", "/home/alice/gone", 0.0, 0, True)
     scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
     scene.monkeypatch.setattr(cli, "show", lambda _: None)
     scene.monkeypatch.setattr(cli, "_ask", lambda _: "")
@@ -268,7 +271,7 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
-    instances.remove(instances.Instance("/nonexistent/instance", "/home/alice/gone", 0.0, 0, True))
+    instances.remove(instances.Listed("/nonexistent/instance", "/home/alice/gone", 0.0, 0, True))
 
 
 def own_failure(_: Scene) -> None:
@@ -414,7 +417,7 @@ def strict_about_packages(scene: Scene) -> None:
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
-    packages._ask_version(Errand("/nonexistent/nix", {}, ("nixpkgs#hello",), "/nonexistent/state", ""))
+    packages._ask_version(Errand("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""))
 
 
 def profiles_in_a_circle(scene: Scene) -> None:
@@ -463,12 +466,21 @@ def many_secrets(scene: Scene, limit: str) -> None:
 
 def secret_gone_from_a_large_project(scene: Scene) -> None:
     scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
-    record = f"{memory.HEADER}\0" + "4711\nvalues\nvariables of the program\n/home/alice/shop/app/.env"
+    record = f"{memory.OLD_HEADER}\0" + "4711\nvalues\nvariables of the program\n/home/alice/shop/app/.env"
     scene.planted(f"{STATE_OF_SHOP}/masked\n~/shop/a\n~/shop/b")
     path = scene.machine.root / f"home/alice/{STATE_OF_SHOP[2:]}/masked"
     path.write_text(record)
     scene.machine.uid = path.stat().st_uid
     scene.plan()
+
+
+def memory_of_masks_is_damaged(scene: Scene) -> None:
+    scene.planted(f"{STATE_OF_SHOP}/masked: half of a").plan()
+
+
+def too_many_masks_to_remember(scene: Scene) -> None:
+    scene.monkeypatch.setattr(memory, "FORM", memory.FORM.replace(largest=1))
+    scene.planted("~/shop/.env: KEY=one\n~/shop/app/.env: KEY=two").plan()
 
 
 def secret_with_another_name_in_a_large_project(scene: Scene) -> None:
@@ -828,6 +840,8 @@ PROBLEMS: dict[str, tuple[Callable[[Scene], object], int]] = {
     "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),
     "project-secrets-linked": (secret_with_another_name_in_a_large_project, FAILED),
     "project-secrets-moved": (secret_gone_from_a_large_project, FAILED),
+    "project-secrets-memory-damaged": (memory_of_masks_is_damaged, FAILED),
+    "project-secrets-memory-full": (too_many_masks_to_remember, FAILED),
     "project-home": (lambda scene: scene.in_directory("/home/alice").plan(), FAILED),
     "project-root": (lambda scene: scene.in_directory("/").plan(), FAILED),
     "project-above-home": (lambda scene: scene.in_directory("/home").plan(), FAILED),

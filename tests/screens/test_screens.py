@@ -14,13 +14,15 @@ import pytest
 from claudebox import cli
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.nix.packages import (
+    FORM,
     find_meaning,
-    record_file,
-    write_record,
+    record_lines,
 )
 from claudebox.model import Plan
 from claudebox.problem import Problem
+from claudebox.remembered import write
 from claudebox.settings.words import parse
+from claudebox.state import State
 from claudebox.view.as_json import (
     audit_json,
     dry_run_json,
@@ -155,8 +157,8 @@ def packages(machine: Machine) -> Plan:
     host = machine.host()
     for reference, files in known.items():
         paths = ["/".join(file.split("/")[:4]) for file in files]
-        record = write_record(reference, find_meaning(host), paths, [*paths, store_path("glibc-2.40")])
-        file = machine.plant("\n".join(files)).root / record_file(host, reference).lstrip("/")
+        record = write(FORM, record_lines(reference, find_meaning(host), paths, [*paths, store_path("glibc-2.40")]))
+        file = machine.plant("\n".join(files)).root / State(host.person.home).package(reference).lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(record)
     github = "github:owner/a-repository-with-a-long-name#tool"

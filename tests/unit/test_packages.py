@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox import pinned
+from claudebox import pinned, remembered
 from claudebox.agreement import (
     agreement,
     find_news,
@@ -24,15 +24,15 @@ from claudebox.features.nix.output import (
     read_version,
 )
 from claudebox.features.nix.packages import (
+    FORM,
     find_meaning,
     give_up,
     plan_errand,
     plan_packages,
     read_record,
-    record_file,
+    record_lines,
     store_name,
     to_resolve,
-    write_record,
 )
 from claudebox.features.nix.program import find_nix
 from claudebox.features.nix.references import (
@@ -55,6 +55,7 @@ from claudebox.settings.values import (
     Settings,
 )
 from claudebox.settings.words import parse
+from claudebox.state import State
 from claudebox.view.audit import audit
 from claudebox.view.explain import explanation_text
 from claudebox.view.text import Style
@@ -245,9 +246,10 @@ def test_repository_of_an_agent_is_not_used_by_git(machine: Machine, repository:
 def keep(machine: Machine, reference: str = "nixpkgs#hello", *, meaning: str = "") -> Path:
     """As if Nix had been asked before."""
     host = machine.plant(f"{HELLO}/bin/hello*").host()
-    file = machine.root / record_file(host, reference).lstrip("/")
+    file = machine.root / State(host.person.home).package(reference).lstrip("/")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(write_record(reference, meaning or find_meaning(host), [HELLO], [GLIBC, HELLO]))
+    lines = record_lines(reference, meaning or find_meaning(host), [HELLO], [GLIBC, HELLO])
+    file.write_bytes(remembered.write(FORM, lines))
     return file
 
 
@@ -290,20 +292,20 @@ def test_garbage_collected_package_is_asked_for_again(machine: Machine) -> None:
 
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
-    whole = write_record("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO])
-    assert read_record(whole, "nixpkgs#hello", "meaning", SAID) is not None
+    whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
+    assert read_record(remembered.read(whole, FORM), "nixpkgs#hello", "meaning", SAID) is not None
     start = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.integers(1, len(whole) - start))
     damaged = whole[:start] + data.draw(st.binary(max_size=3)) + whole[start + cut :]
-    found = read_record(damaged, "nixpkgs#hello", "meaning", SAID)
+    found = read_record(remembered.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
     assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
-    assert read_record(whole[:-cut], "nixpkgs#hello", "meaning", SAID) is None
+    assert read_record(remembered.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
 
 
 def test_answer_to_another_question_is_none() -> None:
-    whole = write_record("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO])
-    assert read_record(whole, "nixpkgs#jq", "meaning", SAID) is None
-    assert read_record(whole, "nixpkgs#hello", "other", SAID) is None
+    whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
+    assert read_record(remembered.read(whole, FORM), "nixpkgs#jq", "meaning", SAID) is None
+    assert read_record(remembered.read(whole, FORM), "nixpkgs#hello", "other", SAID) is None
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ from claudebox.answers import (
     Answer,
 )
 from claudebox.explain import explain
+from claudebox.features.secrets import memory
+from claudebox.features.secrets.memory import (
+    FORM,
+    OLD_HEADER,
+    recall,
+)
+from claudebox.host.tree import Tree
 from claudebox.model import (
     COVER,
     FILE,
@@ -27,8 +35,10 @@ from claudebox.model import (
     Plan,
 )
 from claudebox.plan import make_plan
+from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
+from claudebox.state import State
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
 from claudebox.view.sandbox import sandbox_md
@@ -174,10 +184,95 @@ def test_remembered_outside_of_the_box(machine: Machine) -> None:
     assert b"hunter2" not in kept.content
 
 
-def test_damaged_memory_is_no_memory(machine: Machine) -> None:
-    (kept,) = [item for item in machine.plan().preparations if item.path.endswith("/masked")]
-    path = machine.root / kept.path.lstrip("/")
+def keep_memory(machine: Machine, plan: Plan) -> Path:
+    """Write down what the plan would remember of masks, as a launch does."""
+    (memory,) = (one for one in plan.preparations if one.path.endswith("/masked"))
+    path = machine.root / memory.path.lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
-    for content in (b"", b"\xff", kept.content[:-40], kept.content.replace(b"\n", b"x"), b"x" + kept.content):
-        path.write_bytes(content)
-        assert masked(machine.plan()) == {".env", "app/.env"}
+    path.write_bytes(memory.content)
+    return path
+
+
+def test_junk_does_not_push_a_masked_secret_out_of_memory(machine: Machine) -> None:
+    keep_memory(machine, machine.plan())
+    deep = "/".join(["x" * 220] * 4)
+    machine.plant("\n".join(f"~/shop/a{number}/{deep}/.env: KEY=junk\\n" for number in range(285)))
+    keep_memory(machine, machine.plan())
+    moved_away(machine)
+    assert "node_modules/app/.env" in masked(machine.plan())
+
+
+def moved_away(machine: Machine) -> None:
+    """As an agent does it: to where nobody looks for secrets."""
+    shop = machine.root / "home/alice/shop"
+    (shop / "node_modules").mkdir()
+    (shop / "app").rename(shop / "node_modules/app")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda _: b"\xff",
+        lambda whole: whole[:-1],
+        lambda whole: whole[:-40],
+        lambda whole: whole[: whole.rindex(b"\n", 0, -5)],
+        lambda whole: b"x" + whole,
+        lambda whole: whole.replace(b"\t", b" "),
+        lambda whole: whole.replace(b"(format 2)", b"(format 3)"),
+        lambda whole: whole.replace(b"app/.env", b"app/\\q.env"),
+        lambda whole: whole.replace(b"\nend\n", b"\n" + b"x" * FORM.largest + b"\nend\n"),
+        lambda whole: f"{OLD_HEADER}\0".encode() + whole,
+    ],
+)
+def test_damaged_memory_of_masks_refuses_the_start(machine: Machine, damage: Callable[[bytes], bytes]) -> None:
+    path = keep_memory(machine, machine.plan())
+    path.write_bytes(damage(path.read_bytes()))
+    moved_away(machine)
+    with pytest.raises(Problem, match="which files have to stay masked, and is damaged") as caught:
+        machine.plan()
+    assert caught.value.hint.endswith(f"rm {path.as_posix().removeprefix(str(machine.root))}")
+
+
+def test_memory_of_masks_that_is_somebody_elses_refuses_the_start(machine: Machine) -> None:
+    keep_memory(machine, machine.plan())
+    machine.uid += 1  # who sits there is no longer who wrote it
+    host = machine.host()
+    instance = State(host.person.home).instance(SHOP)
+    with pytest.raises(Problem, match="belongs to another user"):
+        recall(Tree(str(machine.root)), instance, machine.uid)
+
+
+def test_memory_of_masks_that_is_a_symlink_refuses_the_start(machine: Machine) -> None:
+    path = keep_memory(machine, machine.plan())
+    path.rename(path.with_name("moved"))
+    path.symlink_to("moved")
+    with pytest.raises(Problem, match="it is not a plain file"):
+        machine.plan()
+
+
+def test_more_masks_than_can_be_remembered_refuse_the_start(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of them must not be written, and the next box must not start with half of them."""
+    monkeypatch.setattr(memory, "FORM", FORM.replace(largest=100))
+    with pytest.raises(Problem, match="too many to remember"):
+        machine.plan()
+
+
+@pytest.mark.parametrize("name", ["plain", "new\nline", "tab\tand \\ and '\"", "\udcff", "\x1b[2J", "日本"])
+def test_masked_file_of_any_name_is_remembered(machine: Machine, name: str) -> None:
+    directory = machine.root / "home/alice/shop" / name
+    directory.mkdir()
+    (directory / ".env").write_text("KEY=hunter2\n")
+    path = keep_memory(machine, machine.plan())
+    assert all(line.isprintable() for line in path.read_text().splitlines(keepends=False) if "\t" not in line)
+    (machine.root / "home/alice/shop/node_modules").mkdir()
+    directory.rename(machine.root / "home/alice/shop/node_modules" / name)
+    assert f"node_modules/{name}/.env" in masked(machine.plan())
+
+
+def test_memory_of_masks_in_the_first_format_is_understood(machine: Machine) -> None:
+    inode = (machine.root / "home/alice/shop/app/.env").stat().st_ino
+    path = keep_memory(machine, machine.plan())
+    path.write_text(f"{OLD_HEADER}\0{inode}\nvalues\nvariables of the program\n{SHOP}/app/.env")
+    moved_away(machine)
+    assert masked(machine.plan()) == {".env", "node_modules/app/.env"}

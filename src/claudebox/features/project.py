@@ -8,8 +8,8 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, UNREAD
 from claudebox.model import COVER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
+from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
-from claudebox.state import STATE, instance_name
 
 PROJECT = Origin.of_rule("project", "what the agent works on")
 SETTINGS_FILE = Origin.of_rule("project", "read-only: its settings")
@@ -60,18 +60,16 @@ def _unseen(facts: Facts) -> list[Finding]:
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     if facts.state is None or (facts.install is None and _keeps_nothing(facts, plan)):
         return plan
-    directory = facts.state.directory
+    state = facts.state
     git = filter(None, (facts.repository.outside,))
     writable = [facts.project, *git, *(wish.source for wish in draft.wished if wish.kind == RW)]
-    notes = [
-        Preparation(Preparation.FILE, f"{directory}/writable-{instance_name(path)}", _line(path)) for path in writable
-    ]
+    notes = [path_note(state.writable(path), path) for path in writable]
     return plan.replace(
         preparations=(
             *plan.preparations,
-            Preparation(Preparation.DIRECTORY, directory),
+            Preparation(Preparation.DIRECTORY, state.directory),
             *notes,
-            Preparation(Preparation.FILE, f"{directory}/project", _line(facts.state.root)),
+            path_note(state.project, state.root),
         )
     )
 
@@ -79,8 +77,4 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
     """Without files of claudebox's own on this host, there is no symlink of theirs to trust."""
     has_store = plan.nix is not None and bool(plan.nix.directory)
-    return not has_store and facts.tree.lstat(f"{facts.host.person.home}/{STATE}") is None
-
-
-def _line(path: str) -> bytes:
-    return path.encode(errors="surrogateescape") + b"\n"
+    return not has_store and facts.tree.lstat(facts.claude.kept.directory) is None

@@ -33,6 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+LONGEST_LABEL = 60  # characters of up to four bytes: the kernel takes 249 bytes, and a path may be longer
+
 
 def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
     """The options of bwrap, with a descriptor in the place of each piece of data."""
@@ -46,7 +48,7 @@ def _option(word: Word, gate: Gate, descriptors: list[int]) -> str:
 
 
 def _open_data(data: Data, descriptors: list[int]) -> str:
-    descriptor = os.memfd_create(data.label, 0)
+    descriptor = os.memfd_create(data.label[:LONGEST_LABEL], 0)
     os.write(descriptor, data.content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     descriptors.append(descriptor)

@@ -22,14 +22,12 @@ from claudebox.settings.values import (
     merge,
 )
 from claudebox.settings.words import Request
-from claudebox.state import STATE
+from claudebox.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.settings.files.project import ProjectFile
 
-CONFIG = "config.toml"
-PROFILES = "profiles"
 DEFAULT_PROFILE = "default"
 
 
@@ -79,9 +77,9 @@ def _in_force(host: Host, project: ProjectFile) -> list[Said]:
 
 def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:
     """Of the user's own files, if there are any. Most people have none: then nothing more is imported."""
-    state = f"{host.person.home}/{STATE}"
+    state = State(host.person.home)
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
-    has_files = bool(named) or any(host.tree.lstat(f"{state}/{name}") is not None for name in (CONFIG, PROFILES))
+    has_files = bool(named) or any(host.tree.lstat(path) is not None for path in (state.config, state.profiles))
     if not has_files:
         return [], []
     from claudebox.settings.files.profiles import read_own_files

@@ -14,6 +14,7 @@ from claudebox.settings.values import (
     Said,
     Tier,
 )
+from claudebox.state import SHOWN
 from claudebox.view.text import (
     BOLD,
     Style,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 COLUMN = 25
 PLACE = 21
-YOUR_OWN = "Your own: ~/.claudebox/profiles/NAME.toml (or .json); its keys: --help"
+YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
 
 
 def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:

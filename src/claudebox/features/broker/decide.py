@@ -25,7 +25,7 @@ from claudebox.settings.values import (
     Named,
     Settings,
 )
-from claudebox.state import STATE
+from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has it
 SOCKET = "api.sock"
-JOURNAL = "broker.jsonl"
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
 ROUTE = Origin.of_rule(RULE, "the way to the API")
@@ -63,7 +62,7 @@ LIMITS = ("requests", "tokens", "streams", "minutes")
 def plan_broker(facts: Facts) -> Broker:
     """Raises a Problem if there is nothing to broker."""
     host, settings, claude = facts.host, facts.settings, facts.claude
-    environ, home = host.environ, host.person.home
+    environ, kept = host.environ, claude.kept
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(
@@ -84,18 +83,17 @@ def plan_broker(facts: Facts) -> Broker:
         raise Problem(
             f"{login.file} holds no login", "log in: start `claude`, type /login\n      or choose: --auth none"
         )
-    is_own = login.file == f"{home}/{STATE}/.credentials.json"
     return Broker(
         shown=variable or login.file,
         variable=variable,
         file="" if variable else login.file,
-        locks=f"{home}/{STATE}" if is_own else claude.users,
+        locks=kept.directory if login.file == kept.login else claude.users,
         url=environ.get("ANTHROPIC_BASE_URL", ""),
         certificates=host_certificates(facts.reach, facts.host.environ),
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
-        sockets=f"{home}/{STATE}/broker",
+        sockets=kept.broker,
         place=f"/run/user/{facts.person.uid}/claude-broker",
-        journal=f"{claude.instance}/{JOURNAL}",
+        journal=claude.instance.journal,
         limits=_limits(settings.auth_limits),
         login=login.file,
     )
@@ -175,9 +173,9 @@ def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[st
 
 def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     mounts = [Mount(RO, broker.place, ROUTE, source=broker.sockets, identity=UNSEEN)]
-    old = tree.lstat(f"{home.state}/.credentials.json")
-    if old is not None and not tree.is_link(f"{home.state}/.credentials.json"):
-        mounts.append(Mount(HIDE, f"{home.place}/.credentials.json", OLD_LOGIN, is_dir=False))
+    old = home.instance.own_login
+    if tree.lstat(old) is not None and not tree.is_link(old):
+        mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
     return mounts
 
 

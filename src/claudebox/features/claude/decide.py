@@ -25,6 +25,7 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside
 from claudebox.reach import TrustedSource
+from claudebox.remembered import path_note
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -92,12 +93,12 @@ def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
         real = trusted.find(f"{home.users}/{name}", is_dir=True)
         path = f"{home.place}/{name}"
         if real is None:
-            mounts.append(Mount(ABSENT, path, NONE_THERE, source=f"{home.instance}/empty"))
+            mounts.append(Mount(ABSENT, path, NONE_THERE, source=home.instance.empty))
         else:
             mounts.append(Mount(RO, path, IMPORTED, source=real))
             mounts += _linked_entries(real, trusted)
     memory = trusted.find(f"{home.users}/CLAUDE.md", is_dir=False)
-    mounts.append(_imported_file(home, "CLAUDE.md", memory or f"{home.instance}/CLAUDE.md"))
+    mounts.append(_imported_file(home, "CLAUDE.md", memory or home.instance.memory))
     keys = trusted.find(f"{home.users}/keybindings.json", is_dir=False)
     return [*mounts, _imported_file(home, "keybindings.json", keys)] if keys else mounts
 
@@ -125,7 +126,7 @@ def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
     # Its CLAUDE.md is told as a part of ours.
     kept = [f"{MANAGED}/{name}" for name in entries if name not in ("CLAUDE.md", "SANDBOX.md")]
     mounts = [Mount(RO, path, IMPORTED, source=path, is_dir=tree.is_dir(path)) for path in kept]
-    mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=f"{home.instance}/SANDBOX.md", is_dir=False))
+    mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=home.instance.sandbox, is_dir=False))
     mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
     return mounts
 
@@ -135,18 +136,18 @@ def home_variables(home: ClaudeHome) -> list[EnvVar]:
     return [EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()]
 
 
-def home_preparations(home: ClaudeHome, root: str, mounts: tuple[Mount, ...]) -> list[Preparation]:
+def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...]) -> list[Preparation]:
     """The directories, and something to mount on where the box can write."""
-    directories = [home.instance, f"{home.instance}/empty", home.state]
+    instance = home.instance
+    directories = [instance.directory, instance.empty, home.state]
     points = [mount for mount in mounts if mount.path.startswith(f"{home.place}/") and mount.kind in (RO, ABSENT)]
-    encoded = root.encode(errors="surrogateescape")
     return [
         *(Preparation(Preparation.DIRECTORY, directory) for directory in directories),
         *(_mount_point(mount, home) for mount in points),
-        Preparation(Preparation.FILE, f"{home.instance}/CLAUDE.md", DEFAULT_MEMORY.encode()),
-        Preparation(Preparation.SANDBOX, f"{home.instance}/SANDBOX.md"),
-        Preparation(Preparation.FILE, f"{home.instance}/project", encoded + b"\n"),
-        Preparation(Preparation.USED, f"{home.instance}/project"),
+        Preparation(Preparation.FILE, instance.memory, DEFAULT_MEMORY.encode()),
+        Preparation(Preparation.SANDBOX, instance.sandbox),
+        path_note(instance.project, instance.root),
+        Preparation(Preparation.USED, instance.project),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.contribution import Draft
 from claudebox.facts import ClaudeHome, Facts
 from claudebox.features.claude.decide import home_preparations
@@ -10,13 +11,13 @@ from claudebox.model import (
     Finding,
     Plan,
     Preparation,
-    State,
 )
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import TrustedSource
 from claudebox.record import Record
-from claudebox.state import canonical_root, check_state
+from claudebox.remembered import Form
+from claudebox.state import check_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from claudebox.features.claude.configuration import Imported
 
+IMPORTED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
+ANSWERS = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
 LARGEST_FILE = 16 << 20
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 
@@ -37,13 +40,15 @@ class Seed(Record):
 
 
 def seed_state(
-    trusted: TrustedSource, home: ClaudeHome, host_home: str, project: str, api_key: str, can_run: Callable[[str], bool]
+    trusted: TrustedSource, home: ClaudeHome, uid: int, project: str, api_key: str, can_run: Callable[[str], bool]
 ) -> Seed:
     """Import what changed since the last launch, and answer Claude's first questions."""
     tree = trusted.tree
-    settings = _Source(tree, home, trusted.find(f"{home.users}/settings.json", is_dir=False), "settings.from")
-    state = _Source(tree, home, _users_state(trusted, home, host_home), "servers.from")
-    answers = "\n".join((project, api_key[-KEY_TAIL:]))
+    users_settings = trusted.find(f"{home.users}/settings.json", is_dir=False)
+    settings = _Source(tree, users_settings, home.instance.settings_note, uid)
+    state = _Source(tree, _users_state(trusted, home), home.instance.servers_note, uid)
+    answers = (f"project {remembered.escape(project)}", f"key {remembered.escape(api_key[-KEY_TAIL:])}")
+    are_answered = remembered.recall(tree, home.instance.answered, ANSWERS, uid).lines == answers
     preparations: list[Preparation] = []
     if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
         from claudebox.features.claude.configuration import import_settings
@@ -52,7 +57,7 @@ def seed_state(
         settings.left_out = imported.left_out
         preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
     current = _current_state(tree, home)
-    if state.changed or not _is_prepared(current) or not _is_answered(tree, home, answers):
+    if state.changed or not _is_prepared(current) or not are_answered:
         from claudebox.features.claude.configuration import import_servers
 
         servers = _not_too_deep(lambda: import_servers(state.load().get("mcpServers"), can_run), state.path)
@@ -61,7 +66,7 @@ def seed_state(
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
-            Preparation(Preparation.FILE, f"{home.instance}/answered", _bytes(answers), is_private=True),
+            remembered.note(home.instance.answered, ANSWERS, answers, is_private=True),
         ]
     left_out = (*settings.left_out, *state.left_out)
     return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
@@ -77,15 +82,15 @@ def _not_too_deep(work: Callable[[], Imported], path: str) -> Imported:
 class _Source:
     """A file of the user, and the note of how it was when it was last imported."""
 
-    def __init__(self, tree: Tree, home: ClaudeHome, path: str | None, note: str) -> None:
+    def __init__(self, tree: Tree, path: str | None, note: str, uid: int) -> None:
         self.tree = tree
         self.path = path or ""
-        self.note_path = f"{home.instance}/{note}"
+        self.note_path = note
         status = tree.lstat(path) if path else None
         self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
-        lines = (tree.text(self.note_path) or "").splitlines()
-        self.changed = not lines or lines[0] != self.stamp
-        self.left_out: tuple[str, ...] = tuple(lines[1:])
+        lines = remembered.recall(tree, note, IMPORTED, uid).lines
+        self.changed = lines[:1] != (self.stamp,)
+        self.left_out = lines[1:]
 
     def load(self) -> dict[str, Any]:
         content = self.tree.read_plain(self.path, limit=LARGEST_FILE) if self.path else None
@@ -94,13 +99,12 @@ class _Source:
     def note(self) -> Preparation:
         # Names and commands of others: whatever could forge a line or obey the screen is taken out.
         lines = ["".join(character for character in line if character.isprintable()) for line in self.left_out]
-        text = "\n".join((self.stamp, *lines)) + "\n"
-        return Preparation(Preparation.FILE, self.note_path, text.encode(errors="replace"), is_private=True)
+        return remembered.note(self.note_path, IMPORTED, (self.stamp, *lines), is_private=True)
 
 
-def _users_state(trusted: TrustedSource, home: ClaudeHome, host_home: str) -> str | None:
+def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
     inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    path = inside if trusted.tree.exists(inside) else f"{host_home}/.claude.json"
+    path = inside if trusted.tree.exists(inside) else f"{home.kept.home}/.claude.json"
     return trusted.find(path, is_dir=False)
 
 
@@ -123,14 +127,6 @@ def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
 
 def _put_aside(home: ClaudeHome) -> str:
     return f"cd {quote(home.state)}\n      mv .claude.json broken.json"
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogateescape") + b"\n"
-
-
-def _is_answered(tree: Tree, home: ClaudeHome, answers: str) -> bool:
-    return (tree.text(f"{home.instance}/answered") or "").rstrip("\n") == answers.rstrip("\n")
 
 
 def _is_prepared(current: bytes) -> bool:
@@ -183,19 +179,18 @@ def _state_file(path: str, value: dict[str, Any]) -> Preparation:
 
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     """What has to be written before Claude starts. Which of the user's hooks can run follows from all mounts."""
-    claude, home = facts.claude, facts.host.person.home
-    root = canonical_root(facts.project, facts.repository)
-    check_state(facts.tree, State(claude.instance, root), facts.host.person.uid)
+    claude, person = facts.claude, facts.host.person
+    check_state(facts.tree, claude.kept, claude.instance, person.uid)
 
     def can_run(command: str) -> bool:
         from claudebox.features.claude.configuration import Runnable
 
-        return Runnable(facts.tree, plan.mounts, draft.search_path, home).can_run(command)
+        return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
 
     # Claude remembers the end of a key: with a broker not even that enters.
     key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
-    seed = seed_state(facts.trusted, claude, home, facts.project, key, can_run)
+    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
     return plan.replace(
-        preparations=(*plan.preparations, *home_preparations(claude, root, plan.mounts), *seed.preparations),
+        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
         findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
     )

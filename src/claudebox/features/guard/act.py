@@ -163,7 +163,7 @@ def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
     from claudebox.view.aftermath import moved
 
     assert plan.state is not None
-    quarantine = Quarantine(plan.state.directory)
+    quarantine = Quarantine(plan.state.quarantine)
     names: list[str] = []
     restored: list[str] = []
     failed: list[tuple[str, str]] = []

@@ -25,11 +25,11 @@ class Old(Record):
 class Quarantine:
     """A new directory in the project's state, where no box sees it."""
 
-    def __init__(self, state: str) -> None:
+    def __init__(self, place: str) -> None:
         number = 1
-        while os.path.lexists(f"{state}/quarantine/{number}"):
+        while os.path.lexists(f"{place}/{number}"):
             number += 1
-        self.directory = f"{state}/quarantine/{number}"
+        self.directory = f"{place}/{number}"
         os.makedirs(self.directory, mode=PRIVATE)
 
     def take(self, root: str, name: str, old: Old | None) -> None:

@@ -13,19 +13,19 @@ from claudebox.model import (
     Preparation,
     Step,
 )
+from claudebox.state import LOGIN_FILE
 
 AUTH = Origin.of_option("--auth", "Claude's login, shared by all boxes")
 VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
 
 
 def auth_mounts(home: ClaudeHome) -> list[Mount]:
-    return [Mount(RW, home.auth_place, AUTH, source=home.auth_directory)]
+    return [Mount(RW, home.auth_place, AUTH, source=home.kept.auth)]
 
 
 def _login_link(home: ClaudeHome) -> Preparation:
     """For a Claude that does not know the variable, and for people who look where the file usually is."""
-    target = f"{home.auth_place}/.credentials.json"
-    return Preparation(Preparation.LINK, f"{home.state}/.credentials.json", target.encode())
+    return Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -41,5 +41,5 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
     """After Claude's own home, in which the link lies, has been prepared."""
-    made = (Preparation(Preparation.DIRECTORY, facts.claude.auth_directory), _login_link(facts.claude))
+    made = (Preparation(Preparation.DIRECTORY, facts.claude.kept.auth), _login_link(facts.claude))
     return plan.replace(preparations=(*plan.preparations, *made))

@@ -13,6 +13,7 @@ from claudebox.settings.table import (
     OFF,
 )
 from claudebox.settings.values import Settings
+from claudebox.state import State
 from claudebox.trial import FAIL, NOTE, OK, Row, program_version
 
 ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
@@ -28,7 +29,7 @@ def nix_rows(host: Host, settings: Settings) -> list[Row]:
         program = Row(OK, "nix", f"{program_version(nix)}, {nix}")
     try:
         is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
-        plan = plan_nix(host, settings, "", is_nix_host=is_nix_host)
+        plan = plan_nix(host, settings, State(host.person.home).instance(host.cwd), is_nix_host=is_nix_host)
     except Problem as problem:
         return [program, Row(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
     why = "; ".join(plan.holes)

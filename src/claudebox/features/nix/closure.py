@@ -5,6 +5,7 @@ It is shown path by path, read-only. Nix in the box is told that these are there
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.features.nix.decide import RULE
 from claudebox.features.nix.output import is_store_path, store_paths
 from claudebox.host import Host
@@ -23,11 +24,11 @@ from claudebox.model import (
 )
 from claudebox.mounts import arrange, hides_asked_for
 from claudebox.paths import is_below
+from claudebox.remembered import Form
 from claudebox.settings.values import Named
-from claudebox.state import STATE
+from claudebox.state import State
 
-DIRECTORY = "packages"
-LONGEST = 16 << 20
+FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
 REGISTRATION = "/etc/nix/claudebox-registration"
 SHOWN = Origin.of_rule(RULE, "programs from the host's store")
 # Only once for each set of paths: the mark stands in the store itself.
@@ -56,7 +57,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
     roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
     if not roots or plan.nix is None:
         return plan
-    registration = host.tree.read_plain(closure_file(host, roots), LONGEST) or b""
+    registration = recall_closure(host, roots)
     paths = registered_paths(registration)
     if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
@@ -87,14 +88,15 @@ def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
     return Preparation(Preparation.DIRECTORY if tree.is_dir(path) else Preparation.EMPTY_FILE, place)
 
 
-def closure_file(host: Host, roots: tuple[str, ...]) -> str:
-    return f"{host.person.home}/{STATE}/{DIRECTORY}/closure-{sha256(' '.join(roots).encode())[:32]}"
+def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
+    """What Nix said of these paths and all that they need; nothing if it has to be asked again."""
+    memory = remembered.recall(host.tree, State(host.person.home).closure(roots), FORM, host.person.uid)
+    return "".join(f"{line}\n" for line in memory.lines).encode()
 
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
-    path = closure_file(host, roots)
-    directory = Preparation(Preparation.DIRECTORY, path.rpartition("/")[0])
-    return (directory, Preparation(Preparation.FILE, path, registration))
+    lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
+    return remembered.keeping(State(host.person.home).closure(roots), FORM, lines)
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:

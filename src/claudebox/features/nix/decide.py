@@ -55,6 +55,7 @@ from claudebox.settings.values import (
     Named,
     Settings,
 )
+from claudebox.state import SHOWN, Instance
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")
@@ -79,8 +80,8 @@ ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:n
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
-    UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm ~/.claudebox/"
-    "nix-trial)",
+    UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
+    f"{SHOWN.nix_trial})",
 }
 # What the box shows anyhow, or what is no file of anybody's.
 HARMLESS_IN_BUILDS = (
@@ -96,13 +97,13 @@ HARMLESS_IN_BUILDS = (
 )
 
 
-def plan_nix(host: Host, settings: Settings, instance: str, *, is_nix_host: bool) -> Nix:
+def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
     """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
     if wish.path in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
     if wish.path == PRIVATE:
-        return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=f"{instance}/nix")
+        return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=instance.nix)
     if wish.path not in (AUTO, DAEMON):
         return Nix(wish.path, MEANING[wish.path], wish.origin, shows_store=wish.path == STORE or is_nix_host)
     holes = find_holes(host, settings)

@@ -20,15 +20,16 @@ from claudebox.features.nix.output import (
     read_version,
 )
 from claudebox.features.nix.packages import (
+    FORM,
     Errand,
-    record_name,
+    record_lines,
     store_name,
-    write_record,
 )
 from claudebox.features.nix.references import short_name
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
+from claudebox.remembered import keeping
 from claudebox.view.text import (
     WIDTH,
     cut,
@@ -130,7 +131,7 @@ class Resolution:
         self.paths: list[str] = []
         self.failure: str | None = None  # "" when all is well
         how = "--print-out-paths" if prints_paths else "--json"
-        link = f"{errand.directory}/{record_name(reference)}.root"
+        link = errand.state.package_root(reference)
         self.step = self._start("build", *CAUTION, "--out-link", link, how, "--", reference)
 
     @property
@@ -165,9 +166,8 @@ class Resolution:
         if not set(self.paths) <= set(closure) or not all(map(is_store_path, closure)):
             self.failure = "Nix did not say what it needs"
             return
-        content = write_record(self.reference, self.errand.meaning, self.paths, closure)
-        path = f"{self.errand.directory}/{record_name(self.reference)}"
-        prepare((Preparation(Preparation.FILE, path, content),), "")
+        lines = record_lines(self.reference, self.errand.meaning, self.paths, closure)
+        prepare(keeping(self.errand.state.package(self.reference), FORM, lines), "")
         self.failure = ""
 
     def _start(self, *words: str) -> Step:
@@ -176,7 +176,7 @@ class Resolution:
 
 def fetch_packages(errand: Errand) -> dict[str, str]:
     """Have them all, or say of each that cannot be had why. Whatever happens, no process is left behind."""
-    prepare((Preparation(Preparation.DIRECTORY, errand.directory),), "")
+    prepare((Preparation(Preparation.DIRECTORY, errand.state.packages),), "")
     prints_paths = read_version(_ask_version(errand)) >= PRINTS_PATHS_SINCE
     waiting = list(errand.references)
     running: list[Resolution] = []

@@ -6,6 +6,7 @@ same answer: then no Nix is started. Beside each answer is a symlink that keeps 
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.features.nix.output import is_store_path
 from claudebox.features.nix.program import (
     find_nix,
@@ -32,18 +33,18 @@ from claudebox.paths import expand_home
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.record import Record
+from claudebox.remembered import (
+    Form,
+    Memory,
+)
 from claudebox.settings.table import OFF
 from claudebox.settings.values import (
     Named,
     Settings,
 )
-from claudebox.state import STATE
+from claudebox.state import State
 
-DIRECTORY = "packages"
-HEADER = "What Nix made of a package. claudebox asks Nix again when this directory is gone. (format 1)"
-END = "end"
-LONGEST_RECORD = 8 << 20
-NAME_LENGTH = 32
+FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
 # What decides the meaning of a reference, beyond itself.
 CONFIGURATION = (
@@ -92,8 +93,9 @@ def find_wanted(host: Host, settings: Settings) -> tuple[Wanted, ...]:
 
 
 def _recall(host: Host, wanted: Wanted, meaning: str) -> Package:
-    content = host.tree.read_plain(record_file(host, wanted.reference), LONGEST_RECORD)
-    package = read_record(content or b"", wanted.reference, meaning, wanted.named.origin)
+    path = State(host.person.home).package(wanted.reference)
+    memory = remembered.recall(host.tree, path, FORM, host.person.uid)
+    package = read_record(memory, wanted.reference, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
         return Package(wanted.reference, (), (), wanted.named.origin)
     return package
@@ -135,39 +137,15 @@ def find_meaning(host: Host) -> str:
     return sha256(" ".join((host.machine, *digests)).encode())
 
 
-def record_file(host: Host, reference: str) -> str:
-    return f"{state_directory(host)}/{record_name(reference)}"
+def record_lines(reference: str, meaning: str, paths: list[str], closure: list[str]) -> list[str]:
+    return [meaning, reference, *(f"path {path}" for path in paths), *(f"with {path}" for path in closure)]
 
 
-def record_name(reference: str) -> str:
-    return sha256(reference.encode())[:NAME_LENGTH]
-
-
-def state_directory(host: Host) -> str:
-    return f"{host.person.home}/{STATE}/{DIRECTORY}"
-
-
-def write_record(reference: str, meaning: str, paths: list[str], closure: list[str]) -> bytes:
-    lines = [
-        HEADER,
-        meaning,
-        reference,
-        *(f"path {path}" for path in paths),
-        *(f"with {path}" for path in closure),
-        END,
-    ]
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def read_record(content: bytes, reference: str, meaning: str, origin: Origin) -> Package | None:
+def read_record(memory: Memory, reference: str, meaning: str, origin: Origin) -> Package | None:
     """None if it is about something else, or not whole."""
-    try:
-        lines = content.decode().split("\n")
-    except UnicodeDecodeError:
+    if memory.lines[:2] != (meaning, reference):
         return None
-    if lines[:3] != [HEADER, meaning, reference] or lines[-2:] != [END, ""]:
-        return None
-    rows = [line.partition(" ") for line in lines[3:-2]]
+    rows = [line.partition(" ") for line in memory.lines[2:]]
     paths = tuple(path for kind, _, path in rows if kind == "path")
     closure = tuple(path for kind, _, path in rows if kind == "with")
     is_sound = len(paths) + len(closure) == len(rows) and all(map(is_store_path, (*paths, *closure)))
@@ -193,7 +171,7 @@ class Errand(Record):
     nix: str
     environment: dict[str, str]
     references: tuple[str, ...]
-    directory: str  # where the answers are kept
+    state: State  # where the answers are kept
     meaning: str  # of the references, see `find_meaning`
 
 
@@ -224,7 +202,7 @@ def plan_errand(host: Host, packages: tuple[Package, ...]) -> Errand:
         nix=nix,
         environment=nix_environment(host, nix),
         references=tuple(package.reference for package in packages),
-        directory=state_directory(host),
+        state=State(host.person.home),
         meaning=find_meaning(host),
     )
 

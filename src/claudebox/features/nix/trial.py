@@ -6,6 +6,7 @@ or root may have a file of its own.
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.nix_daemon import (
@@ -14,10 +15,10 @@ from claudebox.host.nix_daemon import (
     read_config,
 )
 from claudebox.model import Preparation
-from claudebox.state import STATE
+from claudebox.remembered import Form
+from claudebox.state import State
 
-RECORD = "nix-trial"
-HEADER = "Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone."
+FORM = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 CLOSED = "closed"
@@ -32,16 +33,13 @@ NOT_SEEN = "unable to download 'file://"
 
 def recall_outcome(host: Host) -> str:
     """What came of the last trial, or "" if that was another daemon, or none."""
-    lines = (host.tree.text(_path(host)) or "").splitlines()
-    is_ours = lines[:2] == [HEADER, _circumstances(host)] and len(lines) == 3
-    return lines[2] if is_ours and lines[2] in OUTCOMES else ""
+    lines = remembered.recall(host.tree, State(host.person.home).nix_trial, FORM, host.person.uid).lines
+    known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
+    return known if known in OUTCOMES else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
-    path = _path(host)
-    content = f"{HEADER}\n{_circumstances(host)}\n{outcome}\n".encode()
-    directory = Preparation(Preparation.DIRECTORY, path.rpartition("/")[0])
-    return (directory, Preparation(Preparation.FILE, path, content))
+    return remembered.keeping(State(host.person.home).nix_trial, FORM, (_circumstances(host), outcome))
 
 
 def copying(place: str, content: bytes, nonce: str) -> str:
@@ -67,10 +65,6 @@ def judge(copied: list[bool | None], copied_its_own: bool | None) -> str:
     if True in copied:
         return OPEN
     return CLOSED if None not in copied and copied_its_own else UNKNOWN
-
-
-def _path(host: Host) -> str:
-    return f"{host.person.home}/{STATE}/{RECORD}"
 
 
 def _circumstances(host: Host) -> str:

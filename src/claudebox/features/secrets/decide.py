@@ -18,11 +18,11 @@ from claudebox.model import (
     Mount,
     Origin,
     Secrets,
-    State,
 )
 from claudebox.mounts import appearances
 from claudebox.paths import is_inside
 from claudebox.settings.values import Settings
+from claudebox.state import Instance
 
 TYPE_CHECKING = False
 
@@ -56,14 +56,14 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 
 
 def find_secrets(
-    host: Host, settings: Settings, repository: Repository, state: State | None, entries: tuple[Entry, ...]
+    host: Host, settings: Settings, repository: Repository, state: Instance | None, entries: tuple[Entry, ...]
 ) -> Secrets | None:
     """Most projects have no file that could hold one: then this is all that is read."""
     tree, project = host.tree, host.cwd
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [repository.outside] if repository.outside else []
     found = [*table.candidates(entries), *table.git_files(tree, git_dirs)]
-    has_known = state is not None and tree.lstat(f"{state.directory}/{table.MEMORY}") is not None
+    has_known = state is not None and tree.lstat(state.masked) is not None
     if not (found or has_known or settings.reveals):
         return None
     from claudebox.features.secrets import masks, memory

@@ -6,26 +6,28 @@ packages of npm for one. So each file is remembered by its inode, in a file that
 
 from __future__ import annotations
 
-from claudebox.features.secrets.table import (
-    MEMORY,
-    Candidate,
-)
+from claudebox import remembered
+from claudebox.features.secrets.table import Candidate
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.model import (
-    Masked,
-    Preparation,
-    State,
-)
+from claudebox.model import Masked, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
+from claudebox.remembered import (
+    Form,
+    Memory,
+)
 from claudebox.settings.values import Named
+from claudebox.state import Instance
 
-HEADER = "Files that boxes saw with made-up values. (format 1)"
-LONGEST = 1 << 18
+TITLE = "Files that boxes saw with made-up values."
+# One file in a line: inode, style, reason and path, with tabs between them. Room for more masks than a box can have.
+FORM = Form(TITLE, number=2, largest=16 << 20)
 FIELDS = 4
+# The first format: fields end in a line break, files in a zero byte.
+OLD_HEADER = f"{TITLE} (format 1)"
 
 
 class Known(Record):
@@ -36,17 +38,42 @@ class Known(Record):
     reason: str
 
 
-def recall(tree: Tree, state: State | None, uid: int) -> dict[str, Known]:
-    """By path; nothing if somebody else wrote it."""
-    path = f"{state.directory}/{MEMORY}" if state is not None else ""
-    status = tree.lstat(path) if path else None
-    if status is None or status.st_uid != uid:
+def recall(tree: Tree, instance: Instance | None, uid: int) -> dict[str, Known]:
+    """The files by their paths. Raises a Problem if not all of them are known: one might be shown as it is."""
+    if instance is None:
         return {}
-    head, *records = (tree.read_plain(path, LONGEST) or b"").decode(errors="surrogateescape").split("\0")
-    fields = [record.split("\n", FIELDS - 1) for record in records]
-    if head != HEADER or any(len(field) != FIELDS or not field[0].isdigit() for field in fields):
-        return {}
-    return {path: Known(int(inode), style, reason) for inode, style, reason, path in fields}
+    content = remembered.read_whole(tree, instance.masked, FORM.largest, uid)
+    memory = content if isinstance(content, Memory) else _read(content)
+    known = _known(memory)
+    if known is None:
+        raise Problem(
+            f"{instance.masked} tells which files have to stay masked, and is damaged: "
+            f"{memory.trouble or 'a line is not as claudebox writes it'}",
+            f"look where the secrets of the project are now, then remove it:\n      rm {quote(instance.masked)}",
+        )
+    return known
+
+
+def _read(content: bytes) -> Memory:
+    head, *records = content.split(b"\0")
+    if head != OLD_HEADER.encode():
+        return remembered.read(content, FORM)
+    fields = [record.decode(errors="surrogateescape").split("\n", FIELDS - 1) for record in records]
+    return Memory(Memory.WHOLE, tuple("\t".join([*field[:-1], remembered.escape(field[-1])]) for field in fields))
+
+
+def _known(memory: Memory) -> dict[str, Known] | None:
+    """None if one of them cannot be told."""
+    if memory.condition == Memory.DAMAGED:
+        return None
+    known = {}
+    for line in memory.lines:
+        inode, *rest = line.split("\t")
+        path = remembered.unescape(rest[-1]) if len(rest) == FIELDS - 1 else None
+        if path is None or not (inode.isascii() and inode.isdigit()):
+            return None
+        known[path] = Known(int(inode), rest[0], rest[1])
+    return known
 
 
 def still_there(tree: Tree, project: str, known: dict[str, Known], reveals: tuple[Named, ...]) -> list[Candidate]:
@@ -75,17 +102,21 @@ def _check_revealed(project: str, lost: list[str], reveals: tuple[Named, ...]) -
 
 
 def remembering(
-    state: State | None, known: dict[str, Known], kept: dict[str, Known], masked: tuple[Masked, ...]
+    instance: Instance | None, known: dict[str, Known], kept: dict[str, Known], masked: tuple[Masked, ...]
 ) -> tuple[Preparation, ...]:
     """What notes the files of this plan, beside those that are not its business: hidden, or of another worktree."""
     now = {**kept, **{one.path: Known(one.inode, one.style, one.reason) for one in masked}}
-    if state is None or now == known:
+    if instance is None or now == known:
         return ()
-    records = [f"{one.inode}\n{one.style}\n{one.reason}\n{path}" for path, one in sorted(now.items())]
-    root = state.root.encode(errors="surrogateescape") + b"\n"
-    content = "\0".join([HEADER, *records]).encode(errors="surrogateescape")
+    lines = [f"{one.inode}\t{one.style}\t{one.reason}\t{remembered.escape(path)}" for path, one in sorted(now.items())]
+    memory = remembered.note(instance.masked, FORM, lines, is_private=True)
+    if len(memory.content) > FORM.largest:
+        raise Problem(
+            f"{len(now)} files of this project are or were masked: too many to remember",
+            f"look where the secrets of the project are now, then start afresh:\n      rm {quote(instance.masked)}",
+        )
     return (
-        Preparation(Preparation.DIRECTORY, state.directory),
-        Preparation(Preparation.FILE, f"{state.directory}/project", root),
-        Preparation(Preparation.FILE, f"{state.directory}/{MEMORY}", content, is_private=True),
+        Preparation(Preparation.DIRECTORY, instance.directory),
+        remembered.path_note(instance.project, instance.root),
+        memory,
     )

@@ -137,7 +137,6 @@ DEEPEST_MODULE = 4
 MOST_MODULES = 300
 
 RULE = "secrets"
-MEMORY = "masked"  # in the state of the project
 
 
 Row = tuple[str, str]  # what is known about a file by its name: style and reason

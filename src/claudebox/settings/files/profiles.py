@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from claudebox.host import Host
-from claudebox.host.digest import sha256
 from claudebox.host.tree import Tree
 from claudebox.model import (
     BY_DEFAULT,
@@ -21,18 +20,14 @@ from claudebox.settings.files.cache import (
     freeze,
     thaw,
 )
-from claudebox.settings.gather import (
-    CONFIG,
-    DEFAULT_PROFILE,
-    PROFILES,
-)
+from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import (
     MountWish,
     Named,
     Said,
 )
-from claudebox.state import STATE
+from claudebox.state import SHOWN, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +35,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile is from that the user did not write
-KEPT = "cache"
-LENGTH = 16
 
 
 def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Preparation]]:
@@ -68,13 +61,13 @@ class _Reader:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.state = f"{host.person.home}/{STATE}"
+        self.state = State(host.person.home)
         self.reach = reach_of(host)
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
 
     def read_config(self) -> list[Said]:
-        path = f"{self.state}/{CONFIG}"
+        path = self.state.config
         if self.host.tree.lstat(path) is None:
             return []
         return self._with_profiles(self._said(path), ())
@@ -110,7 +103,7 @@ class _Reader:
         return Profile(name, document.file, describe(document))
 
     def own_names(self) -> list[str]:
-        entries = self.host.tree.entries(f"{self.state}/{PROFILES}")
+        entries = self.host.tree.entries(self.state.profiles)
         names = [entry.removesuffix(suffix) for entry in entries for suffix in SUFFIXES if entry.endswith(suffix)]
         # An editor leaves files such as .#aws.toml there.
         return [name for name in names if _is_name(name)]
@@ -123,7 +116,7 @@ class _Reader:
         return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
     def _said(self, path: str) -> tuple[Said, ...]:
-        content, kept = self._content(path), f"{self.state}/{KEPT}/{sha256(path.encode())[:LENGTH]}"
+        content, kept = self._content(path), self.state.cached(path)
         known = thaw(content, path, self.host.tree.read_plain(kept))
         if known is not None:
             return known
@@ -131,7 +124,7 @@ class _Reader:
 
         said = said_in(self._parse(path, content))
         self.to_keep += [
-            Preparation(Preparation.DIRECTORY, f"{self.state}/{KEPT}"),
+            Preparation(Preparation.DIRECTORY, self.state.cache),
             Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
         ]
         return said
@@ -151,7 +144,7 @@ class _Reader:
         return self._file_of(named.path)
 
     def _file_of(self, name: str) -> str:
-        paths = [f"{self.state}/{PROFILES}/{name}{suffix}" for suffix in SUFFIXES]
+        paths = [f"{self.state.profiles}/{name}{suffix}" for suffix in SUFFIXES]
         found = [path for path in paths if self.host.tree.lstat(path) is not None]
         if len(found) > 1:
             raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
@@ -182,7 +175,7 @@ class _Reader:
         names = sorted({*self.own_names(), *shipped_names()})
         stem = _stem(named.path)
         near = get_close_matches(stem, names, 1)
-        to_write = f"to list them: claudebox --profile\n      to write it: ~/{STATE}/{PROFILES}/{stem}.toml"
+        to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
         return Problem(f"{named.origin.shown}: there is no profile `{named.path}`", hint)
 
@@ -200,7 +193,7 @@ def _check_name(named: Named) -> None:
     if not _is_name(named.path):
         raise Problem(
             f"{named.origin.shown}: `{named.path}` cannot be the name of a profile",
-            f"use letters, digits, - and _\n      the file of `aws` is ~/{STATE}/{PROFILES}/aws.toml",
+            f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
         )
 
 

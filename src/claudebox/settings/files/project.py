@@ -6,11 +6,13 @@ content in this project and no other.
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.remembered import Form
 from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
@@ -26,9 +28,10 @@ from claudebox.settings.values import (
     Settings,
     Tier,
 )
-from claudebox.state import STATE
+from claudebox.state import State
 
-DECISIONS = "trust.json"
+FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
+GRANTED, REFUSED = "yes", "no"
 MOST_DECISIONS = 1000  # the oldest are forgotten, and asked for again
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
 
@@ -88,25 +91,15 @@ def _is_less(setting: Setting, value: str, than: str) -> bool:
 
 
 def decisions(host: Host) -> dict[str, bool]:
-    """What the user said about such files. A damaged file means that nothing was said."""
-    import json
-
-    text = host.tree.text(f"{host.person.home}/{STATE}/{DECISIONS}")
-    try:
-        known = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return {}
-    entries = known.items() if isinstance(known, dict) else ()
-    return {name: granted for name, granted in entries if isinstance(granted, bool)}
+    """What the user said about such files, by their `content_id`. A damaged memory means that nothing was said."""
+    memory = remembered.recall(host.tree, State(host.person.home).decisions, FORM, host.person.uid)
+    words = [line.partition(" ") for line in memory.lines]
+    return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
 
 
 def keeping_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
     """What notes a decision, beside those about other files."""
-    import json
-
-    state = f"{host.person.home}/{STATE}"
-    said = {name: value for name, value in decisions(host).items() if name != content_id} | {content_id: granted}
-    latest = dict(list(said.items())[-MOST_DECISIONS:])
-    content = json.dumps(latest, indent=0).encode() + b"\n"
-    file = Preparation(Preparation.FILE, f"{state}/{DECISIONS}", content)
-    return (Preparation(Preparation.DIRECTORY, state), file)
+    others = {name: value for name, value in decisions(host).items() if name != content_id}
+    latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
+    lines = [f"{GRANTED if value else REFUSED} {name}" for name, value in latest]
+    return remembered.keeping(State(host.person.home).decisions, FORM, lines)

@@ -32,6 +32,7 @@ from claudebox.settings.values import (
     MountWish,
     Said,
 )
+from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _setting(document: Document, key: str) -> Setting:
     setting = BY_KEY[key]
     if setting.is_users and document.is_project:
         what = f"`{key}` decides what runs on this host: a project has no say in that"
-        raise document.problem((key,), what, f"it belongs into ~/.claudebox/config.toml; or use {setting.option}")
+        raise document.problem((key,), what, f"it belongs into {SHOWN.config}; or use {setting.option}")
     return setting
 
 
