@@ -17,31 +17,10 @@ from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FROM_HOST,
-    RO,
-    RW,
-    EnvVar,
-    Finding,
-    Mount,
-    Network,
-    Package,
-    Plan,
-    Port,
-    Preparation,
-)
-from claudebox.paths import (
-    move,
-    parents,
-)
+from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Package, Plan, Port, Preparation
+from claudebox.paths import move, parents
 from claudebox.record import Record
-from claudebox.remembered import (
-    Form,
-    Memory,
-    escape,
-    path_note,
-)
+from claudebox.remembered import Form, Memory, escape, path_note
 from claudebox.settings.table import TIERS
 from claudebox.state import Instance
 

@@ -9,56 +9,23 @@ import sys
 from claudebox import __version__
 from claudebox.features.claude.look import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.network.check import (
-    chosen,
-    uplink_rows,
-)
+from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.check import nix_rows
 from claudebox.features.program import signal_shim
-from claudebox.host import (
-    Host,
-    read_host,
-)
-from claudebox.host.distribution import (
-    find_distribution,
-    install_command,
-)
+from claudebox.host import Host, read_host
+from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
 from claudebox.problem import Problem
 from claudebox.process.isolation import can_scope
 from claudebox.reach import reach_of
 from claudebox.settings.gather import gather
-from claudebox.settings.values import (
-    Settings,
-    from_options,
-    from_variables,
-    merge,
-)
+from claudebox.settings.values import Settings, from_options, from_variables, merge
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.tools import choose_bwrap
-from claudebox.trial import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-    namespaces_row,
-    program_version,
-    run,
-    symlink_row,
-    version_number,
-)
-from claudebox.view.text import (
-    BOLD,
-    GREEN,
-    RED,
-    YELLOW,
-    Style,
-    escape,
-    fill,
-    style_for,
-)
+from claudebox.trial import FAIL, NOTE, OK, Row, namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill, style_for
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)

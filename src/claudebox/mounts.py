@@ -5,26 +5,11 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    HIDE,
-    RW,
-    UNSEEN,
-    Mount,
-    Origin,
-)
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    is_inside,
-    move,
-    parents,
-)
+from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
+from claudebox.paths import expand_home, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    Named,
-)
+from claudebox.settings.values import Named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    SecretPlace,
-)
-from claudebox.paths import (
-    expand_home,
-    is_inside,
-    parents,
-)
+from claudebox.model import SecretPlace
+from claudebox.paths import expand_home, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Named

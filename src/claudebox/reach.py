@@ -7,19 +7,10 @@ judged by all that it leads through. Who can turn a symlink on the way chooses w
 
 from __future__ import annotations
 
-from claudebox.host.system import (
-    CERTIFICATE_VARIABLES,
-    find_certificates,
-)
-from claudebox.model import (
-    Finding,
-    SecretPlace,
-)
+from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
+from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
-from claudebox.places import (
-    is_systems,
-    refuse_readable,
-)
+from claudebox.places import is_systems, refuse_readable
 from claudebox.state import SHOWN, State, names_a_writable_place
 
 TYPE_CHECKING = False

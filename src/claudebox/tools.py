@@ -6,10 +6,7 @@ import posixpath
 import stat
 
 from claudebox import pinned
-from claudebox.host.programs import (
-    ADMIN_DIRECTORIES,
-    find_all,
-)
+from claudebox.host.programs import ADMIN_DIRECTORIES, find_all
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.quoting import quote

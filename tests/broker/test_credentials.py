@@ -28,16 +28,9 @@ from claudebox.features.broker.server.credentials import (
     TokenEndpoint,
     Unavailable,
 )
-from claudebox.features.broker.server.locks import (
-    Busy,
-    Locks,
-)
+from claudebox.features.broker.server.locks import Busy, Locks
 from claudebox.features.broker.server.login_file import Tokens
-from claudebox.features.broker.server.upstream import (
-    Upstream,
-    read_address,
-    trust,
-)
+from claudebox.features.broker.server.upstream import Upstream, read_address, trust
 
 HOUR = 3600.0
 RENEWER = Path(__file__).with_name("renewer.py")

@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.claude.configuration import (
-    Imported,
-    Runnable,
-    import_servers,
-    import_settings,
-)
-from claudebox.model import (
-    RO,
-    TMPFS,
-    Mount,
-    Origin,
-)
+from claudebox.features.claude.configuration import Imported, Runnable, import_servers, import_settings
+from claudebox.model import RO, TMPFS, Mount, Origin
 from hosts.machine import plant
 
 ALWAYS = {"skipDangerousModePermissionPrompt": True}

@@ -16,25 +16,10 @@ from claudebox.doctor import trial
 from claudebox.features.network import check as uplink
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    Settings,
-    from_options,
-    merge,
-)
+from claudebox.settings.values import Settings, from_options, merge
 from claudebox.settings.words import parse
-from claudebox.trial import (
-    FAIL,
-    NOTE,
-    OK,
-    Outcome,
-    Row,
-    version_number,
-)
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.trial import FAIL, NOTE, OK, Outcome, Row, version_number
+from claudebox.view.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.claude import (
-    ClaudeInstall,
-    inspect,
-)
+from claudebox.host.claude import ClaudeInstall, inspect
 from claudebox.host.programs import find
 from hosts.machine import plant
 

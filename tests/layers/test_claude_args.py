@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.model import (
-    RW,
-    Origin,
-    Plan,
-)
+from claudebox.model import RW, Origin, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather

@@ -14,15 +14,9 @@ from hypothesis import strategies as st
 from claudebox import cli
 from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import (
-    describe,
-    said_in,
-)
+from claudebox.settings.files.schema import describe, said_in
 from claudebox.settings.values import Said
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.view.text import WIDTH, width
 
 QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}

@@ -11,37 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.model import (
-    BY_DEFAULT,
-    FROM_HOST,
-    RO,
-    RW,
-    Origin,
-    Plan,
-    Port,
-)
+from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Origin, Plan, Port
 from claudebox.mounts import holder
-from claudebox.paths import (
-    is_inside,
-    move,
-)
+from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
-from claudebox.settings.table import (
-    BY_NAME,
-    TIERS,
-    VALUE,
-)
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-    merge,
-)
+from claudebox.settings.table import BY_NAME, TIERS, VALUE
+from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Named, Said, Tier, merge
 from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -10,24 +10,11 @@ import pytest
 
 import claudebox
 from claudebox import cli
-from claudebox.problem import (
-    FAILED,
-    Problem,
-)
+from claudebox.problem import FAILED, Problem
 from claudebox.settings.files import documents
-from claudebox.settings.files.documents import (
-    LARGEST,
-    Document,
-    parse,
-)
-from claudebox.settings.files.schema import (
-    describe,
-    said_in,
-)
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.settings.files.documents import LARGEST, Document, parse
+from claudebox.settings.files.schema import describe, said_in
+from claudebox.view.text import WIDTH, width
 from golden import Golden
 
 SOURCE = Path(claudebox.__file__).parent / "layers"

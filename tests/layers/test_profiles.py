@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.model import (
-    RO,
-    RW,
-    Plan,
-)
+from claudebox.model import RO, RW, Plan
 from claudebox.problem import Problem
 from claudebox.settings.files.profiles import list_profiles, shipped_names
 from claudebox.settings.gather import gather

@@ -11,25 +11,13 @@ import pytest
 
 from claudebox import start
 from claudebox.host import Host
-from claudebox.model import (
-    COVER,
-    FROM_HOST,
-    HIDE,
-)
+from claudebox.model import COVER, FROM_HOST, HIDE
 from claudebox.plan import make_plan
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.remembered import write
-from claudebox.settings.files.project import (
-    FORM,
-    MOST_DECISIONS,
-    decisions,
-    keeping_decision,
-)
-from claudebox.settings.gather import (
-    Layers,
-    gather,
-)
+from claudebox.settings.files.project import FORM, MOST_DECISIONS, decisions, keeping_decision
+from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
 from claudebox.view.text import Style

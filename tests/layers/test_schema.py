@@ -6,27 +6,12 @@ import json
 
 import pytest
 
-from claudebox.model import (
-    RO,
-    RW,
-    Origin,
-    Port,
-)
+from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import (
-    describe,
-    said_in,
-)
+from claudebox.settings.files.schema import describe, said_in
 from claudebox.settings.table import BY_KEY
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-    merge,
-)
+from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier, merge
 
 FILE = "~/.claudebox/profiles/aws.toml"
 

@@ -33,45 +33,19 @@ from claudebox.host import walk as project
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.launch import box, descriptors, inspection, landlock, namespaces
-from claudebox.model import (
-    BY_DEFAULT,
-    RW,
-    Broker,
-    Limits,
-    Login,
-    Mount,
-    Network,
-    Nix,
-    Origin,
-    Port,
-    Preparation,
-)
+from claudebox.model import BY_DEFAULT, RW, Broker, Limits, Login, Mount, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
 from claudebox.prepare import prepare as state
-from claudebox.problem import (
-    CANNOT_EXECUTE,
-    FAILED,
-    NOT_FOUND,
-    Problem,
-)
+from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.prove.probe import keyring
 from claudebox.prove.run import Attempt
 from claudebox.settings.gather import gather
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    merge,
-)
+from claudebox.settings.values import PROJECT_FILE, merge
 from claudebox.settings.words import parse
-from claudebox.state import (
-    State,
-    instance_name,
-)
+from claudebox.state import State, instance_name
 from claudebox.terminal import ask as claude_trial
 from claudebox.view.completion import completion
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.view.text import WIDTH, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

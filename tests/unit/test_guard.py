@@ -7,27 +7,11 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
-from claudebox.features.guard.git import (
-    Account,
-    is_include,
-    runs_program,
-)
-from claudebox.features.guard.table import (
-    ANYWHERE,
-    IN_ROOTS,
-    ORDINARY,
-    WANTED,
-)
+from claudebox.features.guard.git import Account, is_include, runs_program
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
-from claudebox.model import (
-    RO,
-    RW,
-    Finding,
-    Guard,
-    Mount,
-    Origin,
-)
+from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
 from claudebox.mounts import PIN, arrange, pinned
 from claudebox.places import openings
 from claudebox.settings.values import Named

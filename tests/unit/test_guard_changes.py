@@ -8,38 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.changes import (
-    Comparison,
-    Leftover,
-    look,
-    take_picture,
-)
-from claudebox.features.guard.decide import (
-    find_guarded,
-    find_others,
-    plan_guard,
-)
+from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
+from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
 from claudebox.features.guard.git import Account
 from claudebox.features.guard.table import WANTED
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
-from claudebox.model import (
-    RW,
-    Mount,
-    Origin,
-)
-from claudebox.view.aftermath import (
-    Where,
-    contents,
-    moved,
-    report,
-)
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.model import RW, Mount, Origin
+from claudebox.view.aftermath import Where, contents, moved, report
+from claudebox.view.text import WIDTH, Style, width
 from golden import Golden
 from hosts.machine import plant
 

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.limits import act as launch
-from claudebox.model import (
-    Limits,
-    Origin,
-)
+from claudebox.model import Limits, Origin
 from claudebox.problem import Problem
 from claudebox.settings.amounts import amount
 from claudebox.settings.gather import gather

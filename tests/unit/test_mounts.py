@@ -6,23 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.model import (
-    HIDE,
-    RO,
-    RW,
-    TMPFS,
-    Mount,
-    Origin,
-)
-from claudebox.mounts import (
-    appearances,
-    arrange,
-    holder,
-)
-from claudebox.paths import (
-    is_below,
-    is_inside,
-)
+from claudebox.model import HIDE, RO, RW, TMPFS, Mount, Origin
+from claudebox.mounts import appearances, arrange, holder
+from claudebox.paths import is_below, is_inside
 
 QUICK = settings(deadline=None, max_examples=100)
 

@@ -10,41 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.network.decide import (
-    needs_uplink,
-    plan_network,
-)
+from claudebox.features.network.decide import needs_uplink, plan_network
 from claudebox.features.network.firewall import Resolver
-from claudebox.features.network.uplink import (
-    find_resolvers,
-    network_findings,
-    plan_uplink,
-)
-from claudebox.host.network import (
-    Neighbourhood,
-    read_neighbourhood,
-)
+from claudebox.features.network.uplink import find_resolvers, network_findings, plan_uplink
+from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    BY_DEFAULT,
-    EnvVar,
-    Finding,
-    Network,
-    Origin,
-    Uplink,
-)
+from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    LAST_PORT,
-    TIERS,
-)
-from claudebox.settings.values import (
-    Settings,
-    Tier,
-    from_options,
-    from_variables,
-    merge,
-)
+from claudebox.settings.table import LAST_PORT, TIERS
+from claudebox.settings.values import Settings, Tier, from_options, from_variables, merge
 from claudebox.settings.words import parse
 from hosts.machine import HOME_NETWORK
 

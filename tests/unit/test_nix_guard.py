@@ -11,22 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.decide import (
-    nix_findings,
-    nix_mounts,
-)
+from claudebox.features.nix.decide import nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
-from claudebox.host.nix_daemon import (
-    Daemon,
-    ask_daemon,
-    read_config,
-)
-from claudebox.model import (
-    FILE,
-    Finding,
-    Nix,
-    Origin,
-)
+from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
+from claudebox.model import FILE, Finding, Nix, Origin
 from claudebox.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 

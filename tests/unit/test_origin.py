@@ -8,18 +8,9 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox.model import (
-    BY_DEFAULT,
-    Origin,
-)
-from claudebox.settings.files.cache import (
-    freeze,
-    thaw,
-)
-from claudebox.settings.values import (
-    Named,
-    Said,
-)
+from claudebox.model import BY_DEFAULT, Origin
+from claudebox.settings.files.cache import freeze, thaw
+from claudebox.settings.values import Named, Said
 
 RULE = Origin.of_rule("guard", "the host runs it later")
 OPTION = Origin.of_option("--env")

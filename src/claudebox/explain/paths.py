@@ -19,10 +19,7 @@ from claudebox.answers import (
     undo,
     with_reason,
 )
-from claudebox.explain.inside import (
-    Inside,
-    Spot,
-)
+from claudebox.explain.inside import Inside, Spot
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
@@ -44,21 +41,11 @@ from claudebox.model import (
     Plan,
     SecretPlace,
 )
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    is_inside,
-    move,
-    parents,
-    shorten_home,
-)
+from claudebox.paths import expand_home, is_below, is_inside, move, parents, shorten_home
 from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
-from claudebox.settings.values import (
-    MountWish,
-    Settings,
-)
+from claudebox.settings.values import MountWish, Settings
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")

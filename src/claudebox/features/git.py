@@ -8,20 +8,8 @@ from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.repository import Repository
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FILE,
-    RW,
-    Finding,
-    Mount,
-    Origin,
-    SecretPlace,
-)
-from claudebox.places import (
-    contained_secret,
-    openings,
-    refuse_writable,
-)
+from claudebox.model import COVER, FILE, RW, Finding, Mount, Origin, SecretPlace
+from claudebox.places import contained_secret, openings, refuse_writable
 from claudebox.record import Record
 
 NEUTRAL_NAME = "claudebox"

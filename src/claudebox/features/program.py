@@ -8,16 +8,9 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Finding,
-    Origin,
-    Plan,
-    Program,
-)
+from claudebox.model import Finding, Origin, Plan, Program
 from claudebox.paths import is_inside
-from claudebox.problem import (
-    Problem,
-)
+from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
 
 

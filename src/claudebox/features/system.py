@@ -6,20 +6,7 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    DEV,
-    FILE,
-    HIDE,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    Directory,
-    Mount,
-    Origin,
-    Person,
-)
+from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Directory, Mount, Origin, Person
 from claudebox.paths import is_inside
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")

@@ -7,42 +7,14 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    HIDE,
-    RW,
-    SYMLINK,
-    Directory,
-    Finding,
-    Mount,
-    Origin,
-    SecretPlace,
-)
-from claudebox.mounts import (
-    appearances,
-    hides_asked_for,
-    holder,
-    named_path,
-)
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    move,
-)
-from claudebox.places import (
-    refuse_readable,
-    refuse_writable,
-)
+from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
+from claudebox.mounts import appearances, hides_asked_for, holder, named_path
+from claudebox.paths import expand_home, is_below, move
+from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
 from claudebox.reach import Reach
-from claudebox.secret_values import (
-    secret_file,
-    secret_value,
-)
-from claudebox.settings.values import (
-    MountWish,
-    Named,
-)
+from claudebox.secret_values import secret_file, secret_value
+from claudebox.settings.values import MountWish, Named
 
 SMALL_FILE = 1 << 16
 

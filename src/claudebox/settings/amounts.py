@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    Named,
-)
+from claudebox.settings.values import Named
 
 LIMITS = ("memory", "pids", "cpu")  # as systemd and the kernel call them, too
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

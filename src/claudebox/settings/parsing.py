@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    RO,
-    RW,
-    Origin,
-    Port,
-)
+from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    LAST_PORT,
-    PORTS,
-)
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Tier,
-)
+from claudebox.settings.table import LAST_PORT, PORTS
+from claudebox.settings.values import EnvWish, MountWish, Named, Tier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    BY_DEFAULT,
-    Finding,
-    Origin,
-    Port,
-    Preparation,
-)
+from claudebox.model import BY_DEFAULT, Finding, Origin, Port, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import (
-    AUTO,
-    BY_NAME,
-    FULL,
-    LIST,
-    OFF,
-    PASSTHROUGH,
-    SETTINGS,
-    VALUE,
-)
+from claudebox.settings.table import AUTO, BY_NAME, FULL, LIST, OFF, PASSTHROUGH, SETTINGS, VALUE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import json
 
-from claudebox.model import (
-    FILE,
-    Broker,
-    EnvVar,
-    Guard,
-    Mount,
-    Network,
-    Nix,
-    Plan,
-    Uplink,
-)
+from claudebox.model import FILE, Broker, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
 from claudebox.secret_values import secret_value
-from claudebox.view.argv import (
-    Data,
-    bwrap_operations,
-    called_pasta,
-    program_words,
-)
+from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.agreement import (
-    READ_ONLY,
-    WITHOUT,
-    News,
-)
-from claudebox.features.guard.decide import (
-    is_guard,
-    within,
-)
+from claudebox.agreement import READ_ONLY, WITHOUT, News
+from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import (
     ABSENT,
@@ -38,15 +31,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
-from claudebox.view.text import (
-    BOLD,
-    RED,
-    YELLOW,
-    Style,
-    escape,
-    fill,
-    table_row,
-)
+from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
 LABEL = 19
 RULE = 11  # of which the rest is for the mark

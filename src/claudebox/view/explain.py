@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    Answer,
-    Change,
-    Explanation,
-)
+from claudebox.answers import Answer, Change, Explanation
 from claudebox.quoting import quote
 from claudebox.view.as_json import dump
-from claudebox.view.text import (
-    BOLD,
-    DIM,
-    Style,
-    escape,
-    fill,
-)
+from claudebox.view.text import BOLD, DIM, Style, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.features.guard.decide import (
-    is_guard,
-    within,
-)
+from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import (
-    RO,
-    RW,
-    EnvVar,
-    Mount,
-    Plan,
-)
+from claudebox.model import RO, RW, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
 
 HEAD = """\

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    Port,
-    Profile,
-)
+from claudebox.model import Port, Profile
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-)
+from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
 from claudebox.state import SHOWN
-from claudebox.view.text import (
-    BOLD,
-    Style,
-    escape,
-    table_row,
-)
+from claudebox.view.text import BOLD, Style, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

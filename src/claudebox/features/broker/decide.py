@@ -7,24 +7,11 @@ from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    HIDE,
-    RO,
-    UNSEEN,
-    Broker,
-    EnvVar,
-    Mount,
-    Origin,
-    Step,
-)
+from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
 from claudebox.problem import Problem
 from claudebox.reach import host_certificates
 from claudebox.settings.table import FULL
-from claudebox.settings.values import (
-    EnvWish,
-    Named,
-    Settings,
-)
+from claudebox.settings.values import EnvWish, Named, Settings
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False

@@ -6,23 +6,10 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts
-from claudebox.host.claude import (
-    ClaudeInstall,
-)
+from claudebox.host.claude import ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    ABSENT,
-    RO,
-    RW,
-    SYMLINK,
-    Directory,
-    EnvVar,
-    Mount,
-    Origin,
-    Preparation,
-    Program,
-)
+from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.paths import is_inside
 from claudebox.reach import TrustedSource
 from claudebox.remembered import path_note

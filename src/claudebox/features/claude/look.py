@@ -5,25 +5,12 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host import Host
-from claudebox.host.claude import (
-    ClaudeInstall,
-    inspect,
-    manager_behind,
-)
-from claudebox.host.programs import (
-    find,
-    find_unusable,
-)
+from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
+from claudebox.host.programs import find, find_unusable
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    SecretPlace,
-)
+from claudebox.model import SecretPlace
 from claudebox.places import refuse_readable
-from claudebox.problem import (
-    CANNOT_EXECUTE,
-    NOT_FOUND,
-    Problem,
-)
+from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
 from claudebox.settings.values import Named, Settings

@@ -7,21 +7,11 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    RO,
-    RW,
-    Mount,
-    Origin,
-    Preparation,
-)
+from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
 from claudebox.mounts import holder
 from claudebox.paths import expand_home
 from claudebox.record import Record
-from claudebox.settings.values import (
-    MountWish,
-    Named,
-)
+from claudebox.settings.values import MountWish, Named
 
 REASON = "named by an option of claude"
 

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.model import (
-    EnvVar,
-    Finding,
-    Origin,
-    Person,
-)
+from claudebox.model import EnvVar, Finding, Origin, Person
 from claudebox.problem import Problem
 from claudebox.secret_values import looks_secret
-from claudebox.settings.values import (
-    EnvWish,
-    Named,
-)
+from claudebox.settings.values import EnvWish, Named
 
 BOX = Origin.of_rule("box", "made for this box")
 ALLOWED = Origin.of_rule("allowed", "passed on if the host has it")

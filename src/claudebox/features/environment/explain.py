@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    IN,
-    OUT,
-    VARIABLE,
-    Answer,
-    Because,
-    Change,
-    named,
-    undo,
-    with_reason,
-)
-from claudebox.features.environment.decide import (
-    LOADER_NAMES,
-    LOADER_PREFIXES,
-    MADE,
-    PASSED,
-)
+from claudebox.answers import IN, OUT, VARIABLE, Answer, Because, Change, named, undo, with_reason
+from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
 from claudebox.host import Host
-from claudebox.model import (
-    EnvVar,
-    Finding,
-    Origin,
-    Plan,
-)
+from claudebox.model import EnvVar, Finding, Origin, Plan
 from claudebox.secret_values import looks_secret
-from claudebox.settings.values import (
-    EnvWish,
-    Settings,
-)
+from claudebox.settings.values import EnvWish, Settings
 
 LONGEST_VALUE = 200
 PASSTHROUGH = ("--auth", "passthrough")

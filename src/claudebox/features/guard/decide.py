@@ -12,47 +12,14 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.guard.git import (
-    Account,
-    git_guarded,
-)
-from claudebox.features.guard.table import (
-    DOT_GIT,
-    GIT,
-    UNSEEN,
-    WANTED,
-    ordinary_row_of,
-    row_of,
-)
+from claudebox.features.guard.git import Account, git_guarded
+from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_row_of, row_of
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import (
-    BEYOND,
-    LINK,
-    UNREAD,
-    Entry,
-    list_directory,
-)
-from claudebox.model import (
-    RO,
-    RW,
-    Finding,
-    Guard,
-    Guarded,
-    Mount,
-    Origin,
-    Step,
-)
-from claudebox.mounts import (
-    arrange,
-    holder,
-)
-from claudebox.paths import (
-    is_below,
-    is_inside,
-    move,
-    parents,
-)
+from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
+from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
+from claudebox.mounts import arrange, holder
+from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.places import Opening, openings
 from claudebox.problem import Problem
 

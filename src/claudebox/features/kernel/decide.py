@@ -10,18 +10,10 @@ from claudebox.facts import Facts
 from claudebox.features.kernel.seccomp import call_filter
 from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    HIDE,
-    RO,
-    Finding,
-    Mount,
-    Origin,
-)
+from claudebox.model import HIDE, RO, Finding, Mount, Origin
 from claudebox.problem import Problem
 from claudebox.settings.table import ON
-from claudebox.settings.values import (
-    Named,
-)
+from claudebox.settings.values import Named
 
 ELF = b"\x7fELF"
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
-from claudebox.model import (
-    RW,
-    EnvVar,
-    Mount,
-    Origin,
-    Plan,
-    Preparation,
-    Step,
-)
+from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
 from claudebox.state import LOGIN_FILE
 
 AUTH = Origin.of_option("--auth", "Claude's login, shared by all boxes")

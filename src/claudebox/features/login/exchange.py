@@ -15,12 +15,7 @@ import select
 import stat
 import time
 
-from claudebox.features.login.act import (
-    FILE_NAME,
-    remember,
-    stamp,
-    was_made_from,
-)
+from claudebox.features.login.act import FILE_NAME, remember, stamp, was_made_from
 from claudebox.model import Login
 
 TYPE_CHECKING = False

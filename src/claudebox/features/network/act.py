@@ -12,11 +12,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.model import (
-    Network,
-    Plan,
-    Uplink,
-)
+from claudebox.model import Network, Plan, Uplink
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
 from claudebox.process.isolation import advice, enter_network_namespace, write

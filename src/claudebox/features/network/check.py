@@ -10,17 +10,11 @@ from claudebox import trial
 from claudebox.features.network.uplink import plan_uplink
 from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Origin,
-    Uplink,
-)
+from claudebox.model import Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import INET
-from claudebox.settings.values import (
-    Settings,
-    Tier,
-)
+from claudebox.settings.values import Settings, Tier
 from claudebox.tools import choose_uplink
 from claudebox.trial import FAIL, NOTE, OK, Row
 from claudebox.view.argv import called_pasta

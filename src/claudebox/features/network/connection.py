@@ -12,11 +12,7 @@ import socket
 import sys
 
 from claudebox.features.network.act import connect
-from claudebox.model import (
-    Network,
-    Origin,
-    Uplink,
-)
+from claudebox.model import Network, Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.process.lifetime import die_with_parent

@@ -5,21 +5,9 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    RO,
-    Mount,
-    Network,
-    Origin,
-    Plan,
-    Step,
-    Uplink,
-)
+from claudebox.model import RO, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    FULL,
-    INET,
-    NO_NETWORK,
-)
+from claudebox.settings.table import FULL, INET, NO_NETWORK
 from claudebox.settings.values import Settings
 from claudebox.tools import choose_uplink
 

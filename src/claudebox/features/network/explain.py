@@ -4,44 +4,12 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface, ip_network
 
-from claudebox.answers import (
-    ADDRESS,
-    DEPENDS,
-    IN,
-    MADE,
-    OUT,
-    PORT,
-    Answer,
-    Because,
-    Change,
-    undo,
-)
-from claudebox.features.network.firewall import (
-    GLOBAL,
-    NAT64,
-    NEAR,
-    PRIVATE4,
-    PRIVATE6,
-    translated,
-)
-from claudebox.features.network.uplink import (
-    BOX,
-    PREFIX4,
-    PREFIX6,
-)
-from claudebox.model import (
-    FILE,
-    Origin,
-    Plan,
-    Port,
-)
+from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
+from claudebox.features.network.firewall import GLOBAL, NAT64, NEAR, PRIVATE4, PRIVATE6, translated
+from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
+from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
-from claudebox.settings.table import (
-    FULL,
-    INET,
-    LAST_PORT,
-    NO_NETWORK,
-)
+from claudebox.settings.table import FULL, INET, LAST_PORT, NO_NETWORK
 
 Address = IPv4Address | IPv6Address
 

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.features.network.firewall import (
-    DEVICE,
-    Resolver,
-    internet_only,
-    nothing,
-)
+from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FILE,
-    EnvVar,
-    Finding,
-    Mount,
-    Network,
-    Origin,
-    Uplink,
-)
+from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    INET,
-    NO_NETWORK,
-)
+from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
 
 TYPE_CHECKING = False

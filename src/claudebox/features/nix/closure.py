@@ -12,16 +12,7 @@ from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FILE,
-    RO,
-    Finding,
-    Mount,
-    Nix,
-    Origin,
-    Plan,
-    Preparation,
-)
+from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.mounts import arrange, hides_asked_for
 from claudebox.paths import is_below
 from claudebox.remembered import Form

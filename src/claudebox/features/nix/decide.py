@@ -11,50 +11,18 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
-from claudebox.features.nix.trial import (
-    CLOSED,
-    OPEN,
-    UNKNOWN,
-    recall_outcome,
-)
+from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
-from claudebox.host.nix_daemon import (
-    SOCKET,
-    SOCKET_DIRECTORY,
-    groups_of,
-    read_config,
-)
+from claudebox.host.nix_daemon import SOCKET, SOCKET_DIRECTORY, groups_of, read_config
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FILE,
-    RO,
-    RW,
-    Directory,
-    EnvVar,
-    Finding,
-    Mount,
-    Nix,
-    Origin,
-    Plan,
-    Preparation,
-)
+from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.secret_values import secret_value
-from claudebox.settings.table import (
-    AUTO,
-    DAEMON,
-    FULL,
-    OFF,
-    PRIVATE,
-    STORE,
-)
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
+from claudebox.settings.values import Named, Settings
 from claudebox.state import SHOWN, Instance
 
 RULE = "nix"

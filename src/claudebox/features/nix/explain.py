@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    DEPENDS,
-    IN,
-    NIX,
-    OUT,
-    PACKAGE,
-    Answer,
-    Because,
-    Change,
-    named,
-    undo,
-)
-from claudebox.features.nix.references import (
-    NIXPKGS,
-    short_name,
-)
-from claudebox.model import (
-    Finding,
-    Nix,
-    Package,
-    Plan,
-)
+from claudebox.answers import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, named, undo
+from claudebox.features.nix.references import NIXPKGS, short_name
+from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
-from claudebox.settings.table import (
-    AUTO,
-    DAEMON,
-    OFF,
-    PRIVATE,
-    STORE,
-)
+from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
 
 WORD = "nix"
 EFFECTS = {

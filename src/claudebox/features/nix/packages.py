@@ -8,40 +8,20 @@ from __future__ import annotations
 
 from claudebox import remembered
 from claudebox.features.nix.output import is_store_path
-from claudebox.features.nix.program import (
-    find_nix,
-    nix_environment,
-)
-from claudebox.features.nix.references import (
-    check_place,
-    may_change,
-    read_reference,
-    registered_places,
-    short_name,
-)
+from claudebox.features.nix.program import find_nix, nix_environment
+from claudebox.features.nix.references import check_place, may_change, read_reference, registered_places, short_name
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Finding,
-    Nix,
-    Origin,
-    Package,
-)
+from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.record import Record
-from claudebox.remembered import (
-    Form,
-    Memory,
-)
+from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.values import Named, Settings
 from claudebox.state import State
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)

@@ -9,10 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.paths import (
-    expand_home,
-    parents,
-)
+from claudebox.paths import expand_home, parents
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach

@@ -5,31 +5,16 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.secrets.decoys import (
-    looks_revealing,
-    make_decoy,
-)
-from claudebox.features.secrets.table import (
-    Candidate,
-)
+from claudebox.features.secrets.decoys import looks_revealing, make_decoy
+from claudebox.features.secrets.table import Candidate
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.model import (
-    Finding,
-    Masked,
-    Secrets,
-)
-from claudebox.paths import (
-    expand_home,
-    is_inside,
-)
+from claudebox.model import Finding, Masked, Secrets
+from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.values import Named, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

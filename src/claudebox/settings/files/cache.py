@@ -10,17 +10,8 @@ import marshal
 
 from claudebox import __version__
 from claudebox.host.digest import sha256
-from claudebox.model import (
-    Origin,
-    Port,
-)
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-)
+from claudebox.model import Origin, Port
+from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

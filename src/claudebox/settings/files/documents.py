@@ -5,20 +5,8 @@ from __future__ import annotations
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.secret_values import (
-    looks_secret,
-    secret_value,
-)
-from claudebox.settings.files.lines import (
-    MARK,
-    TEXT,
-    WORD,
-    Excess,
-    Lines,
-    json_lines,
-    tokens,
-    toml_lines,
-)
+from claudebox.secret_values import looks_secret, secret_value
+from claudebox.settings.files.lines import MARK, TEXT, WORD, Excess, Lines, json_lines, tokens, toml_lines
 from claudebox.settings.table import BY_KEY
 
 TYPE_CHECKING = False

@@ -16,18 +16,8 @@ from claudebox.remembered import Form
 from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
-from claudebox.settings.table import (
-    BY_NAME,
-    OFF,
-    Setting,
-)
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    Named,
-    Said,
-    Settings,
-    Tier,
-)
+from claudebox.settings.table import BY_NAME, OFF, Setting
+from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, Tier
 from claudebox.state import State
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")

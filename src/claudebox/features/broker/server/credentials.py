@@ -10,23 +10,11 @@ import random
 import threading
 import time
 
-from claudebox.features.broker.server.locks import (
-    Busy,
-    refresh_locks,
-)
-from claudebox.features.broker.server.login_file import (
-    Replacement,
-    Tokens,
-    read_tokens,
-)
+from claudebox.features.broker.server.locks import Busy, refresh_locks
+from claudebox.features.broker.server.login_file import Replacement, Tokens, read_tokens
 from claudebox.features.broker.server.messages import BadBody, read_answer, read_body
 from claudebox.features.broker.server.policy import OAUTH_BETA
-from claudebox.features.broker.server.upstream import (
-    FAILURES,
-    Unreachable,
-    Upstream,
-    reason,
-)
+from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
