@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.kernel import refused_calls as table
+from claudebox.features.kernel import seccomp as table
 from claudebox.features.kernel.seccomp import ARCHITECTURES, call_filter
 from claudebox.problem import Problem
 

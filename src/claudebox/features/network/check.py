@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 from claudebox import trial
@@ -20,7 +19,7 @@ from claudebox.trial import FAIL, NOTE, OK, Row
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"
-SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+SOURCE = __file__.rpartition("/claudebox/features/")[0]
 START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.features.network.connection import main; main()"
 TUN = "/dev/net/tun"
 TUN_IN_CONTAINER = "docker run --device /dev/net/tun …"
