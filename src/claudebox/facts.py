@@ -14,7 +14,7 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
 
@@ -78,9 +78,9 @@ class Facts(Record):
         return self.host.person.uid == 0
 
     @property
-    def words(self) -> tuple[Named, ...]:
+    def words(self) -> tuple[Word, ...]:
         """What claude is told, each word with where it was said: in files first, then by who started it."""
-        return (*self.settings.claude_args, *(Named(word, TYPED) for word in self.request.claude))
+        return (*self.settings.claude_args, *(Word(word, TYPED) for word in self.request.claude))
 
     @property
     def runs_claude(self) -> bool:

@@ -9,7 +9,7 @@ from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
 from claudebox.paths import expand_home, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
     return tuple(sorted(by_path.values(), key=depth))
 
 
-def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
+def hides_asked_for(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
     """Where the box would show what shall be hidden, under whatever name."""
     found: list[Mount] = []
     for hide in hides:
-        named = named_path(hide.path, cwd, home)
+        named = named_path(hide.text, cwd, home)
         real = tree.resolve(named)
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
             raise Problem(f"{hide.origin.shown}: {named} is or holds the project itself", "hide something in it")
@@ -108,7 +108,7 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
     return found
 
 
-def _may_hide(hide: Named, mount: Mount) -> bool:
+def _may_hide(hide: Word, mount: Mount) -> bool:
     """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
     return not mount.origin.is_rule("claude") or not hide.origin.is_projects
 

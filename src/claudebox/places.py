@@ -9,7 +9,7 @@ from claudebox.model import SecretPlace
 from claudebox.paths import expand_home, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from claudebox.state import SHOWN
 
 # Parts of the system: never writable, and nothing below is a project.
@@ -120,15 +120,15 @@ class Opening(Record):
     """A path that somebody wants writable."""
 
     path: str
-    said: Named
+    said: Word
 
     def opens(self, path: str) -> bool:
         return is_inside(path, self.path)
 
 
-def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:
+def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Opening]:
     return [
-        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.path, home))), said) for said in writable
+        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.text, home))), said) for said in writable
     ]
 
 

@@ -206,7 +206,7 @@ class PathQuestion:
 
     def _hide_said(self, origin: Origin) -> str:
         """The hide as it was typed: there may be several, and of this path not the file but what is above it."""
-        typed = [hide.path for hide in self.settings.hides if hide.origin == origin]
+        typed = [hide.text for hide in self.settings.hides if hide.origin == origin]
         reals = {text: self.host.tree.resolve(absolute(text, self.host)) or "" for text in typed}
         return next((text for text, real in reals.items() if real and is_inside(self.target, real)), "")
 

@@ -14,7 +14,7 @@ from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
 from claudebox.reach import Reach
 from claudebox.secret_values import secret_file, secret_value
-from claudebox.settings.values import MountWish, Named
+from claudebox.settings.values import MountWish, Word
 
 SMALL_FILE = 1 << 16
 
@@ -135,7 +135,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(wished),
         wished=tuple(wished),
-        path=tuple(Directory(expand_home(entry.path, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+        path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings.path),
         findings=tuple(wish_findings(tree, wished)),
     )
 
@@ -150,11 +150,11 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
     return hides
 
 
-def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
+def hide_findings(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str) -> list[Finding]:
     return [
-        Finding(Finding.NOTE, hide.path, f"{hide.origin.shown} would hide it, but it does not exist yet")
+        Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} would hide it, but it does not exist yet")
         for hide in hides
-        if not tree.exists(named_path(hide.path, cwd, home))
+        if not tree.exists(named_path(hide.text, cwd, home))
     ]
 
 

@@ -12,7 +12,7 @@ from claudebox.launch.parent.gate import Gate
 from claudebox.model import Plan
 from claudebox.problem import CANNOT_EXECUTE, Problem
 from claudebox.process.descriptors import close_all_but
-from claudebox.view.argv import SECCOMP, Data, Word, bwrap_operations, program_words
+from claudebox.view.argv import SECCOMP, Argument, Data, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
     return [_option(word, gate, descriptors) for operation in bwrap_operations(plan) for word in operation]
 
 
-def _option(word: Word, gate: Gate, descriptors: list[int]) -> str:
+def _option(word: Argument, gate: Gate, descriptors: list[int]) -> str:
     if isinstance(word, str):
         return word
     return str(gate.for_bwrap) if word.label == SECCOMP else _open_data(word, descriptors)

@@ -109,7 +109,7 @@ def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
     return {
         "network": network if plan.network.tier == FULL else "",
         "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
-        "userns": settings.userns.origin.shown if settings.userns.path == ON else "",
+        "userns": settings.userns.origin.shown if settings.userns.text == ON else "",
     }
 
 

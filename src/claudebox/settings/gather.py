@@ -9,7 +9,7 @@ from claudebox.host import Host
 from claudebox.model import Finding, Preparation
 from claudebox.record import Record
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
+from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word, from_options, from_variables, merge
 from claudebox.settings.words import Request
 from claudebox.state import State
 
@@ -50,7 +50,7 @@ def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
 
-def _in_force(host: Host, project: ProjectFile) -> list[Said]:
+def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
     """The project may build on profiles, too.
 
     Variables are replaced only in what was granted. What counts at once must not depend on what they hold: the agent
@@ -59,12 +59,14 @@ def _in_force(host: Host, project: ProjectFile) -> list[Said]:
     from claudebox.settings.files.profiles import expanded, read_profiles
 
     granted = project.wishes if project.granted else ()
-    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Named)]
+    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Word)]
     rest = (expanded(one, host) for one in granted if one.name != "profile")
     return [*read_profiles(host, named), *project.tightening, *rest]
 
 
-def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:
+def _own_files(
+    host: Host, variables: list[Statement], options: list[Statement]
+) -> tuple[list[Statement], list[Preparation]]:
     """Of the user's own files, if there are any. Most people have none: then nothing more is imported."""
     state = State(host.person.home)
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
@@ -73,4 +75,4 @@ def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[
         return [], []
     from claudebox.settings.files.profiles import read_own_files
 
-    return read_own_files(host, [one.value for one in named if isinstance(one.value, Named)])
+    return read_own_files(host, [one.value for one in named if isinstance(one.value, Word)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.settings.table import LAST_PORT, PORTS
-from claudebox.settings.values import EnvWish, MountWish, Named, Tier
+from claudebox.settings.values import EnvWish, MountWish, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +24,9 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
     if setting.choices and text not in setting.choices:
         *others, last = setting.choices
         raise Problem(f"{origin.shown}: `{text}` is no value for {setting.name}", f"{', '.join(others)} or {last}")
-    if setting.name == "network":
-        return Tier(text, origin)
     if setting.name == "drop_env" and not is_variable_name(text):
         raise _bad_name(text, origin, "NAME")
-    return Named(text, origin)
+    return Word(text, origin)
 
 
 def _mount_wish(setting: Setting, text: str, origin: Origin) -> MountWish:

@@ -37,25 +37,18 @@ class EnvWish(Record):
     origin: Origin
 
 
-class Named(Record):
-    """A word of the user's: a program, a profile, a path to hide."""
+class Word(Record):
+    """A word that somebody wrote: a program, a profile, a path to hide, one of the choices of a setting."""
 
-    path: str
+    text: str
     origin: Origin
 
 
-class Tier(Record):
-    """Which network the user wants."""
-
-    tier: str
-    origin: Origin
+Value = MountWish | EnvWish | Word | Port
 
 
-Value = MountWish | EnvWish | Named | Tier | Port
-
-
-class Said(Record):
-    """One thing that somebody said somewhere. The value knows where."""
+class Statement(Record):
+    """One value that somebody gave to a setting. The value knows where it was written."""
 
     name: str  # of the setting
     value: Value
@@ -65,34 +58,34 @@ class Settings(Record):
     """All that was said, merged, each with where it was said."""
 
     mounts: tuple[MountWish, ...] = ()
-    hides: tuple[Named, ...] = ()
+    hides: tuple[Word, ...] = ()
     env: tuple[EnvWish, ...] = ()
-    dropped: tuple[Named, ...] = ()
-    bwrap: Named | None = None
-    claude: Named | None = None
-    pasta: Named | None = None
-    nft: Named | None = None
+    dropped: tuple[Word, ...] = ()
+    bwrap: Word | None = None
+    claude: Word | None = None
+    pasta: Word | None = None
+    nft: Word | None = None
     auth: str = PASSTHROUGH
-    auth_limits: tuple[Named, ...] = ()
-    network: Tier = Tier(FULL, BY_DEFAULT)
+    auth_limits: tuple[Word, ...] = ()
+    network: Word = Word(FULL, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
-    path: tuple[Named, ...] = ()
-    claude_args: tuple[Named, ...] = ()
-    nix: Named = Named(AUTO, BY_DEFAULT)
-    packages: tuple[Named, ...] = ()
-    reveals: tuple[Named, ...] = ()
-    writable: tuple[Named, ...] = ()
-    userns: Named = Named(OFF, BY_DEFAULT)
-    memory: Named | None = None
-    pids: Named | None = None
-    cpu: Named | None = None
-    profiles: tuple[Named, ...] = ()
+    path: tuple[Word, ...] = ()
+    claude_args: tuple[Word, ...] = ()
+    nix: Word = Word(AUTO, BY_DEFAULT)
+    packages: tuple[Word, ...] = ()
+    reveals: tuple[Word, ...] = ()
+    writable: tuple[Word, ...] = ()
+    userns: Word = Word(OFF, BY_DEFAULT)
+    memory: Word | None = None
+    pids: Word | None = None
+    cpu: Word | None = None
+    profiles: tuple[Word, ...] = ()
     findings: tuple[Finding, ...] = ()  # about the files themselves
     preparations: tuple[Preparation, ...] = ()  # so that they are read faster the next time
 
 
-def merge(said: Iterable[Said]) -> Settings:
+def merge(said: Iterable[Statement]) -> Settings:
     """In the order of the layers: the last value wins, lists add up, and what takes away is never outvoted."""
     lists: dict[str, list[Any]] = {}
     last: dict[str, Any] = {}
@@ -102,7 +95,7 @@ def merge(said: Iterable[Said]) -> Settings:
         else:
             lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
     if "auth" in last:
-        last["auth"] = last["auth"].path
+        last["auth"] = last["auth"].text
     # Of words for claude, the same one may be needed twice.
     last |= {name: tuple(values if name == WORDS else dict.fromkeys(values)) for name, values in lists.items()}
     settings = Settings(**last)
@@ -137,13 +130,13 @@ def _check_ports(published: tuple[Port, ...]) -> None:
             )
 
 
-def from_options(words: tuple[tuple[str, str], ...]) -> list[Said]:
+def from_options(words: tuple[tuple[str, str], ...]) -> list[Statement]:
     """What was typed, as (setting, text)."""
     typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
     return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
 
 
-def from_variables(environ: dict[str, str]) -> list[Said]:
+def from_variables(environ: dict[str, str]) -> list[Statement]:
     said = []
     for setting in SETTINGS:
         text = environ.get(setting.variable, "") if setting.variable else ""
@@ -152,8 +145,8 @@ def from_variables(environ: dict[str, str]) -> list[Said]:
     return said
 
 
-def _said(setting: Setting, text: str, origin: Origin) -> Said:
+def _said(setting: Setting, text: str, origin: Origin) -> Statement:
     # Most launches come without any.
     from claudebox.settings.parsing import read_text
 
-    return Said(setting.name, read_text(setting, text, origin))
+    return Statement(setting.name, read_text(setting, text, origin))

@@ -14,8 +14,8 @@ class Data(Record):
 
 
 SECCOMP = "seccomp"  # the label of the filter of system calls
-Word = str | Data
-Operation = tuple[Word, ...]
+Argument = str | Data
+Operation = tuple[Argument, ...]
 
 
 def bwrap_operations(plan: Plan) -> list[Operation]:

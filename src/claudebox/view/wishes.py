@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.model import Port, Profile
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
+from claudebox.settings.values import EnvWish, MountWish, Statement
 from claudebox.state import SHOWN
 from claudebox.view.text import BOLD, Style, escape, table_row
 
@@ -17,7 +17,7 @@ PLACE = 21
 YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
 
 
-def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
+def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
         words = [wish_text(wish), f"({escape(wish.value.origin.shown)})"]
@@ -25,7 +25,7 @@ def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def wish_text(wish: Said) -> str:
+def wish_text(wish: Statement) -> str:
     return escape(_value_text(wish.value))
 
 
@@ -37,10 +37,7 @@ def _value_text(value: Value) -> str:
         return value.name if value.value is None else f"{value.name}={value.value}"
     if isinstance(value, Port):
         return str(value.host) if value.host == value.box else f"{value.host}:{value.box}"
-    if isinstance(value, Tier):
-        return value.tier
-    assert isinstance(value, Named)
-    return value.path
+    return value.text
 
 
 def profiles_text(profiles: list[Profile], style: Style) -> str:

@@ -11,7 +11,7 @@ from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Ste
 from claudebox.problem import Problem
 from claudebox.reach import host_certificates
 from claudebox.settings.table import FULL
-from claudebox.settings.values import EnvWish, Named, Settings
+from claudebox.settings.values import EnvWish, Settings, Word
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ def plan_broker(facts: Facts) -> Broker:
 
 def _check_way(environ: dict[str, str], settings: Settings) -> None:
     """Without TLS, whoever listens on that port of this host's localhost is taken for the API: it may be the box."""
-    if settings.network.tier != FULL and not settings.publish:
+    if settings.network.text != FULL and not settings.publish:
         return
     for name in ADDRESSES:
         if environ.get(name, "").lower().startswith("http:"):
@@ -102,15 +102,15 @@ def _can_be_sent(value: str) -> bool:
     return value.isascii() and value.isprintable() and " " not in value
 
 
-def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
+def _limits(said: tuple[Word, ...]) -> tuple[tuple[str, int], ...]:
     """The lowest of each."""
     lowest: dict[str, int] = {}
     for named in said:
-        name, _, number = named.path.partition("=")
+        name, _, number = named.text.partition("=")
         if name not in LIMITS or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
             *others, last = LIMITS
             raise Problem(
-                f"{named.origin.shown}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
+                f"{named.origin.shown}: `{named.text}` is no limit", f"{', '.join(others)} or {last}: requests=500"
             )
         lowest[name] = min(lowest.get(name, int(number)), int(number))
     return tuple(lowest.items())

@@ -44,7 +44,7 @@ def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount
 def decide(facts: Facts, _: Draft) -> Contribution:
     install, claude = facts.install, facts.claude
     assert install is not None
-    program = claude_program(install, tuple(word.path for word in facts.words), facts.home)
+    program = claude_program(install, tuple(word.text for word in facts.words), facts.home)
     return Contribution(
         mounts=(
             *claude_mounts(install, facts.home, facts.project),

@@ -11,7 +11,7 @@ from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
 from claudebox.mounts import holder
 from claudebox.paths import expand_home
 from claudebox.record import Record
-from claudebox.settings.values import MountWish, Named
+from claudebox.settings.values import MountWish, Word
 
 REASON = "named by an option of claude"
 
@@ -50,7 +50,7 @@ class Mention(Record):
     origin: Origin
 
 
-def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
+def named_paths(tree: Tree, words: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
     """What is there already needs nothing; about what does not exist, claude itself complains best."""
     wishes, preparations = [], []
     for mention in _mentions(words):
@@ -69,30 +69,30 @@ def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mount
     return NamedPaths(tuple(wishes), tuple(preparations))
 
 
-def _mentions(words: tuple[Named, ...]) -> list[Mention]:
+def _mentions(words: tuple[Word, ...]) -> list[Mention]:
     """Every path that an option takes."""
     mentions = []
-    waiting: Named | None = None  # the option whose values these are
+    waiting: Word | None = None  # the option whose values these are
     for word in words:
-        name, has_value, value = word.path.partition("=")
+        name, has_value, value = word.text.partition("=")
         if name in PATH_OPTIONS:
             if has_value:
-                mentions.append(_mention(word.replace(path=name), word.replace(path=value)))
+                mentions.append(_mention(word.replace(text=name), word.replace(text=value)))
             waiting = None if has_value else word
-        elif word.path.startswith("-"):
+        elif word.text.startswith("-"):
             waiting = None
         elif waiting is not None:
             mentions.append(_mention(waiting, word))
-            waiting = waiting if PATH_OPTIONS[waiting.path].takes_several else None
+            waiting = waiting if PATH_OPTIONS[waiting.text].takes_several else None
     return mentions
 
 
-def _mention(option: Named, value: Named) -> Mention:
+def _mention(option: Word, value: Word) -> Mention:
     """It is typed if both words are: after an option of a file, a typed prompt may happen to be the name of a path."""
     if option.origin.is_typed and value.origin.is_typed:
-        return Mention(option.path, value.path, Origin.of_option(option.path, REASON))
+        return Mention(option.text, value.text, Origin.of_option(option.text, REASON))
     said = option.origin if value.origin.is_typed else value.origin
-    return Mention(option.path, value.path, said.replace(reason=REASON))
+    return Mention(option.text, value.text, said.replace(reason=REASON))
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:

@@ -190,7 +190,7 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
 
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
-    subject, rule = opening.said.path, opening.said.origin.shown
+    subject, rule = opening.said.text, opening.said.origin.shown
     if any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
     if tree.lstat(opening.path) is None:

@@ -12,7 +12,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
 from claudebox.settings.amounts import LIMITS, amount
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
@@ -44,7 +44,7 @@ def bus(uid: int) -> str:
     return f"/run/user/{uid}/bus" if uid else "/run/dbus/system_bus_socket"
 
 
-def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
+def _check_controllers(tree: Tree, said: dict[str, Word], uid: int) -> None:
     """What the kernel can limit, and the administrator lets this account limit."""
     if not tree.exists(f"{GROUPS}/cgroup.controllers"):
         raise Problem(
@@ -69,7 +69,7 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
 def limit_findings(settings: Settings) -> list[Finding]:
     said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
     return [
-        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.path}")
+        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
         for name, limit in said.items()
         if limit is not None
     ]

@@ -13,7 +13,7 @@ from claudebox.model import Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import INET
-from claudebox.settings.values import Settings, Tier
+from claudebox.settings.values import Settings, Word
 from claudebox.tools import choose_uplink
 from claudebox.trial import FAIL, NOTE, OK, Row
 from claudebox.view.argv import called_pasta
@@ -35,7 +35,7 @@ def chosen(name: str, host: Host, settings: Settings) -> str:
 
 def uplink_rows(host: Host, settings: Settings) -> list[Row]:
     """Nobody needs it, unless the user says so."""
-    lacking = FAIL if settings.network.tier == INET else NOTE
+    lacking = FAIL if settings.network.text == INET else NOTE
     rows: list[Row] = []
     found: dict[str, str] = {}
     for name in ("pasta", "nft"):
@@ -57,7 +57,7 @@ def _shown(path: str) -> str:
 
 
 def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
-    wanted = Settings(network=Tier(INET, Origin.of_option("--check")))
+    wanted = Settings(network=Word(INET, Origin.of_option("--check")))
     try:
         uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, pasta, nft)
         passed = _try(uplink)

@@ -21,14 +21,14 @@ MEANING = {
 def needs_uplink(settings: Settings) -> bool:
     """Whether something has to connect the box with the outside."""
     has_ports = bool(settings.publish or settings.host_ports)
-    if settings.network.tier == FULL and has_ports:
+    if settings.network.text == FULL and has_ports:
         port = (*settings.publish, *settings.host_ports)[0]
         raise Problem(
             f"{port.origin.shown} has no meaning with the host's own network: the box reaches every port of this host",
             "choose a network of its own for the box: --network inet (or none)",
         )
     _check_ports(settings)
-    return settings.network.tier == INET or has_ports
+    return settings.network.text == INET or has_ports
 
 
 def _check_ports(settings: Settings) -> None:
@@ -44,7 +44,7 @@ def _check_ports(settings: Settings) -> None:
 
 
 def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
-    tier = settings.network.tier
+    tier = settings.network.text
     return Network(tier, MEANING[tier], settings.network.origin, settings.publish, settings.host_ports, uplink)
 
 
@@ -59,7 +59,7 @@ def resolver_mounts(tree: Tree) -> list[Mount]:
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     settings = facts.settings
-    if settings.network.tier == FULL and not needs_uplink(settings):
+    if settings.network.text == FULL and not needs_uplink(settings):
         network = plan_network(settings, None)
         return Contribution(mounts=tuple(resolver_mounts(facts.tree)), decided=(("network", network),))
     return _own_network(facts)

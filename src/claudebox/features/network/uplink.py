@@ -38,7 +38,7 @@ ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has 
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str, nft: str) -> Uplink:
-    is_open = settings.network.tier == INET
+    is_open = settings.network.text == INET
     if not near.has_ipv4 and not near.has_ipv6:
         raise _without_default_route(is_open)
     resolvers = find_resolvers(near) if is_open else ()

@@ -16,7 +16,7 @@ ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package 
 
 
 def nix_rows(host: Host, settings: Settings) -> list[Row]:
-    if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
+    if settings.nix.text in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
         return []
     nix = find_nix(host)
     if not nix:

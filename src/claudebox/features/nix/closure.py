@@ -16,7 +16,7 @@ from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Prepara
 from claudebox.mounts import arrange, hides_asked_for
 from claudebox.paths import is_below
 from claudebox.remembered import Form
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from claudebox.state import State
 
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
@@ -43,7 +43,7 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
 
 
-def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
+def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
     """The same box with what it needs of the host's store, or with a note of what has to be asked first."""
     roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
     if not roots or plan.nix is None:

@@ -22,7 +22,7 @@ from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.secret_values import secret_value
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.state import SHOWN, Instance
 
 RULE = "nix"
@@ -68,14 +68,14 @@ HARMLESS_IN_BUILDS = (
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
     """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
-    if wish.path in (DAEMON, STORE) and not has_store:
+    if wish.text in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
-    if wish.path == PRIVATE:
+    if wish.text == PRIVATE:
         return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=instance.nix)
-    if wish.path not in (AUTO, DAEMON):
-        return Nix(wish.path, MEANING[wish.path], wish.origin, shows_store=wish.path == STORE or is_nix_host)
+    if wish.text not in (AUTO, DAEMON):
+        return Nix(wish.text, MEANING[wish.text], wish.origin, shows_store=wish.text == STORE or is_nix_host)
     holes = find_holes(host, settings)
-    if wish.path == DAEMON:
+    if wish.text == DAEMON:
         return _daemon_by_name(host.tree, wish, holes)
     outcome = recall_outcome(host) if not holes else CLOSED
     if outcome in TRIED:
@@ -84,7 +84,7 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
     return Nix(mode, MEANING[mode], wish.origin, shows_store=True, needs_trial=not outcome, holes=holes)
 
 
-def _daemon_by_name(tree: Tree, wish: Named, holes: tuple[str, ...]) -> Nix:
+def _daemon_by_name(tree: Tree, wish: Word, holes: tuple[str, ...]) -> Nix:
     if tree.lstat(SOCKET) is None:
         raise Problem(f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
     return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
@@ -97,7 +97,7 @@ def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
     """Ways in which the daemon could be used to get out of the box. What cannot be known counts as one."""
     if host.tree.lstat(SOCKET) is None:
         return ("there is no daemon",)
-    tier = settings.network.tier
+    tier = settings.network.text
     holes = [f"it has the host's network, whatever --network {tier} says"] if tier != FULL else []
     config = read_config(host.tree)
     daemon = host.ask_daemon()
@@ -252,7 +252,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def _find_nix(facts: Facts) -> Nix | None:
     """None: this host has none, and nobody asked for it."""
-    if facts.settings.nix.path in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
+    if facts.settings.nix.text in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
         return None
     return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
 

@@ -11,7 +11,7 @@ from claudebox.reach import reach_of
 from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import MountWish, Named, Said
+from claudebox.settings.values import MountWish, Statement, Word
 from claudebox.state import SHOWN, State
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile is from that the user did not write
 
 
-def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Preparation]]:
+def read_own_files(host: Host, named: list[Word]) -> tuple[list[Statement], list[Preparation]]:
     """What they say, and what to keep of it for the next time."""
     reader = _Reader(host)
     said = reader.read_config()
@@ -31,7 +31,7 @@ def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Pre
     return said, reader.to_keep
 
 
-def read_profiles(host: Host, named: list[Named]) -> list[Said]:
+def read_profiles(host: Host, named: list[Word]) -> list[Statement]:
     reader = _Reader(host)
     return [one for name in named for one in reader.read_profile(name, ())]
 
@@ -51,17 +51,17 @@ class _Reader:
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
 
-    def read_config(self) -> list[Said]:
+    def read_config(self) -> list[Statement]:
         path = self.state.config
         if self.host.tree.lstat(path) is None:
             return []
         return self._with_profiles(self._said(path), ())
 
-    def default(self) -> list[Named]:
-        return [Named(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
+    def default(self) -> list[Word]:
+        return [Word(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
 
-    def read_profile(self, named: Named, chain: tuple[str, ...]) -> list[Said]:
-        name = named.path
+    def read_profile(self, named: Word, chain: tuple[str, ...]) -> list[Statement]:
+        name = named.text
         if name in chain:
             circle = " → ".join((*chain[chain.index(name) :], name))
             raise Problem(f"{named.origin.shown}: profiles build on each other: {circle}", "take one of them out")
@@ -76,7 +76,7 @@ class _Reader:
         from claudebox.settings.files.documents import parse
         from claudebox.settings.files.schema import describe
 
-        path = self._path_of(Named(name, Origin.of_option("--profile")))
+        path = self._path_of(Word(name, Origin.of_option("--profile")))
         try:
             if path:
                 document = self._parse(path, self._content(path))
@@ -93,14 +93,14 @@ class _Reader:
         # An editor leaves files such as .#aws.toml there.
         return [name for name in names if _is_name(name)]
 
-    def _with_profiles(self, said: tuple[Said, ...], chain: tuple[str, ...]) -> list[Said]:
-        below: list[Said] = []
+    def _with_profiles(self, said: tuple[Statement, ...], chain: tuple[str, ...]) -> list[Statement]:
+        below: list[Statement] = []
         for one in said:
-            if one.name == "profile" and isinstance(one.value, Named):
+            if one.name == "profile" and isinstance(one.value, Word):
                 below += self.read_profile(one.value, chain)
         return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
-    def _said(self, path: str) -> tuple[Said, ...]:
+    def _said(self, path: str) -> tuple[Statement, ...]:
         content, kept = self._content(path), self.state.cached(path)
         known = thaw(content, path, self.host.tree.read_plain(kept))
         if known is not None:
@@ -114,19 +114,19 @@ class _Reader:
         ]
         return said
 
-    def _shipped(self, named: Named) -> tuple[Said, ...]:
+    def _shipped(self, named: Word) -> tuple[Statement, ...]:
         from claudebox.settings.files.documents import parse
         from claudebox.settings.files.schema import said_in
 
-        content = shipped_profile(named.path)
+        content = shipped_profile(named.text)
         if content is None:
             raise self._unknown(named)
-        return said_in(parse(content, _shipped_file(named.path), is_json=False))
+        return said_in(parse(content, _shipped_file(named.text), is_json=False))
 
-    def _path_of(self, named: Named) -> str:
+    def _path_of(self, named: Word) -> str:
         """ "" if the user has no such profile."""
         _check_name(named)
-        return self._file_of(named.path)
+        return self._file_of(named.text)
 
     def _file_of(self, name: str) -> str:
         paths = [f"{self.state.profiles}/{name}{suffix}" for suffix in SUFFIXES]
@@ -154,15 +154,15 @@ class _Reader:
             raise Problem(f"{path} cannot be read", "it must be a file of yours; see: ls -lL")
         return content
 
-    def _unknown(self, named: Named) -> Problem:
+    def _unknown(self, named: Word) -> Problem:
         from difflib import get_close_matches
 
         names = sorted({*self.own_names(), *shipped_names()})
-        stem = _stem(named.path)
+        stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
-        return Problem(f"{named.origin.shown}: there is no profile `{named.path}`", hint)
+        return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
 
 
 def _shipped_file(name: str) -> str:
@@ -174,10 +174,10 @@ def _stem(name: str) -> str:
     return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
-def _check_name(named: Named) -> None:
-    if not _is_name(named.path):
+def _check_name(named: Word) -> None:
+    if not _is_name(named.text):
         raise Problem(
-            f"{named.origin.shown}: `{named.path}` cannot be the name of a profile",
+            f"{named.origin.shown}: `{named.text}` cannot be the name of a profile",
             f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
         )
 
@@ -199,16 +199,16 @@ def shipped_profile(name: str) -> bytes | None:
     return Tree().read(f"{DIRECTORY}/{name}{SUFFIX}") if name in shipped_names() else None
 
 
-def expanded(said: Said, host: Host) -> Said:
+def expanded(said: Statement, host: Host) -> Statement:
     value = said.value
     if isinstance(value, MountWish):
         source = expand(value.source, value.origin.shown, host.environ)
         destination = expand(value.destination, value.origin.shown, host.environ)
         return said.replace(value=value.replace(source=source, destination=destination))
     is_program = BY_NAME[said.name].is_users
-    if isinstance(value, Named) and (is_program or said.name in ("hide", "path")):
-        path = expand(value.path, value.origin.shown, host.environ)
-        return said.replace(value=value.replace(path=expand_home(path, host.person.home) if is_program else path))
+    if isinstance(value, Word) and (is_program or said.name in ("hide", "path")):
+        path = expand(value.text, value.origin.shown, host.environ)
+        return said.replace(value=value.replace(text=expand_home(path, host.person.home) if is_program else path))
     return said
 
 

@@ -17,7 +17,7 @@ from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.table import BY_NAME, OFF, Setting
-from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, Tier
+from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.state import State
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
@@ -29,13 +29,13 @@ MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read th
 class ProjectFile(Record):
     """What the project says, and what of it counts."""
 
-    tightening: tuple[Said, ...]
-    wishes: tuple[Said, ...]
+    tightening: tuple[Statement, ...]
+    wishes: tuple[Statement, ...]
     content_id: str  # of this content in this project
     granted: bool | None  # None: nobody was asked yet
 
     @property
-    def in_force(self) -> tuple[Said, ...]:
+    def in_force(self) -> tuple[Statement, ...]:
         return (*self.tightening, *(self.wishes if self.granted else ()))
 
     @property
@@ -56,7 +56,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
         )
     tightening = tuple(one for one in said if _tightens(one, below))
     for one in tightening:
-        if isinstance(one.value, Named) and "$" in one.value.path:
+        if isinstance(one.value, Word) and "$" in one.value.text:
             raise Problem(f"{one.value.origin.shown}: a project's file hides nothing by variable", "write the path out")
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
@@ -64,15 +64,14 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     return ProjectFile(tightening, wishes, content_id, granted)
 
 
-def _tightens(said: Said, below: Settings) -> bool:
+def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
-    if isinstance(said.value, Tier):
-        return _is_less(setting, said.value.tier, below.network.tier)
-    if setting.choices and isinstance(said.value, Named):
-        return _is_less(setting, said.value.path, {"auth": below.auth, "nix": below.nix.path}.get(said.name, OFF))
-    if said.name in LIMITS and isinstance(said.value, Named):
-        known: Named | None = getattr(below, said.name)
-        return known is None or amount(said.name, said.value) <= amount(said.name, known)
+    if setting.choices and isinstance(said.value, Word):
+        known = {"auth": below.auth, "network": below.network.text, "nix": below.nix.text}.get(said.name, OFF)
+        return _is_less(setting, said.value.text, known)
+    if said.name in LIMITS and isinstance(said.value, Word):
+        limit: Word | None = getattr(below, said.name)
+        return limit is None or amount(said.name, said.value) <= amount(said.name, limit)
     return setting.tightens
 
 

@@ -10,7 +10,7 @@ from claudebox.secret_values import looks_secret
 from claudebox.settings.files.documents import Document, shown
 from claudebox.settings.parsing import is_variable_name, read_text
 from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
-from claudebox.settings.values import EnvWish, MountWish, Said
+from claudebox.settings.values import EnvWish, MountWish, Statement
 from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
@@ -32,11 +32,11 @@ MODES = {"ro": RO, "rw": RW}
 PASS_ENV = "extra_env_passthrough"
 
 
-def said_in(document: Document) -> tuple[Said, ...]:
+def said_in(document: Document) -> tuple[Statement, ...]:
     """Everything that a file says, in the order of its lines. Raises a Problem if any of it is wrong."""
     describe(document)
     _check_name(document)
-    said: list[tuple[int, Said]] = []
+    said: list[tuple[int, Statement]] = []
     for key in document.value:
         if key not in (NAME, DESCRIPTION):
             setting = _setting(document, key)
@@ -100,13 +100,13 @@ def _rows(words: tuple[str, ...]) -> str:
     return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
 
 
-def _read_text(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_text(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     path = (setting.key,)
     text = _path(document, path) if setting.is_users else text_at(document, path)
     yield path, _said(document, path, setting, text)
 
 
-def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     for path in _elements(document, setting):
         text = text_at(document, path, is_free=setting.name == "claude_args")
         if setting.name in ("hide", "path"):
@@ -116,7 +116,7 @@ def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Sa
         yield path, _said(document, path, setting, text)
 
 
-def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     takes_pairs = setting.name == "publish"
     expected = 'an integer or a string "HOST:BOX"' if takes_pairs else "an integer"
     for path in _elements(document, setting):
@@ -124,7 +124,7 @@ def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Sa
         yield path, _said(document, path, setting, str(port))
 
 
-def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     for name in value_at(document, (setting.key,), dict, setting.shape):
         path = (setting.key, name)
         # Below a line such as [env] it would be lost, and a box with an open network start instead.
@@ -136,10 +136,10 @@ def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path
             by_name = INDENT + pair(document, PASS_ENV, [name])
             hint = f"no secrets in files: take it out and pass it through by name:\n{by_name}"
             raise document.problem(path, f"{shown(name)} looks like a secret ({reason})", hint)
-        yield path, Said(setting.name, EnvWish(name, value, document.origin_of(path)))
+        yield path, Statement(setting.name, EnvWish(name, value, document.origin_of(path)))
 
 
-def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     for path in _elements(document, setting):
         keys = value_at(document, path, dict, "a table")
         unknown = [key for key in keys if key not in KEYS_OF_A_MOUNT]
@@ -155,7 +155,7 @@ def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, S
             origin=document.origin_of(path),
             is_optional="optional" in keys and value_at(document, (*path, "optional"), bool, "true or false"),
         )
-        yield path, Said("mount_rw" if access == RW else "mount_ro", wish)
+        yield path, Statement("mount_rw" if access == RW else "mount_ro", wish)
 
 
 READERS = {TEXT: _read_text, TEXTS: _read_texts, PORTS: _read_ports, TABLE: _read_variables, MOUNTS: _read_mounts}
@@ -166,10 +166,10 @@ def _elements(document: Document, setting: Setting) -> list[Path]:
     return [(setting.key, number) for number in range(len(array))]
 
 
-def _said(document: Document, path: Path, setting: Setting, text: str) -> Said:
+def _said(document: Document, path: Path, setting: Setting, text: str) -> Statement:
     origin = document.origin_of(path)
     try:
-        return Said(setting.name, read_text(setting, text, origin))
+        return Statement(setting.name, read_text(setting, text, origin))
     except Problem as problem:
         what = problem.message.removeprefix(f"{origin.shown}: ").replace(f"`{text}`", shown(text))
         raise document.problem(path, what, problem.hint) from None
