@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FORM = Form(
     "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again.", largest=1 << 18
 )
-MOST_KEPT = 8
+MOST_AGREEMENTS = 8
 
 WITHOUT = "without"
 READ_ONLY = "read-only"
@@ -250,7 +250,7 @@ def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation,
         return ()
     lines = agreement(plan)
     others = [kept for kept in agreements if not _covers(frozenset(lines), kept)]
-    content = write_agreements([lines, *map(sorted, others)][:MOST_KEPT])
+    content = write_agreements([lines, *map(sorted, others)][:MOST_AGREEMENTS])
     return (
         Preparation(Preparation.DIRECTORY, plan.state.directory),
         path_note(plan.state.project, plan.state.root),

@@ -55,7 +55,7 @@ class Explanation(Record):
     answers: tuple[Answer, ...]
 
 
-def named(origin: Origin) -> str:
+def describe_origin(origin: Origin) -> str:
     return origin.shown if origin.is_said else f"rule `{origin.shown}`"
 
 

@@ -28,7 +28,7 @@ TYPED = Origin.of_option("claude")  # a word for claude on the command line
 class ClaudeHome(Record):
     """Where Claude's home is, on the host and in the box."""
 
-    kept: State  # on the host, of all projects
+    all_projects: State  # on the host, of all projects
     instance: Instance  # on the host, of this one
     place: str  # in the box
     users: str  # the user's own ~/.claude on the host
@@ -87,18 +87,18 @@ class Facts(Record):
         return self.request.run is None and not self.request.shell
 
 
-def claude_home(kept: State, instance: Instance, person: Person, environ: dict[str, str]) -> ClaudeHome:
+def find_claude_home(all_projects: State, instance: Instance, person: Person, environ: dict[str, str]) -> ClaudeHome:
     users = environ.get("CLAUDE_CONFIG_DIR", "")
     return ClaudeHome(
-        kept=kept,
+        all_projects=all_projects,
         instance=instance,
         place=f"{person.home}/.claude",
-        users=posixpath.normpath(users) if users.startswith("/") else f"{kept.home}/.claude",
+        users=posixpath.normpath(users) if users.startswith("/") else f"{all_projects.home}/.claude",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
 
 
-def claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPlace:
+def find_claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPlace:
     """The user's own Claude directory stays outside, wherever CLAUDE_CONFIG_DIR says that it is."""
     real = tree.resolve(claude.users) or claude.users
     if is_inside(real, project) or is_inside(claude.users, project) or is_inside(project, real):
@@ -109,6 +109,6 @@ def claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPla
 def find_login(facts: Facts) -> Login:
     """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
     claude = facts.claude
-    files = (claude.kept.login, f"{claude.users}/{LOGIN_FILE}")
+    files = (claude.all_projects.login, f"{claude.users}/{LOGIN_FILE}")
     found = (facts.trusted.find(file, is_dir=False) for file in files)
-    return Login(next(filter(None, found), ""), claude.kept.auth, claude.instance.own_login, claude.auth_place)
+    return Login(next(filter(None, found), ""), claude.all_projects.auth, claude.instance.own_login, claude.auth_place)

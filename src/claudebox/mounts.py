@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
-from claudebox.paths import expand_home, is_below, is_inside, move, parents
+from claudebox.paths import absolute, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
 from claudebox.settings.values import Word
@@ -39,7 +37,7 @@ def depth(mount: Mount) -> int:
     return 0 if mount.path == "/" else mount.path.count("/")
 
 
-def appearances(host_path: str, mounts: Iterable[Mount]) -> list[str]:
+def find_appearances(host_path: str, mounts: Iterable[Mount]) -> list[str]:
     """Every path in the box at which a place of the host would appear."""
     return [
         move(host_path, mount.source, mount.path)
@@ -48,13 +46,13 @@ def appearances(host_path: str, mounts: Iterable[Mount]) -> list[str]:
     ]
 
 
-def holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
+def find_holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
     """The mount that decides what is at `path` of the box: the most specific one above it."""
     above = [mount for mount in mounts if is_inside(path, mount.path)]
     return max(above, key=depth, default=None)
 
 
-def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
+def add_identities(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
     """With what each source is: while the box starts, an agent in another one may put something else in its place."""
     return tuple(
         mount.replace(identity=_identity(tree, mount.source, state)) if _is_within_reach(mount) else mount
@@ -76,7 +74,7 @@ def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
 PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")
 
 
-def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
+def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
     """With every directory between a writable mount and what is guarded in it bound onto itself."""
     by_path = {mount.path: mount for mount in mounts}
     for pin in pins:
@@ -91,17 +89,17 @@ def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
     return tuple(sorted(by_path.values(), key=depth))
 
 
-def hides_asked_for(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
+def find_hides(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
     """Where the box would show what shall be hidden, under whatever name."""
     found: list[Mount] = []
     for hide in hides:
-        named = named_path(hide.text, cwd, home)
+        named = absolute(hide.text, cwd, home)
         real = tree.resolve(named)
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
             raise Problem(f"{hide.origin.shown}: {named} is or holds the project itself", "hide something in it")
         if real is not None:
             is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
-            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
+            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in find_appearances(real, within_reach)]
             # A part of it may be shown without the rest.
             parts = [mount for mount in within_reach if mount.kind in FROM_HOST and is_below(mount.source, real)]
             found += [Mount(HIDE, part.path, hide.origin, is_dir=tree.is_dir(part.source)) for part in parts]
@@ -111,7 +109,3 @@ def hides_asked_for(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mo
 def _may_hide(hide: Word, mount: Mount) -> bool:
     """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
     return not mount.origin.is_rule("claude") or not hide.origin.is_projects
-
-
-def named_path(path: str, cwd: str, home: str) -> str:
-    return posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))

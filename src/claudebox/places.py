@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
-from claudebox.paths import expand_home, is_inside, parents
+from claudebox.paths import absolute, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Word
@@ -31,8 +29,8 @@ SYSTEM_TREES = (
 )
 # Where people do keep projects although a system tree is above.
 PROJECT_TREES = ("/usr/src", "/usr/local/src", "/run/media")
-# Directories of directories: too broad as a whole, fine below.
-NO_FILES = ("/dev", "/proc", "/sys")  # the kernel's and the devices', not files
+NO_FILES = ("/dev", "/proc", "/sys")  # what is there are devices and the kernel's own tables
+# Directories of directories: too broad as a whole, but a directory below one is fine.
 BROAD = (
     "/home",
     "/media",
@@ -50,8 +48,7 @@ BROAD = (
     *PROJECT_TREES,
 )
 
-
-# The same as the beginnings of paths: asked about every mount of every box.
+# The same trees as beginnings of paths, because every mount of every box is compared with them.
 _SYSTEM = tuple(f"{tree}/" for tree in SYSTEM_TREES)
 _PROJECTS = tuple(f"{tree}/" for tree in PROJECT_TREES)
 
@@ -61,34 +58,28 @@ def is_systems(path: str) -> bool:
     return f"{path}/".startswith(_SYSTEM) and not path.startswith(_PROJECTS)
 
 
-class Refusal(Record):
-    """Why a place may not be used."""
-
-    reason: str
-
-
-def refuse_writable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
-    """Judge a directory that the agent would be able to write: the project, or a mount that is asked for."""
+def refuse_writable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> str:
+    """Why the agent may not write this directory, a project or a mount that somebody asked for; "" if it may."""
     if is_systems(path):
-        return Refusal(f"{path} belongs to the system")
+        return f"{path} belongs to the system"
     return refuse_readable(path, homes, places)
 
 
-def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
-    """Judge a directory or file that would become visible."""
+def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> str:
+    """Why this directory or file may not become visible; "" if it may."""
     if path == "/":
-        return Refusal("/ is the whole machine")
+        return "/ is the whole machine"
     if path in homes:
-        return Refusal(f"{path} is your home, with everything in it")
+        return f"{path} is your home, with everything in it"
     if any(is_inside(home, path) for home in homes):
-        return Refusal(f"{path} contains your home")
+        return f"{path} contains your home"
     if any(is_inside(path, tree) for tree in NO_FILES):
-        return Refusal(f"{path} is not a place for files")
+        return f"{path} is not a place for files"
     if path in BROAD:
-        return Refusal(f"{path} is too broad")
+        return f"{path} is too broad"
     above = {path, *parents(path), "/"}
     secret = next((place for place in places if place.path in above), None)
-    return Refusal(f"{secret.path} is secret ({secret.reason})") if secret is not None else None
+    return f"{secret.path} is secret ({secret.reason})" if secret is not None else ""
 
 
 def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
@@ -106,12 +97,12 @@ def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, 
             "rename the directory: such a name can forge what this program shows",
         )
     refusal = refuse_writable(path, homes, places)
-    if refusal is None and (secret := contained_secret(path, places)):
+    if not refusal and (secret := contained_secret(path, places)):
         verb = "contains" if secret.exists else "is where programs put"
-        refusal = Refusal(f"it {verb} {secret.path} ({secret.reason})")
-    if refusal is not None:
+        refusal = f"it {verb} {secret.path} ({secret.reason})"
+    if refusal:
         raise Problem(
-            f"{path} cannot be a project: {refusal.reason}",
+            f"{path} cannot be a project: {refusal}",
             "cd to the directory of one project and start claudebox there",
         )
 
@@ -127,9 +118,7 @@ class Opening(Record):
 
 
 def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Opening]:
-    return [
-        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.text, home))), said) for said in writable
-    ]
+    return [Opening(absolute(said.text, project, home), said) for said in writable]
 
 
 NIX_SOCKETS = "/nix/var/nix/daemon-socket"

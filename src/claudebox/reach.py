@@ -132,9 +132,9 @@ class TrustedSource:
         name = path.removeprefix(self.users)
         if is_inside(real, own) and real != own + name:
             return "leads to another part of Claude's own directory"
-        refusal = None if is_inside(real, own) else refuse_readable(real, self.homes, self.places)
-        if refusal is not None:
-            return f"leads to a place that stays outside, since {refusal.reason}"
+        refusal = "" if is_inside(real, own) else refuse_readable(real, self.homes, self.places)
+        if refusal:
+            return f"leads to a place that stays outside, since {refusal}"
         for link, _ in self.tree.links(path):
             if not self._is_the_users(link):
                 return f"{link} is a symlink that an agent can have made"

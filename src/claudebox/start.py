@@ -46,12 +46,12 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
         # Nobody can say yes to that. It counts as a no, until the file is another one.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.files.project import keeping_decision
+    from claudebox.settings.files.project import note_decision
     from claudebox.view.wishes import wishes_text
 
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
-    prepare(keeping_decision(host, project.content_id, granted=granted), "")
+    prepare(note_decision(host, project.content_id, granted=granted), "")
     return gather(host, request, project.replace(granted=granted))
 
 

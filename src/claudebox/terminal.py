@@ -8,7 +8,7 @@ import sys
 from claudebox.problem import BROKEN_PIPE, Problem
 from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
-LONGEST_LINE = 4096  # that a terminal hands over
+LONGEST_LINE_BYTES = 4096  # that a terminal hands over
 
 
 def errors_style() -> Style:
@@ -55,7 +55,7 @@ def ask(question: str) -> str:
     try:
         os.write(2, question.encode())
         # A whole line: what is left of it would be typed into whatever reads next, a shell perhaps.
-        line = os.read(terminal, LONGEST_LINE)
+        line = os.read(terminal, LONGEST_LINE_BYTES)
     finally:
         os.close(terminal)
     # End of input is a no.

@@ -12,7 +12,7 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 
-TIMEOUT = 20
+TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
 
 NAMESPACES = (
@@ -49,7 +49,7 @@ def run(*command: str, text: str = "") -> Outcome:
     environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, capture_output=True, env=environ, input=text.encode(), timeout=TIMEOUT, check=False
+            command, capture_output=True, env=environ, input=text.encode(), timeout=TRIAL_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(-1, "", str(error))
@@ -67,13 +67,13 @@ def version_number(outcome: Outcome) -> str:
     return next((word for word in words if word[:1].isdigit()), NO_VERSION)
 
 
-def namespaces_row(host: Host, bwrap: str) -> Row:
+def namespaces_row(host: Host, bwrap: str) -> CheckRow:
     outcome = run(bwrap, *NAMESPACES, "true")
     if outcome.status == 0:
-        return Row(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
+        return CheckRow(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
     message = outcome.stderr.strip().splitlines()[-1] if outcome.stderr.strip() else f"exit status {outcome.status}"
     why, fix = explain(host.tree, bwrap, message)
-    return Row(FAIL, "namespaces", message, why, fix)
+    return CheckRow(FAIL, "namespaces", message, why, fix)
 
 
 def require_namespaces(host: Host, bwrap: str) -> None:
@@ -105,7 +105,7 @@ def sysctl(assignment: str) -> tuple[str, ...]:
     return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
 
 
-def symlink_row(bwrap: str) -> Row:
+def symlink_row(bwrap: str) -> CheckRow:
     """CVE-2026-87766, tried rather than read off the version: distributions fix old versions, and took fixes back."""
     with tempfile.TemporaryDirectory(prefix="claudebox-check-") as made:
         directory = os.path.realpath(made)
@@ -115,12 +115,12 @@ def symlink_row(bwrap: str) -> Row:
         work = f"{directory}/work"
         run(bwrap, "--unshare-user", "--ro-bind", "/", "/", "--bind", work, work, "--dir", f"{work}/sub/x", "true")
         if not os.path.exists(f"{directory}/outside/x"):
-            return Row(OK, "CVE-2026-87766", "this bwrap does not have it")
+            return CheckRow(OK, "CVE-2026-87766", "this bwrap does not have it")
     why = (
         "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can "
         "write; bwrap 0.12 or later is better still"
     )
-    return Row(NOTE, "CVE-2026-87766", "this bwrap has it", why)
+    return CheckRow(NOTE, "CVE-2026-87766", "this bwrap has it", why)
 
 
 OK = "ok"
@@ -128,7 +128,7 @@ NOTE = "note"
 FAIL = "FAIL"
 
 
-class Row(Record):
+class CheckRow(Record):
     """One thing that was looked at."""
 
     state: str

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from claudebox.agreement import (
     FORM,
-    MOST_KEPT,
+    MOST_AGREEMENTS,
     News,
     agreement,
     find_news,
@@ -431,12 +431,12 @@ def test_link_that_leads_elsewhere_is_asked_about(machine: Machine) -> None:
 
 def test_only_the_newest_are_kept(machine: Machine) -> None:
     kept: tuple[frozenset[str], ...] = ()
-    for number in range(MOST_KEPT + 3):
+    for number in range(MOST_AGREEMENTS + 3):
         content = keeping(machine.plan("--env", f"N{number}=1"), kept)[-1].content
         assert len(content) < FORM.largest
         kept = read_agreements(content)
-    assert len(kept) == MOST_KEPT
-    assert not find_news(machine.plan("--env", f"N{MOST_KEPT + 2}=1"), kept).amount
+    assert len(kept) == MOST_AGREEMENTS
+    assert not find_news(machine.plan("--env", f"N{MOST_AGREEMENTS + 2}=1"), kept).amount
     assert find_news(machine.plan("--env", "N0=1"), kept).amount
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Origin, Plan, Port
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
@@ -91,7 +91,7 @@ def readable(plan: Plan, host_path: str) -> list[str]:
         for mount in plan.mounts
         if mount.kind in FROM_HOST and (is_inside(host_path, mount.source) or is_inside(mount.source, host_path))
     ]
-    deciding = {path: holder(path, plan.mounts) for path in shown}
+    deciding = {path: find_holder(path, plan.mounts) for path in shown}
     return [path for path, mount in deciding.items() if mount is not None and mount.kind in FROM_HOST]
 
 

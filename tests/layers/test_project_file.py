@@ -16,7 +16,7 @@ from claudebox.plan import make_plan
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.remembered import write
-from claudebox.settings.files.project import FORM, MOST_DECISIONS, decisions, keeping_decision
+from claudebox.settings.files.project import FORM, MOST_DECISIONS, decisions, note_decision
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
@@ -63,7 +63,7 @@ def answer(machine: Machine, *, granted: bool) -> None:
     project = layers(machine).project
     assert project is not None
     host = machine.host()
-    for one in keeping_decision(host, project.content_id, granted=granted):
+    for one in note_decision(host, project.content_id, granted=granted):
         prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
 
 

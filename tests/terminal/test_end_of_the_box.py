@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.launch.parent.signals import PATIENCE
+from claudebox.launch.parent.signals import HANGUP_SECONDS
 from terminal.pseudoterminal import (
     Terminal,
     claudebox_path,
@@ -134,7 +134,7 @@ def test_closed_terminal_ends_a_program_that_holds_on(box: Box) -> None:
     with program_terminal(box, "sh", HOLDS_ON) as terminal:
         namespace = ready(terminal)
         terminal.hang_up()
-        assert terminal.process.wait(PATIENCE + AT_ONCE) == -signal.SIGHUP
+        assert terminal.process.wait(HANGUP_SECONDS + AT_ONCE) == -signal.SIGHUP
         assert nothing_remains(namespace)
 
 

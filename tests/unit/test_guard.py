@@ -12,7 +12,7 @@ from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
-from claudebox.mounts import PIN, arrange, pinned
+from claudebox.mounts import PIN, arrange, pin_directories
 from claudebox.places import openings
 from claudebox.settings.values import Word
 from hosts.machine import plant
@@ -29,7 +29,7 @@ def guard_of(tree: Tree, *writable: str, mounts: tuple[Mount, ...] = (PROJECT,))
     candidates = find_guarded(tree, (P,), entries, Account("/home/alice", ("/home/alice/.gitconfig",)))
     guard = plan_guard(tree, candidates, list(mounts), opened)
     guards = guard_mounts(tree, guard, list(mounts), opened)
-    return guard, pinned(arrange([*mounts, *guards]), [each.path for each in guards])
+    return guard, pin_directories(arrange([*mounts, *guards]), [each.path for each in guards])
 
 
 def held(tree: Tree, *writable: str) -> list[str]:

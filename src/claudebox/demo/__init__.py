@@ -10,7 +10,7 @@ import tempfile
 
 from claudebox.demo.agent import Agent, find_agent
 from claudebox.demo.stage import Stage, build_stage, check_work
-from claudebox.demo.stand_in import STEPS, StandIn, Step
+from claudebox.demo.stand_in import STEPS, DemoStep, StandIn
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.own_command import own_command
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-TIMEOUT = 300
+DEMO_SECONDS = 300
 DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
 
 
@@ -62,7 +62,7 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=TIMEOUT,
+        timeout=DEMO_SECONDS,
         check=False,
     )
     return done.returncode, done.stderr
@@ -100,7 +100,7 @@ class Screen:
         self.say(f"In the box: {agent.title}. It is told to take what it can, then to fix the bug.")
         self.say("")
 
-    def show_step(self, step: Step, result: str) -> None:
+    def show_step(self, step: DemoStep, result: str) -> None:
         if step.is_attack != self.was_attack:
             self.say(self.style.paint("It tries to" if step.is_attack else "It works: it may", BOLD))
             self.was_attack = step.is_attack

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from claudebox.answers import Answer, Because, Explanation
-from claudebox.explain.paths import PathQuestion, absolute
+from claudebox.explain.paths import PathQuestion
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.network.explain import (
     explain_endpoint,
@@ -19,6 +19,7 @@ from claudebox.features.network.explain import (
 from claudebox.features.nix.explain import explain_packages, is_named
 from claudebox.host import Host
 from claudebox.model import Plan
+from claudebox.paths import absolute
 from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
 from claudebox.settings.parsing import is_variable_name
@@ -55,10 +56,10 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
 
         return [explain_nix(plan)]
     answers: list[Answer] = []
-    exists = host.tree.lstat(absolute(word, host)) is not None
+    exists = host.tree.lstat(absolute(word, host.cwd, host.person.home)) is not None
     if "/" in word or word.startswith(("~", ".")) or exists:
         answers.append(PathQuestion(plan, host, settings, word).answer())
-        answers += explain_packages(plan, absolute(word, host))
+        answers += explain_packages(plan, absolute(word, host.cwd, host.person.home))
     if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.host.tree import MAX_LINKS, Tree
+from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import DEV, FILE, FROM_HOST, PROC, RO, RW, SYMLINK, TMPFS, Mount
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import is_below, move
 from claudebox.record import Record
 
@@ -42,7 +42,7 @@ class Inside:
                 continue
             here = f"{here}/{part}"
             target = self._link_target(here)
-            if target and len(links) < MAX_LINKS:
+            if target and len(links) < MOST_LINKS:
                 links.append(here)
                 waiting += _parts(target)
                 here = "" if target.startswith("/") else here.rpartition("/")[0]
@@ -79,13 +79,13 @@ class Inside:
 
     def _access(self, path: str, mount: Mount) -> str:
         if mount.kind == FILE:
-            above = holder(path, [other for other in self.mounts if other.kind == TMPFS])
+            above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
             return self._access(path, above) if above else RO
         # The root is made read-only once everything is in it.
         return RW if mount.kind in (RW, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
     def _holder(self, path: str) -> Mount:
-        found = holder(path, self.mounts)
+        found = find_holder(path, self.mounts)
         assert found is not None, "a box has a root"
         return found
 

@@ -77,4 +77,4 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
     """Without files of claudebox's own on this host, there is no symlink of theirs to trust."""
     has_store = plan.nix is not None and bool(plan.nix.directory)
-    return not has_store and facts.tree.lstat(facts.claude.kept.directory) is None
+    return not has_store and facts.tree.lstat(facts.claude.all_projects.directory) is None

@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SMALL = 1 << 16
+SMALL_FILE_BYTES = 1 << 16
 MOST_BYTES = 1 << 22
-MOST_FILES = 300  # of one directory
+MOST_FILES_OF_A_PLACE = 300  # of one directory
 DEEPEST = 4
 NOT_RUN = ".sample"  # how the hooks end that git brings and does not run
 
@@ -35,7 +35,7 @@ class Fingerprint:
 
     def take(self, places: Iterable[str]) -> dict[str, Trace]:
         for place in places:
-            self._take(place, [MOST_FILES], 0)
+            self._take(place, [MOST_FILES_OF_A_PLACE], 0)
         return self.files
 
     def _take(self, path: str, left: list[int], depth: int) -> None:
@@ -57,7 +57,7 @@ class Fingerprint:
     def _content(self, path: str, status: os.stat_result) -> bytes | None:
         if stat.S_ISLNK(status.st_mode):
             return os.fsencode(self.tree.link_target(path))
-        if not stat.S_ISREG(status.st_mode) or status.st_size > min(SMALL, self._room):
+        if not stat.S_ISREG(status.st_mode) or status.st_size > min(SMALL_FILE_BYTES, self._room):
             return None
         self._room -= status.st_size
-        return self.tree.read_plain(path, SMALL)
+        return self.tree.read_plain(path, SMALL_FILE_BYTES)

@@ -22,7 +22,7 @@ ADDRESS_HEADER = 8
 ATTRIBUTE_HEADER = 4
 IFA_ADDRESS = 1
 IFA_LOCAL = 2
-BUFFER = 1 << 18
+BUFFER_BYTES = 1 << 18
 IPV4, IPV6 = 4, 16  # bytes of an address
 
 
@@ -154,7 +154,7 @@ def own_addresses() -> tuple[str, ...]:
         request = b"".join(value.to_bytes(size, "little") for value, size in zip(question, sizes, strict=True))
         kernel.send(request + bytes(ADDRESS_HEADER))
         found: dict[str, None] = {}
-        while _take_addresses(kernel.recv(BUFFER), found):
+        while _take_addresses(kernel.recv(BUFFER_BYTES), found):
             pass
         return tuple(found)
     finally:

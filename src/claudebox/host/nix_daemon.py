@@ -28,10 +28,10 @@ DAEMON_HELLO = 0x6478696F
 OUR_VERSION = 1 << 8 | 35  # the first in which the daemon says whether it trusts the client
 SENDS_NIX_VERSION = 1 << 8 | 33
 WORD = 8
-LONGEST_STRING = 1 << 10
+LONGEST_STRING_BYTES = 1 << 10
 TRUSTED = 1
 NOT_TRUSTED = 2
-PATIENCE = 2.0  # seconds: the socket may have to start the daemon first
+GREETING_SECONDS = 2.0  # seconds: the socket may have to start the daemon first
 
 
 class Daemon(Record):
@@ -47,7 +47,7 @@ def ask_daemon() -> Daemon:
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC, 0)
     try:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(GREETING_SECONDS)
         connection.connect(SOCKET)
         return _greet(connection)
     except OSError:
@@ -64,7 +64,7 @@ def _greet(connection: socket) -> Daemon:
     connection.sendall(_words(version, 0, 0))  # two fields that are no longer used
     if version >= SENDS_NIX_VERSION:
         size = _number(connection)
-        if size > LONGEST_STRING:
+        if size > LONGEST_STRING_BYTES:
             return Daemon(answers=False)
         _read(connection, size + -size % WORD)
     trust = _number(connection) if version >= OUR_VERSION else 0

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
-MAX_LINKS = 40
-PROC_SIZE = 4096
+MOST_LINKS = 40
+PIECE_BYTES = 4096
 
 
 class Tree:
@@ -96,7 +96,7 @@ class Tree:
             if status is None:
                 return None, tuple(met)
             if stat.S_ISLNK(status.st_mode):
-                if len(met) == MAX_LINKS:
+                if len(met) == MOST_LINKS:
                     return None, tuple(met)
                 target = self.link_target(here)
                 met.append((here, target))
@@ -155,6 +155,6 @@ class Tree:
 def _read_all(descriptor: int, limit: int) -> bytes:
     """A file that says that it is empty: those of /proc do, and give what they have in pieces."""
     content = b""
-    while len(content) < limit and (piece := os.read(descriptor, PROC_SIZE)):
+    while len(content) < limit and (piece := os.read(descriptor, PIECE_BYTES)):
         content += piece
     return content[:limit]

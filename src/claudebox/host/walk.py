@@ -24,7 +24,7 @@ BEYOND = "beyond"  # the first directory that was left out because there are too
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
-MOST_SEARCHED = 2_000_000
+MOST_ENTRIES_SEARCHED = 2_000_000
 
 # Directories that are not entered, and why. They are seen themselves, if their name is of interest.
 SKIPPED = {
@@ -75,7 +75,7 @@ class Entry(Record):
         return self.path.rpartition("/")[2]
 
 
-class Wanted(Record):
+class NameFilter(Record):
     """Which names are of interest: as a whole, by how they begin, by how they end."""
 
     names: frozenset[str] = frozenset()
@@ -83,9 +83,9 @@ class Wanted(Record):
     suffixes: tuple[str, ...] = ()
     links: bool = False  # every symlink, whatever its name
 
-    def __or__(self, other: Wanted) -> Wanted:
+    def __or__(self, other: NameFilter) -> NameFilter:
         """For several who look for different things in one walk. Each asks `wants` of what it gets."""
-        return Wanted(
+        return NameFilter(
             self.names | other.names,
             self.prefixes + other.prefixes,
             self.suffixes + other.suffixes,
@@ -96,7 +96,7 @@ class Wanted(Record):
         return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
 
 
-def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
+def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, ...]:
     """Everything of interest, what is nearest to the project's root first; and what could not be looked at."""
     names, prefixes, suffixes, links = wanted.names, wanted.prefixes, wanted.suffixes, wanted.links
     found: list[Entry] = []
@@ -126,7 +126,7 @@ def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
 
 
-def list_directory(tree: Tree, directory: str, wanted: Wanted) -> tuple[Entry, ...]:
+def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:
     """What is of interest in one directory, without what is below it."""
     try:
         with os.scandir(tree.root + directory) as listing:
@@ -170,7 +170,7 @@ def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, i
                     found[f"{directory}/{entry.name}"] = entry.inode()
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{directory}/{entry.name}")
-        if seen > MOST_SEARCHED:
+        if seen > MOST_ENTRIES_SEARCHED:
             return None
     return found
 

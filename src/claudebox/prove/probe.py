@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     Target = dict[str, Any]
 
 CANARY = re.compile(rb"canary-[0-9a-f]{32}")
-MOST = 1 << 20
-PATIENCE = 2.0
+LARGEST_READ_BYTES = 1 << 20
+CONNECT_SECONDS = 2.0
 LIBC = ctypes.CDLL(None, use_errno=True)
 NUMBERS = {  # of system calls: x86_64, aarch64
     "add_key": (248, 217),
@@ -58,7 +58,7 @@ def content(path: str) -> bytes:
     except (OSError, ValueError):
         return b""
     try:
-        return os.read(descriptor, MOST)
+        return os.read(descriptor, LARGEST_READ_BYTES)
     except OSError:
         return b""
     finally:
@@ -170,7 +170,7 @@ def tcp(target: Target) -> str:
 def connected(family: int, address: Any, digest: str | None) -> bool:
     """Without a digest, to be connected is enough."""
     with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(CONNECT_SECONDS)
         try:
             connection.connect(address)
             return digest is None or is_canary(connection.recv(4096), digest)
@@ -180,7 +180,7 @@ def connected(family: int, address: Any, digest: str | None) -> bool:
 
 def udp(target: Target) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(CONNECT_SECONDS)
         try:
             connection.sendto(b"?", (target["host"], target["port"]))
             found = is_canary(connection.recv(4096), target["digest"])

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PATIENCE = 120
+PROBE_SECONDS = 120
 MARK = "claudebox-prove "
 PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
 
@@ -122,14 +122,14 @@ def _with_terminal(command: list[str], stage: Stage) -> subprocess.CompletedProc
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=PROBE_SECONDS,
             env={**os.environ, **stage.variables},
             pass_fds=stage.descriptors,
             start_new_session=True,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"it took more than {PATIENCE} seconds")
+        return subprocess.CompletedProcess(command, 1, "", f"it took more than {PROBE_SECONDS} seconds")
     finally:
         os.close(ours)
         os.close(theirs)

@@ -41,7 +41,7 @@ class Request(Record):
     claude: tuple[str, ...] = ()
 
 
-class _Reader:
+class _CommandLine:
     """Walks over the words once."""
 
     def __init__(self, words: list[str]) -> None:
@@ -123,7 +123,7 @@ class _Reader:
 
 
 def parse(words: list[str]) -> Request:
-    reader = _Reader(words)
+    reader = _CommandLine(words)
     reader.read()
     mode = _one_mode(reader.modes)
     json = bool(reader.json_at) and mode in JSON_MODES

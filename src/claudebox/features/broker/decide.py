@@ -49,7 +49,7 @@ LIMITS = ("requests", "tokens", "streams", "minutes")
 def plan_broker(facts: Facts) -> Broker:
     """Raises a Problem if there is nothing to broker."""
     host, settings, claude = facts.host, facts.settings, facts.claude
-    environ, kept = host.environ, claude.kept
+    environ, kept = host.environ, claude.all_projects
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(

@@ -60,8 +60,8 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
     """Raise if what claude says that it needs, in its `#!` line for one, is not to be shown."""
     for file in install.files:
         refusal = refuse_readable(file, homes, places)
-        if refusal is not None and not file.endswith(LOCAL_INSTALL):
-            raise Problem(f"{install.path} would need {file}: {refusal.reason}", "name another one: --claude PATH")
+        if refusal and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal}", "name another one: --claude PATH")
 
 
 def find_claude(

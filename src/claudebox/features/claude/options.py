@@ -8,7 +8,7 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import expand_home
 from claudebox.record import Record
 from claudebox.settings.values import MountWish, Word
@@ -55,7 +55,7 @@ def named_paths(tree: Tree, words: tuple[Word, ...], cwd: str, home: str, mounts
     wishes, preparations = [], []
     for mention in _mentions(words):
         path = posixpath.normpath(posixpath.join(cwd, expand_home(mention.path, home)))
-        above = holder(path, mounts)
+        above = find_holder(path, mounts)
         if mention.path.startswith("{") or above is None or above.kind in FROM_HOST:
             continue
         rule = PATH_OPTIONS[mention.option]

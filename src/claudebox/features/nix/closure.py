@@ -13,7 +13,7 @@ from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation
-from claudebox.mounts import arrange, hides_asked_for
+from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
 from claudebox.remembered import Form
 from claudebox.settings.values import Word
@@ -64,7 +64,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
     ]
     name = sha256(registration)[:32]
     return plan.replace(
-        mounts=arrange(mounts, hides_asked_for(host.tree, hides, plan.project, host.person.home, shown)),
+        mounts=arrange(mounts, find_hides(host.tree, hides, plan.project, host.person.home, shown)),
         preparations=(*plan.preparations, *(_place_for(host.tree, plan.nix, path) for path in paths)),
         wrapper=(*plan.wrapper, "/bin/sh", "-c", TELL_NIX, name),
     )

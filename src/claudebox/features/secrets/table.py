@@ -6,7 +6,7 @@ This much is read at every launch. What is in a file is looked at only if its na
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.host.walk import FILE, OTHER, Entry, Wanted
+from claudebox.host.walk import FILE, OTHER, Entry, NameFilter
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -163,7 +163,7 @@ def _sorted_out() -> tuple[dict[str, Row], dict[str, Row], dict[str, Row]]:
 
 _WHOLE, _BEGINNINGS, _ENDS = _sorted_out()
 _WITHIN = "wg"  # the one pattern with its `*` inside: its beginning is looked for, its end is asked for
-WANTED = Wanted(
+WANTED = NameFilter(
     frozenset({*(name.rpartition("/")[2] for name in _WHOLE if not name.startswith(".git/")), ".git"}),
     (*_BEGINNINGS, _WITHIN),
     tuple(_ENDS),

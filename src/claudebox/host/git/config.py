@@ -10,8 +10,8 @@ import posixpath
 
 from claudebox.host.tree import Tree
 
-MAX_INCLUDES = 10
-MAX_FILES = 100
+DEEPEST_INCLUDE = 10
+MOST_FILES = 100
 SPACES = " \t\r\n"  # as git sees it
 
 Pairs = list[tuple[str, str]]
@@ -49,7 +49,7 @@ def _load(tree: Tree, path: str, home: str, git_dir: str, *, depth: int, opened:
     for name, value in parse(tree.text(path) or ""):
         pairs.append((name, value))
         # A file that includes itself several times would grow beyond all memory.
-        if depth < MAX_INCLUDES and len(opened) < MAX_FILES and value and _includes(name, home, git_dir, path):
+        if depth < DEEPEST_INCLUDE and len(opened) < MOST_FILES and value and _includes(name, home, git_dir, path):
             included = posixpath.join(posixpath.dirname(path), _home_path(value, home))
             pairs += _load(tree, included, home, git_dir, depth=depth + 1, opened=opened)
     return pairs

@@ -12,7 +12,7 @@ from claudebox.host.digest import git_blob
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 
-LARGEST = 1 << 26
+LARGEST_INDEX_BYTES = 1 << 26
 NAME_LENGTH = 0xFFF  # of the flags of an entry
 BLOB, FLAGS = 20, 2
 
@@ -45,7 +45,9 @@ class Indexes:
         if not checkout:
             return b""
         if checkout not in self.content:
-            self.content[checkout] = self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST) or b""
+            self.content[checkout] = (
+                self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
+            )
         return _blob(self.content[checkout], path[len(checkout) + 1 :].encode(errors="surrogateescape"))
 
     def _git_dir(self, directory: str) -> str:

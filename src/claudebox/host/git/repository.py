@@ -14,7 +14,7 @@ from claudebox.paths import is_inside, parents
 from claudebox.quoting import quote
 from claudebox.record import Record
 
-MOST_LINES = 100
+MOST_ALTERNATES = 100
 
 
 class Repository(Record):
@@ -65,7 +65,7 @@ def _directory(tree: Tree, project: str, git_dir: str) -> Repository:
 
 def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
     """The first directory outside that `git clone --shared` left in `objects/info/alternates`."""
-    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_LINES]:
+    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_ALTERNATES]:
         place = posixpath.normpath(posixpath.join(f"{git_dir}/objects", line))
         # Only a place that exists is named: the text is the project's, and it is shown next to the question.
         if line and not line.startswith("#") and not is_inside(place, project) and tree.is_dir(place):

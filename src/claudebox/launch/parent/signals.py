@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.launch.parent.attend import Attendant
 
-PATIENCE = 5  # seconds for a program whose terminal is gone
+HANGUP_SECONDS = 5  # seconds for a program whose terminal is gone
 FIRST = 1  # the number of bwrap in the namespace that it makes
 
 
@@ -24,7 +24,7 @@ def pass_on(number: int, attendant: Attendant) -> None:
     elif number == _signal.SIGHUP and attendant.has_lost_terminal():
         # Whoever closed the window believes that it has ended.
         _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(number))
-        _signal.alarm(PATIENCE)
+        _signal.alarm(HANGUP_SECONDS)
 
 
 def _send(number: int, builder: int) -> bool:

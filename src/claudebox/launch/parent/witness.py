@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-PATIENCE = 5000  # milliseconds, for the kernel to end the box
+END_OF_BOX_MILLISECONDS = 5000  # milliseconds, for the kernel to end the box
 DONE = b"."
 IGNORED = (
     *(_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP),
@@ -60,4 +60,4 @@ def _wait_for(handle: int) -> None:
 
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    poll.poll(PATIENCE)
+    poll.poll(END_OF_BOX_MILLISECONDS)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from claudebox.settings.files.lines import Path
 
-LARGEST = 1 << 18
+LARGEST_FILE_BYTES = 1 << 18
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_WORD = 40  # of the file's own, in a message
-LONGEST_ROW = 8192  # that is searched for secrets, so that a part of it can be shown
+LONGEST_WORD_SHOWN = 40  # of the file's own, in a message
+LONGEST_ROW_SEARCHED = 8192  # that is searched for secrets, so that a part of it can be shown
 FAR_RIGHT = 60  # a column that a screen does not show any more
 
 TOML_HINT = 'texts need quotes: key = "value"; each [, { and " needs its end'
@@ -73,12 +73,12 @@ def shown(word: str) -> str:
     """A word of the file's as part of a message."""
     if looks_secret("", word):
         return "`…`"
-    return f"`{word}`" if len(word) <= LONGEST_WORD else f"`{word[: LONGEST_WORD - 1]}…`"
+    return f"`{word}`" if len(word) <= LONGEST_WORD_SHOWN else f"`{word[: LONGEST_WORD_SHOWN - 1]}…`"
 
 
 def _excerpt(text: str, line: int, column: int) -> str:
     row = text.split("\n", line)[line - 1] if line <= text.count("\n") + 1 else ""
-    row = _without_secrets(row).strip() if len(row) <= LONGEST_ROW else ""
+    row = _without_secrets(row).strip() if len(row) <= LONGEST_ROW_SEARCHED else ""
     return "…" + row[column - FAR_RIGHT // 2 :] if FAR_RIGHT < column <= len(row) else row
 
 
@@ -99,10 +99,10 @@ def _without_secrets(row: str) -> str:
 
 
 def _decoded(content: bytes, file: str) -> str:
-    if len(content) > LARGEST:
-        line = content.count(b"\n", 0, LARGEST) + 1
+    if len(content) > LARGEST_FILE_BYTES:
+        line = content.count(b"\n", 0, LARGEST_FILE_BYTES) + 1
         hint = "settings are much smaller: is this the right file?"
-        raise problem_at(file, "", line, f"the file goes on beyond {LARGEST >> 10} KiB", hint)
+        raise problem_at(file, "", line, f"the file goes on beyond {LARGEST_FILE_BYTES >> 10} KiB", hint)
     try:
         return content.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
@@ -163,7 +163,7 @@ def _last_line(text: str) -> int:
 def _as_clause(reason: str) -> str:
     if reason.endswith("character '\\n'"):
         return "a text has no closing quote"
-    reason = reason if len(reason) <= 2 * LONGEST_WORD else reason[: 2 * LONGEST_WORD - 1] + "…"
+    reason = reason if len(reason) <= 2 * LONGEST_WORD_SHOWN else reason[: 2 * LONGEST_WORD_SHOWN - 1] + "…"
     return reason[:1].lower() + reason[1:]
 
 

@@ -24,7 +24,7 @@ SHIPPED = "claudebox"  # where a profile is from that the user did not write
 
 def read_own_files(host: Host, named: list[Word]) -> tuple[list[Statement], list[Preparation]]:
     """What they say, and what to keep of it for the next time."""
-    reader = _Reader(host)
+    reader = _ProfileReader(host)
     said = reader.read_config()
     for name in named or reader.default():
         said += reader.read_profile(name, ())
@@ -32,16 +32,16 @@ def read_own_files(host: Host, named: list[Word]) -> tuple[list[Statement], list
 
 
 def read_profiles(host: Host, named: list[Word]) -> list[Statement]:
-    reader = _Reader(host)
+    reader = _ProfileReader(host)
     return [one for name in named for one in reader.read_profile(name, ())]
 
 
 def list_profiles(host: Host) -> list[Profile]:
-    reader = _Reader(host)
+    reader = _ProfileReader(host)
     return [reader.described(name) for name in sorted({*reader.own_names(), *shipped_names()})]
 
 
-class _Reader:
+class _ProfileReader:
     """Reads each profile once, those that it builds on before it."""
 
     def __init__(self, host: Host) -> None:

@@ -86,7 +86,7 @@ def decisions(host: Host) -> dict[str, bool]:
     return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
 
 
-def keeping_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
+def note_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
     """What notes a decision, beside those about other files."""
     others = {name: value for name, value in decisions(host).items() if name != content_id}
     latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
