@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import platform
 
 import pytest
@@ -97,7 +96,7 @@ def test_none_arrives_from_the_box(box: Box) -> None:
     assert shown(json.loads(done.stdout)) == shown(wanted())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gets as far as to its arguments")
+@pytest.mark.root  # nobody else gets as far as to its arguments
 def test_all_arrive_without_the_filter() -> None:
     """With root's capabilities; in namespaces of its own, in case one of them means more than it should."""
     from conftest import make_account

@@ -10,6 +10,7 @@ from typing import Self
 from claudebox.features.broker.server.bodies import read_body
 from claudebox.features.broker.server.messages import read_answer
 from claudebox.features.broker.server.reading import Reader
+from patience import PATIENCE
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Client:
     def __init__(self, path: Path, dummy: str) -> None:
         self.dummy = dummy
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
+        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(path))
         self.reader = Reader(self.socket.recv)
 

@@ -37,12 +37,14 @@ from claudebox.features.broker.server.upstream import (
     Upstream,
     trust,
 )
+from running.needs import needed
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"
 
 
 @pytest.fixture(scope="session")
+@needed("openssl")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("ca"))
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +41,20 @@ HOME_NETWORK = Neighbourhood(
 )
 
 
+class OwnedTree(Tree):
+    """Files that seem to have another owner than who made them here."""
+
+    def __init__(self, root: str, owners: dict[str, int]) -> None:
+        super().__init__(root)
+        self.owners = owners
+
+    def lstat(self, path: str) -> os.stat_result | None:
+        status = super().lstat(path)
+        if status is None or path not in self.owners:
+            return status
+        return os.stat_result((*status[:4], self.owners[path], *status[5:]))
+
+
 @dataclass
 class Machine:
     """A fake machine, and who sits in front of it."""
@@ -52,6 +67,7 @@ class Machine:
     python: str = "/usr/bin/python3"
     neighbourhood: Neighbourhood = HOME_NETWORK
     nix_daemon: Daemon = KIND_DAEMON
+    owners: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
@@ -62,8 +78,15 @@ class Machine:
         plant(self.root, description, self.home)
         return self
 
+    def give(self, path: str, owner: int, mode: int) -> Machine:
+        """Add a file of this owner, whoever runs the test."""
+        self.plant(path)
+        (self.root / path.lstrip("/")).chmod(mode)
+        self.owners[path] = owner
+        return self
+
     def host(self) -> Host:
-        tree = Tree(str(self.root))
+        tree = OwnedTree(str(self.root), self.owners)
         return Host(
             tree=tree,
             environ=self.environ,

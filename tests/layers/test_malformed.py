@@ -28,7 +28,7 @@ QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}
 ROUNDS = 500
 SOME = 1 << 16
-LONGEST_WAIT = 10  # seconds; a parser that goes astray needs minutes
+LONGEST_WAIT = 60  # seconds of processor; a parser that goes astray needs minutes
 
 GOOD_TOML = b"""\
 # A profile with a bit of everything
@@ -201,14 +201,15 @@ ENDLESS = (
 )
 
 
+@pytest.mark.slow("megabytes are read")
 @pytest.mark.parametrize("piece", ENDLESS, ids=repr)
 def test_endless_file_takes_no_long_time(piece: bytes) -> None:
     for start in (b"", b"hide = [", b'hide = "', b'{"hide": [', b'{"hide": "'):
         content = (start + piece * SOME)[:SOME]
         for is_json in (False, True):
-            began = time.monotonic()
+            began = time.process_time()
             answer(content, is_json=is_json)
-            assert time.monotonic() - began < LONGEST_WAIT
+            assert time.process_time() - began < LONGEST_WAIT
 
 
 @pytest.mark.parametrize("is_json", [False, True], ids=["toml", "json"])

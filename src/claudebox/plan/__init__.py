@@ -155,7 +155,8 @@ def _network(ground: Ground) -> Network:
     named = {"pasta": settings.pasta, "nft": settings.nft}
     agents, state = agents_places(host)
     pasta, nft = helpers.choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, agents, state)
-    return plan_network(settings, plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft))
+    near, uid = host.neighbourhood(host.tree), host.person.uid
+    return plan_network(settings, plan_uplink(settings, near, host.tree, uid, pasta, nft))
 
 
 def _network_findings(

@@ -23,6 +23,7 @@ from claudebox.model import (
     Uplink,
 )
 from claudebox.problem import Problem
+from claudebox.rules.tun import is_about_tun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def _pasta_problem(network: Network, log: str) -> Problem:
     refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
     if refusal and network.published:
         return _port_problem(network, refusal)
-    return Problem(f"pasta cannot connect the box: {lines[-1]}", *advice("tun"))
+    known = network.uplink.tun_hint if network.uplink and is_about_tun(lines[-1]) else ""
+    return Problem(f"pasta cannot connect the box: {lines[-1]}", known or advice()[0])
 
 
 def _port_problem(network: Network, refusal: str) -> Problem:
