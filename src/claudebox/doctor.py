@@ -1,4 +1,4 @@
-"""`--check`: each row says what was measured and, if that is not enough, why and what to type."""
+"""`--check`: each row says what was measured and, if that is not good enough, why and what to type."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.check import nix_rows
 from claudebox.features.program import signal_shim
 from claudebox.host import Host, read_host
+from claudebox.host.claude import PACKAGE, ClaudeInstall
 from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
@@ -25,9 +26,10 @@ from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.tools import choose_bwrap
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill, style_for
 
-# Versions of bwrap with a known hole for which being setuid is not a condition.
+# Versions of bwrap with a known hole that does not depend on bwrap being setuid.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
 STUB_MESSAGE = "native binary not installed"
 
@@ -55,12 +57,11 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
 
 
 def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
-    """Of the programs that claudebox starts."""
+    """Each program that claudebox starts, with its version."""
     result = []
-    choices = {"bwrap": _chosen_bwrap, "claude": _chosen_claude, "pasta": _chosen_pasta, "nft": _chosen_nft}
-    for name, choose in choices.items():
+    for name in ("bwrap", "claude", "pasta", "nft"):
         try:
-            path = choose(host, settings)
+            path = _choose(name, host, settings)
         except Problem as problem:
             result.append((name, f"({problem.message})"))
         else:
@@ -68,25 +69,19 @@ def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
     return result
 
 
-def _chosen_bwrap(host: Host, settings: Settings) -> str:
-    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+def _choose(name: str, host: Host, settings: Settings) -> str:
+    if name == "bwrap":
+        return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    return _choose_claude(host, settings).path if name == "claude" else chosen(name, host, settings)
 
 
-def _chosen_claude(host: Host, settings: Settings) -> str:
-    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host)).path
-
-
-def _chosen_pasta(host: Host, settings: Settings) -> str:
-    return chosen("pasta", host, settings)
-
-
-def _chosen_nft(host: Host, settings: Settings) -> str:
-    return chosen("nft", host, settings)
+def _choose_claude(host: Host, settings: Settings) -> ClaudeInstall:
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[CheckRow], str]:
     try:
-        path = _chosen_bwrap(host, settings)
+        path = _choose("bwrap", host, settings)
     except Problem as problem:
         fix = tuple(line.strip() for line in problem.hint.splitlines())
         return [CheckRow(FAIL, "bwrap", problem.message, "bwrap makes the box", fix)], ""
@@ -128,15 +123,13 @@ def _signals_row(host: Host) -> CheckRow:
 
 def _claude_row(host: Host, settings: Settings) -> CheckRow:
     try:
-        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        install = _choose_claude(host, settings)
     except Problem as problem:
         return CheckRow(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
     outcome = run(install.path, "--version")
     if STUB_MESSAGE in outcome.stdout + outcome.stderr:
         why = "its package was installed without running its install script"
-        return CheckRow(
-            FAIL, "claude", f"{install.path} is not complete", why, ("npm install -g @anthropic-ai/claude-code",)
-        )
+        return CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (f"npm install -g {PACKAGE}",))
     return CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
 
 
@@ -202,8 +195,6 @@ def _row(row: CheckRow, style: Style) -> list[str]:
 
 
 def report_json(rows: list[CheckRow]) -> str:
-    from claudebox.view.as_json import dump
-
     return dump(
         [
             {
@@ -219,7 +210,7 @@ def report_json(rows: list[CheckRow]) -> str:
 
 
 def check(request: Request) -> tuple[str, int]:
-    """The report; status 0 if a box can be started, 1 if not."""
+    """The report, and the exit status: 0 if a box can be started, 1 if not."""
     host = read_host()
     settings, problem = _settings(host, request)
     rows = all_rows(host, settings)
@@ -233,7 +224,7 @@ def check(request: Request) -> tuple[str, int]:
 
 
 def versions(request: Request) -> str:
-    """Of claudebox, and of the programs that it starts."""
+    """The versions of claudebox and of the programs that it starts."""
     host = read_host()
     settings, _ = _settings(host, request)
     found = _versions(host, settings)
@@ -242,7 +233,7 @@ def versions(request: Request) -> str:
 
 
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
-    """What files say, unless one of them is broken: the rest can be looked at all the same."""
+    """The settings. If a file is broken, those of options and variables, so that the rest can still be checked."""
     try:
         return gather(host, request).settings, None
     except Problem as problem:

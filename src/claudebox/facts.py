@@ -1,4 +1,4 @@
-"""What several features need to know, found out once before anything is decided."""
+"""What several features need to know. It is found out once, before anything is decided."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TYPED = Origin.of_option("claude")  # a word for claude on the command line
 class ClaudeHome(Record):
     """Where Claude's home is, on the host and in the box."""
 
-    all_projects: State  # on the host, of all projects
-    instance: Instance  # on the host, of this one
-    place: str  # in the box
+    all_projects: State  # what claudebox keeps on the host, for all projects
+    instance: Instance  # what it keeps for this project
+    place: str  # ~/.claude in the box
     users: str  # the user's own ~/.claude on the host
-    auth_place: str  # in the box
+    auth_place: str  # the shared login, in the box
 
     @property
     def state(self) -> str:
@@ -40,7 +40,7 @@ class ClaudeHome(Record):
 
 
 class Facts(Record):
-    """The host, what was asked for, and what follows from both before a single feature has decided anything."""
+    """The host, what was asked for, and what follows from both before any feature decides something."""
 
     host: Host
     request: Request
@@ -51,14 +51,14 @@ class Facts(Record):
     system: System
     repository: Repository
     certificates: str
-    install: ClaudeInstall | None  # None: a box for another program does without Claude
+    install: ClaudeInstall | None  # None: the box is for another program, and there is no Claude
     claude: ClaudeHome
-    state: Instance | None  # None: this host keeps nothing, and a box without Claude does without that
+    state: Instance | None  # None: nothing can be kept on this host, which a box without Claude does not need
     reach: Reach
     trusted: TrustedSource
-    entries: tuple[Entry, ...]  # what lies in the project and is of interest by its name
-    secrets: Secrets | None  # what of that holds some; None: nothing can
-    answered: tuple[str, ...] = ()  # what was asked in this launch already, and is not asked twice
+    entries: tuple[Entry, ...]  # files of the project whose names are of interest
+    secrets: Secrets | None  # those of them that hold secrets; None: none of them can
+    answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 
     @property
     def tree(self) -> Tree:
@@ -66,7 +66,7 @@ class Facts(Record):
 
     @property
     def home(self) -> str:
-        """The agent's home, which is called as the user's own is."""
+        """The agent's home, which has the same path as the user's own."""
         return self.person.home
 
     @property
@@ -79,7 +79,7 @@ class Facts(Record):
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """What claude is told, each word with where it was said: in files first, then by who started it."""
+        """The arguments for claude, each with its origin: first those from files, then those that were typed."""
         return (*self.settings.claude_args, *(Word(word, TYPED) for word in self.request.claude))
 
     @property
@@ -99,7 +99,7 @@ def find_claude_home(all_projects: State, instance: Instance, person: Person, en
 
 
 def find_claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPlace:
-    """The user's own Claude directory stays outside, wherever CLAUDE_CONFIG_DIR says that it is."""
+    """The user's own Claude directory, which stays outside wherever CLAUDE_CONFIG_DIR puts it."""
     real = tree.resolve(claude.users) or claude.users
     if is_inside(real, project) or is_inside(claude.users, project) or is_inside(project, real):
         raise Problem(f"{claude.users}, Claude's own directory, and the project lie inside each other", "cd elsewhere")
@@ -107,7 +107,7 @@ def find_claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> Secr
 
 
 def find_login(facts: Facts) -> Login:
-    """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
+    """The login that only boxes use; else that of the host's Claude; else none, and then boxes keep their own."""
     claude = facts.claude
     files = (claude.all_projects.login, f"{claude.users}/{LOGIN_FILE}")
     found = (facts.trusted.find(file, is_dir=False) for file in files)

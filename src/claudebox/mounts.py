@@ -1,4 +1,4 @@
-"""The order of mounts, and who wins: `hide` beats every grant, then the more specific path, then the later one."""
+"""The order of mounts, and which one wins: a hide beats every grant, then the more specific path, then the later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-USERS = "/run/user/"  # a part of the system's trees, but the user's own
+USERS = "/run/user/"  # inside the system's trees, but the user can write there
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -53,7 +53,7 @@ def find_holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
 
 
 def add_identities(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
-    """With what each source is: while the box starts, an agent in another one may put something else in its place."""
+    """Note what each source is: while the box starts, an agent in another one may put something else in its place."""
     return tuple(
         mount.replace(identity=_identity(tree, mount.source, state)) if _is_within_reach(mount) else mount
         for mount in mounts
@@ -67,7 +67,7 @@ def _is_within_reach(mount: Mount) -> bool:
 
 def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     status = tree.lstat(source)
-    # The state is prepared just before the launch: what is of the wrong kind is replaced, and files are written anew.
+    # The state is prepared just before the launch, which replaces files and everything that is of the wrong kind.
     return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
 
 
@@ -75,7 +75,7 @@ PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")
 
 
 def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
-    """With every directory between a writable mount and what is guarded in it bound onto itself."""
+    """Bind every directory between a writable mount and something guarded in it onto itself, so that it stays there."""
     by_path = {mount.path: mount for mount in mounts}
     for pin in pins:
         between: list[str] = []
@@ -90,7 +90,7 @@ def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mou
 
 
 def find_hides(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
-    """Where the box would show what shall be hidden, under whatever name."""
+    """A hide for every path at which the box would show something that has to stay hidden, under whatever name."""
     found: list[Mount] = []
     for hide in hides:
         named = absolute(hide.text, cwd, home)

@@ -10,7 +10,7 @@ from claudebox.record import Record
 from claudebox.settings.values import Word
 from claudebox.state import SHOWN
 
-# Parts of the system: never writable, and nothing below is a project.
+# Parts of the system: they are never writable, and nothing below them is a project.
 SYSTEM_TREES = (
     "/bin",
     "/boot",
@@ -27,7 +27,7 @@ SYSTEM_TREES = (
     "/sys",
     "/usr",
 )
-# Where people do keep projects although a system tree is above.
+# Where people do keep projects although it is inside a system tree.
 PROJECT_TREES = ("/usr/src", "/usr/local/src", "/run/media")
 NO_FILES = ("/dev", "/proc", "/sys")  # what is there are devices and the kernel's own tables
 # Directories of directories: too broad as a whole, but a directory below one is fine.
@@ -54,7 +54,7 @@ _PROJECTS = tuple(f"{tree}/" for tree in PROJECT_TREES)
 
 
 def is_systems(path: str) -> bool:
-    """Whether it is a part of the system, which no agent can write."""
+    """Whether the path is a part of the system, where no agent can write."""
     return f"{path}/".startswith(_SYSTEM) and not path.startswith(_PROJECTS)
 
 
@@ -83,7 +83,7 @@ def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace
 
 
 def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
-    """A secret place below `path`."""
+    """A secret place below `path`, preferably one that exists."""
     below = f"{path}/"
     found = [place for place in places if place.path.startswith(below)]
     return min(found, key=lambda place: not place.exists, default=None)
@@ -122,7 +122,7 @@ def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Openin
 
 
 NIX_SOCKETS = "/nix/var/nix/daemon-socket"
-# Path and reason. `~` is the user's home. Plain pairs: the table is read at every start.
+# Each path with the reason; `~` is the user's home. These are plain pairs because every start reads the table.
 SECRET_PLACES = (
     ("~/.ssh", "SSH keys"),
     ("~/.gnupg", "GPG keys"),
@@ -249,10 +249,10 @@ SECRET_PLACES = (
 
 
 def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]:
-    """The table with real paths: as written and, where a symlink leads elsewhere, also the place it leads to."""
+    """The table for these homes: each path as written and, if it is a symlink, also the place that it leads to."""
     places: list[SecretPlace] = []
     for number, home in enumerate(homes):
-        names = set(tree.entries(home))  # most people have few of them: one look instead of a hundred
+        names = set(tree.entries(home))  # most people have few of them: listing the home once saves a hundred lookups
         for written, reason in SECRET_PLACES:
             path, is_missing = written, False
             if written.startswith("~"):
@@ -261,7 +261,7 @@ def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]
             elif number:
                 continue
             real = None if is_missing else tree.resolve(path)
-            # A symlink is not a place of its own: what counts as existing is what it leads to.
+            # A symlink does not count as existing; the place that it leads to does.
             places.append(SecretPlace(path, reason, real == path))
             if real is not None and real != path:
                 places.append(SecretPlace(real, reason, True))

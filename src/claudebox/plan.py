@@ -1,4 +1,4 @@
-"""Settings and facts become a Plan: a loop over the features, `arrange`, and a loop over those that need the rest."""
+"""Turns facts into a Plan: a loop over the features, `arrange`, and a loop over those that need all the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IN_PROJECT = guard.WANTED | secrets.WANTED
 
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
-    """Decide everything about the box. Raises a Problem rather than weaken a promise."""
+    """Decide everything about the box. A promise is never weakened: if it cannot be kept, this raises a Problem."""
     return decide(survey(host, request, settings))
 
 
@@ -109,7 +109,7 @@ def _outside(facts: Facts, draft: Draft) -> Outside:
 
 
 def _check_places(host: Host) -> tuple[SecretPlace, ...]:
-    """The secret places, once home and project are known to be usable."""
+    """The secret places. Raises a Problem if the home or the project cannot be used."""
     home, homes = host.person.home, host.person.homes
     if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")

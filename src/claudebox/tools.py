@@ -41,7 +41,7 @@ def choose_uplink(
     cwd: str,
     reach: Reach,
 ) -> tuple[str, ...]:
-    """The programs that connect the box, in the order of their names here."""
+    """The paths of the programs that connect the box, in the order of `named`."""
     search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
     searched = [name for name in named if named[name] is None and name not in pinned.PROGRAMS]
     missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
@@ -53,9 +53,9 @@ def choose_uplink(
 def _choose(
     tree: Tree, name: str, named: Word | None, search_path: str, cwd: str, reach: Reach
 ) -> tuple[str, Iterator[str]]:
-    """The program to use, and others of its name.
+    """The program to use, and further ones of the same name.
 
-    One from where agents can write has to be named by an option, not just by a variable.
+    A program in a place where agents can write counts only if an option names it; a variable is not enough.
     """
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.text))

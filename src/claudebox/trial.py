@@ -1,4 +1,4 @@
-"""Starts bwrap for real, and understands why it could not."""
+"""Starts bwrap for real, and finds out why it failed."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Outcome(Record):
 
 
 def run(*command: str, text: str = "") -> Outcome:
-    """Run a program with next to nothing in its environment, and this to read."""
-    # Not what a project puts on PATH: this runs on the host.
+    """Run a program with next to nothing in its environment, and `text` as its input."""
+    # It runs on the host, so PATH must not lead into the project.
     here = os.getcwd()
     entries = os.environ.get("PATH", "").split(":")
     path = ":".join(
@@ -84,7 +84,7 @@ def require_namespaces(host: Host, bwrap: str) -> None:
 
 
 def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]:
-    """The reason behind a message of bwrap, and what to type. The order is that of likelihood."""
+    """The reason behind a message of bwrap, and what to type. The likeliest reason comes first."""
     if kernel.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
         why = "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)"
         if tree.exists(kernel.APPARMOR_PROFILE):
@@ -106,7 +106,7 @@ def sysctl(assignment: str) -> tuple[str, ...]:
 
 
 def symlink_row(bwrap: str) -> CheckRow:
-    """CVE-2026-87766, tried rather than read off the version: distributions fix old versions, and took fixes back."""
+    """Try CVE-2026-87766. The version does not tell: distributions fix old versions, and have taken fixes back."""
     with tempfile.TemporaryDirectory(prefix="claudebox-check-") as made:
         directory = os.path.realpath(made)
         os.mkdir(f"{directory}/work")
@@ -129,7 +129,7 @@ FAIL = "FAIL"
 
 
 class CheckRow(Record):
-    """One thing that was looked at."""
+    """One thing that `--check` looked at."""
 
     state: str
     name: str

@@ -14,7 +14,7 @@ from claudebox.agreement import (
     News,
     agreement,
     find_news,
-    keeping,
+    note_agreement,
     read_agreements,
     recall,
     write_agreements,
@@ -432,7 +432,7 @@ def test_link_that_leads_elsewhere_is_asked_about(machine: Machine) -> None:
 def test_only_the_newest_are_kept(machine: Machine) -> None:
     kept: tuple[frozenset[str], ...] = ()
     for number in range(MOST_AGREEMENTS + 3):
-        content = keeping(machine.plan("--env", f"N{number}=1"), kept)[-1].content
+        content = note_agreement(machine.plan("--env", f"N{number}=1"), kept)[-1].content
         assert len(content) < FORM.largest
         kept = read_agreements(content)
     assert len(kept) == MOST_AGREEMENTS
@@ -441,7 +441,7 @@ def test_only_the_newest_are_kept(machine: Machine) -> None:
 
 
 def kept_after(plan: Plan, *answered: Plan) -> tuple[frozenset[str], ...]:
-    return read_agreements(keeping(plan, agreed(*answered))[-1].content)
+    return read_agreements(note_agreement(plan, agreed(*answered))[-1].content)
 
 
 def test_yes_that_another_one_covers_is_not_kept(machine: Machine) -> None:

@@ -267,7 +267,7 @@ def shown_argument(word: str) -> str:
 def _findings(findings: tuple[Finding, ...], style: Style) -> list[str]:
     lines: list[str] = []
     for finding in findings:
-        mark, colour = ("!", RED) if finding.kind != Finding.NOTE else ("·", YELLOW)
+        mark, colour = ("!", RED) if finding.is_grave else ("·", YELLOW)
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split()  # no column can be forged with spaces
         first, *rest = fill(words, 2)
         lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]

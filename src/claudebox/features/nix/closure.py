@@ -87,7 +87,7 @@ def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
     lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
-    return remembered.keeping(State(host.person.home).closure(roots), FORM, lines)
+    return remembered.note_with_directory(State(host.person.home).closure(roots), FORM, lines)
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:

@@ -91,4 +91,4 @@ def note_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Prepar
     others = {name: value for name, value in decisions(host).items() if name != content_id}
     latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
     lines = [f"{GRANTED if value else REFUSED} {name}" for name, value in latest]
-    return remembered.keeping(State(host.person.home).decisions, FORM, lines)
+    return remembered.note_with_directory(State(host.person.home).decisions, FORM, lines)
