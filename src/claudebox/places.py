@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
 from claudebox.paths import absolute, is_inside, parents
@@ -121,7 +122,6 @@ def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Openin
     return [Opening(absolute(said.text, project, home), said) for said in writable]
 
 
-NIX_SOCKETS = "/nix/var/nix/daemon-socket"
 # Each path with the reason; `~` is the user's home. These are plain pairs because every start reads the table.
 SECRET_PLACES = (
     ("~/.ssh", "SSH keys"),
@@ -243,7 +243,7 @@ SECRET_PLACES = (
     ("/run/containerd", "containerd: root on this host"),
     ("/run/tailscale", "tailscaled socket"),
     ("/tmp/.X11-unix", "X11 sockets"),
-    (NIX_SOCKETS, "the Nix daemon, which enters by --nix alone"),
+    (NIX_SOCKETS, "the Nix daemon, which enters only with --nix"),
     ("/nix/var/determinate", "logins of Determinate Nix, and a socket"),
 )
 

@@ -89,7 +89,7 @@ def _recorded_places(tree: Tree, state: str) -> list[str]:
 
 
 def host_certificates(reach: Reach, environ: dict[str, str]) -> str:
-    """The certificates for programs on the host. A bundle that an agent can write does not count: it could trust anybody."""
+    """The certificates for programs on the host. One that an agent can write does not count: it could trust anybody."""
     named = {name: environ[name] for name in CERTIFICATE_VARIABLES if name in environ}
     believed = {name: path for name, path in named.items() if not reach.leads_through(path)}
     return find_certificates(reach.tree, believed)

@@ -261,4 +261,4 @@ def test_project_file_by_itself_adds_nothing(machine: Machine, keys: dict[str, s
     if after.network.uplink is not None:
         assert (after.network.uplink.pasta, after.network.uplink.nft) == ("/usr/bin/pasta", "/usr/sbin/nft")
     assert judged is not None
-    assert {one.name for one in judged.in_force} <= {"hide", "drop_env", "network", "auth"}
+    assert {one.name for one in judged.tightening} <= {"hide", "drop_env", "network", "auth"}

@@ -1,6 +1,6 @@
 """Becomes bwrap, with the options and descriptors of the Plan and the environment of the box.
 
-Imports: `signal` would bring `enum` with it, which costs more than this whole module; `_signal` is the part in C.
+Imports: `signal` imports `enum`, which costs more than this whole module; `_signal` is its part in C.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-LONGEST_LABEL = 60  # characters of up to four bytes: the kernel takes 249 bytes, and a path may be longer
+LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer
 
 
 def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
@@ -55,11 +55,11 @@ def drop_groups() -> None:
     try:
         os.setgroups([])
     except PermissionError:
-        pass  # root of a user namespace may not, and has none that count
+        pass  # root of a user namespace may not drop them, and has none that matter
 
 
 def _set_signals() -> None:
-    """bwrap must outlive Ctrl-C; Python's own choices must not be inherited. The shim in the box undoes the first."""
+    """Ignore Ctrl-C, which bwrap must outlive (a shim in the box undoes that), and undo what Python ignores."""
     for number in (_signal.SIGINT, _signal.SIGQUIT):
         _signal.signal(number, _signal.SIG_IGN)
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):

@@ -23,8 +23,9 @@ from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, ON
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
+from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, style_for
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape
 
 AGAINST = "against"
 PYTHONS = ("/usr/bin/python3", "/bin/python3")
@@ -43,8 +44,8 @@ HOST_RUN = (
 )
 
 
-def prove(request: Request) -> tuple[str, int]:
-    """The report; status 0 if everything held that is promised, 1 if not."""
+def prove(request: Request) -> int:
+    """Show the report. The exit status is 0 if every promise held, 1 if not."""
     host = read_host()
     request = request.replace(run=request.run or ("true",), claude=())
     settings = gather(host, request).settings
@@ -60,9 +61,9 @@ def prove(request: Request) -> tuple[str, int]:
         raise Problem(f"the probe did not come to its end in the box: {inside.error}", "see what happens: --run true")
     results = [judge(trial, outside, inside) for trial in stage.trials]
     title = against or "the box that these options build"
-    style = style_for(sys.stdout.isatty(), dict(os.environ))
-    text = report_json(title, results) if request.json else report_text(title, results, host.person.home, style)
-    return text, 1 if any(result.state == OPEN for result in results) else 0
+    style = output_style()
+    show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
+    return 1 if any(result.state == OPEN for result in results) else 0
 
 
 def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:

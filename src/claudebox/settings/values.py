@@ -1,4 +1,4 @@
-"""The values of settings: what was said, and all of it merged. Which settings there are: table.py."""
+"""The values of settings: one by one, and merged. table.py says which settings exist."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ WORDS = "claude_args"
 
 
 class MountWish(Record):
-    """A mount that somebody asked for, paths as written."""
+    """A mount that somebody asked for, with the paths as they were written."""
 
     access: str
     source: str
     destination: str  # "" means the same path as on the host
     origin: Origin
     is_new: bool = False  # a file that will be made before the box starts
-    is_optional: bool = False  # may be missing
+    is_optional: bool = False  # the source may be missing
 
 
 class EnvWish(Record):
-    """A variable that somebody asked for. No value: take the host's."""
+    """A variable that somebody asked for. Without a value, it has the host's."""
 
     name: str
     value: str | None
@@ -55,7 +55,7 @@ class Statement(Record):
 
 
 class Settings(Record):
-    """All that was said, merged, each with where it was said."""
+    """The settings of all layers, merged. Each value knows its origin."""
 
     mounts: tuple[MountWish, ...] = ()
     hides: tuple[Word, ...] = ()
@@ -81,12 +81,12 @@ class Settings(Record):
     pids: Word | None = None
     cpu: Word | None = None
     profiles: tuple[Word, ...] = ()
-    findings: tuple[Finding, ...] = ()  # about the files themselves
-    preparations: tuple[Preparation, ...] = ()  # so that they are read faster the next time
+    findings: tuple[Finding, ...] = ()  # about the files with settings
+    preparations: tuple[Preparation, ...] = ()  # they make reading those files faster the next time
 
 
 def merge(said: Iterable[Statement]) -> Settings:
-    """In the order of the layers: the last value wins, lists add up, and what takes away is never outvoted."""
+    """Merge statements in the order of the layers: the last value wins, lists add up, and nothing undoes a hide."""
     lists: dict[str, list[Any]] = {}
     last: dict[str, Any] = {}
     for one in said:
@@ -96,14 +96,14 @@ def merge(said: Iterable[Statement]) -> Settings:
             lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
     if "auth" in last:
         last["auth"] = last["auth"].text
-    # Of words for claude, the same one may be needed twice.
+    # Claude may need the same word twice.
     last |= {name: tuple(values if name == WORDS else dict.fromkeys(values)) for name, values in lists.items()}
     settings = Settings(**last)
     _check_ports(settings.publish)
     return settings
 
 
-# The names of the merged lists, where several settings fill one.
+# The merged list of a setting, if it has another name than the setting.
 LIST_OF = {
     "mount_ro": "mounts",
     "mount_rw": "mounts",
@@ -124,14 +124,14 @@ def _check_ports(published: tuple[Port, ...]) -> None:
         first = seen.setdefault(port.host, port)
         if first.box != port.box:
             raise Problem(
-                f"{port.origin.shown}: port {port.host} of the host leads to {first.box} of the box already "
+                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
                 f"({first.origin.shown})",
                 "choose another",
             )
 
 
 def from_options(words: tuple[tuple[str, str], ...]) -> list[Statement]:
-    """What was typed, as (setting, text)."""
+    """Parse what was typed: pairs of a setting's name and its text."""
     typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
     return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
 
@@ -146,7 +146,7 @@ def from_variables(environ: dict[str, str]) -> list[Statement]:
 
 
 def _said(setting: Setting, text: str, origin: Origin) -> Statement:
-    # Most launches come without any.
+    # Imported late: most launches have no such setting.
     from claudebox.settings.parsing import read_text
 
     return Statement(setting.name, read_text(setting, text, origin))

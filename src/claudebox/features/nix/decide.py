@@ -13,8 +13,8 @@ from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
-from claudebox.host.nix_daemon import SOCKET, SOCKET_DIRECTORY, groups_of, read_config
-from claudebox.host.system import NIX_STORE
+from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
+from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
@@ -151,7 +151,7 @@ def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
         mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
     if nix.mode == DAEMON:
         # The directory: a daemon that is started anew makes another socket.
-        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin.of_rule(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
+        mounts.append(Mount(RO, NIX_SOCKETS, Origin.of_rule(RULE, "the daemon's socket"), source=NIX_SOCKETS))
     return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
 
 
@@ -239,7 +239,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             variables=tuple(nix_variables(nix)),
             preparations=nix_preparations(nix),
             # Otherwise no mount shows the daemon, not even one of /nix.
-            shown_places=(SOCKET_DIRECTORY,) if nix.mode == DAEMON else (),
+            shown_places=(NIX_SOCKETS,) if nix.mode == DAEMON else (),
         )
         findings = [*nix_findings(nix), *findings]
     return contribution.replace(

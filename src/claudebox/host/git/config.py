@@ -1,7 +1,6 @@
-"""Git's configuration files, read without starting git.
+"""Reads git's configuration files without starting git.
 
-Starting git costs more than everything else the launcher does, and in a hostile repository some git
-commands run code.
+Starting git costs more than everything else in a launch, and in a hostile repository some git commands run code.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from claudebox.host.tree import Tree
 
 DEEPEST_INCLUDE = 10
 MOST_FILES = 100
-SPACES = " \t\r\n"  # as git sees it
+SPACES = " \t\r\n"  # the characters that git takes for spaces
 
 Pairs = list[tuple[str, str]]
 
@@ -39,7 +38,7 @@ def parse(text: str) -> Pairs:
 
 
 def load(tree: Tree, path: str, home: str, git_dir: str) -> Pairs:
-    """A file with everything that it includes, in the order in which git would see it, within reason."""
+    """The pairs of a file and of everything that it includes, in the order of git, up to a limit."""
     return _load(tree, path, home, git_dir, depth=0, opened=[])
 
 

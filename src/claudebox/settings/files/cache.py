@@ -1,7 +1,7 @@
-"""What a settings file says, as it was understood the last time.
+"""Keeps what a settings file said the last time.
 
 Parsing TOML takes a third of a launch, most of it for imports. So the result is kept beside the user's files, where no
-box can write, together with the digest of what it was made from.
+box can write, together with the digest of the content that it was parsed from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def freeze(content: bytes, file: str, said: tuple[Statement, ...]) -> bytes:
 
 
 def thaw(content: bytes, file: str, frozen: bytes | None) -> tuple[Statement, ...] | None:
-    """None if it was made from something else, by another version, or not by us."""
+    """The statements; None if they were parsed from other content, by another version, or not by claudebox."""
     try:
         key, rows = marshal.loads(frozen or b"")  # noqa: S302  (ours, and as safe as the settings themselves)
         if key != _key(content, file):

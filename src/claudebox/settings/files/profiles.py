@@ -1,4 +1,4 @@
-"""The user's own files: ~/.claudebox/config.toml and the profiles beside it; and those that come with claudebox."""
+"""Reads the user's own files, ~/.claudebox/config.toml and the profiles beside it, and the profiles of claudebox."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from claudebox.settings.files.documents import Document
 
 SUFFIXES = (".toml", ".json")
-SHIPPED = "claudebox"  # where a profile is from that the user did not write
+SHIPPED = "claudebox"  # where a profile comes from that the user did not write
 
 
 def read_own_files(host: Host, named: list[Word]) -> tuple[list[Statement], list[Preparation]]:
-    """What they say, and what to keep of it for the next time."""
+    """What the files say, and the preparations that keep it for the next time."""
     reader = _ProfileReader(host)
     said = reader.read_config()
     for name in named or reader.default():
@@ -42,7 +42,7 @@ def list_profiles(host: Host) -> list[Profile]:
 
 
 class _ProfileReader:
-    """Reads each profile once, those that it builds on before it."""
+    """Reads each profile once, after those that it builds on."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -83,7 +83,7 @@ class _ProfileReader:
             else:
                 document = parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
         except Problem as problem:
-            # One broken file shall not keep the others from being listed.
+            # One broken file must not keep the others from being listed.
             return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
         return Profile(name, document.file, describe(document))
 
@@ -101,8 +101,8 @@ class _ProfileReader:
         return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
     def _said(self, path: str) -> tuple[Statement, ...]:
-        content, kept = self._content(path), self.state.cached(path)
-        known = thaw(content, path, self.host.tree.read_plain(kept))
+        content, cached = self._content(path), self.state.cached(path)
+        known = thaw(content, path, self.host.tree.read_plain(cached))
         if known is not None:
             return known
         from claudebox.settings.files.schema import said_in
@@ -110,7 +110,7 @@ class _ProfileReader:
         said = said_in(self._parse(path, content))
         self.to_keep += [
             Preparation(Preparation.DIRECTORY, self.state.cache),
-            Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
+            Preparation(Preparation.FILE, cached, freeze(content, path, said), is_private=True),
         ]
         return said
 
@@ -124,7 +124,7 @@ class _ProfileReader:
         return said_in(parse(content, _shipped_file(named.text), is_json=False))
 
     def _path_of(self, named: Word) -> str:
-        """ "" if the user has no such profile."""
+        """The path of the user's own profile; "" if there is none of this name."""
         _check_name(named)
         return self._file_of(named.text)
 
@@ -142,7 +142,7 @@ class _ProfileReader:
         return parse(content, shown, is_json=path.endswith(".json"))
 
     def _content(self, path: str) -> bytes:
-        """Not from where an agent can write: it would choose what enters the next box."""
+        """The content. A file that an agent can write is refused: it would choose what enters the next box."""
         tree = self.host.tree
         if self.reach.leads_through(path):
             raise Problem(
@@ -170,7 +170,7 @@ def _shipped_file(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """Somebody may have typed the name of the file."""
+    """The name without the suffix, which somebody may have typed."""
     return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
@@ -213,7 +213,7 @@ def expanded(said: Statement, host: Host) -> Statement:
 
 
 def expand(text: str, rule: str, environ: dict[str, str]) -> str:
-    """`$NAME` and `${NAME}`; `~` is left to whoever knows whose home it is."""
+    """The text with the values of `$NAME` and `${NAME}`. `~` stays: only the caller knows whose home it is."""
     first, *others = text.split("$")
     pieces = [first]
     for other in others:
