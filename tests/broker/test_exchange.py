@@ -20,10 +20,10 @@ from claudebox.features.broker.server.credentials import (
     Subscription,
     Unavailable,
 )
-from claudebox.features.broker.server.login_file import Tokens
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Limits
+from claudebox.login.form import Tokens
 from terminal.pseudoterminal import comes_true
 
 

@@ -20,8 +20,7 @@ from claudebox.features.broker import act as launch_broker
 from claudebox.features.broker.server.run import make_session
 from claudebox.features.claude import configuration as imported
 from claudebox.features.limits import act as limits
-from claudebox.features.login import act as beside
-from claudebox.features.login import exchange as login
+from claudebox.features.login import act as login
 from claudebox.features.network import act as network
 from claudebox.features.nix import ask_closure as nix_closure
 from claudebox.features.nix import fetch as packages
@@ -277,10 +276,13 @@ def own_failure(_: Scene) -> None:
     raise cli.own_failure(ZeroDivisionError("division by zero"))
 
 
+def login_kept_in(home: str) -> Login:
+    claude = "/home/alice/.claude"
+    return Login(f"{claude}/.credentials.json", claude, State(home), "/nonexistent/own", "/run/auth")
+
+
 def login_not_handed_over(scene: Scene) -> None:
-    directory = str(scene.machine.root / "gone" / "auth")
-    scene.monkeypatch.setattr(login, "exchange", lambda _: os.stat("/nonexistent"))
-    beside.start_beside(Login("/home/alice/.claude/.credentials.json", directory, "/nonexistent/own", "/run/auth"))
+    login.start_keeping_in_step(login_kept_in(str(scene.machine.root / "gone")))
 
 
 def scopes_refused(scene: Scene) -> None:
@@ -513,7 +515,7 @@ def too_much_to_guard(scene: Scene) -> None:
 
 BROKER = Broker(
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", "", "", "", "", "ANTHROPIC_AUTH_TOKEN"),
-    *("/proc/nowhere", "/run/broker", "/nonexistent/journal"),
+    *("/proc/nowhere", "/run/broker", "/nonexistent/lock", "/nonexistent/journal"),
 )
 
 
@@ -542,8 +544,8 @@ def broker_on_old_kernel(scene: Scene) -> None:
 
 
 def login_on_old_kernel(scene: Scene) -> None:
-    old_kernel(scene).monkeypatch.setattr(beside, "is_current", lambda _: True)
-    beside.start_beside(Login("/home/alice/.claude/.credentials.json", "/nonexistent", "/nonexistent", "/run/auth"))
+    old_kernel(scene).monkeypatch.setattr(login, "is_current", lambda _: True)
+    login.start_keeping_in_step(login_kept_in("/nonexistent"))
 
 
 def claude_without_socket_or_python(scene: Scene) -> None:
