@@ -17,31 +17,10 @@ from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FROM_HOST,
-    RO,
-    RW,
-    EnvVar,
-    Finding,
-    Mount,
-    Network,
-    Package,
-    Plan,
-    Port,
-    Preparation,
-)
-from claudebox.paths import (
-    move,
-    parents,
-)
+from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Package, Plan, Port, Preparation
+from claudebox.paths import move, parents
 from claudebox.record import Record
-from claudebox.remembered import (
-    Form,
-    Memory,
-    escape,
-    path_note,
-)
+from claudebox.remembered import Form, Memory, escape, path_note
 from claudebox.settings.table import TIERS
 from claudebox.state import Instance
 
@@ -150,7 +129,7 @@ def _granted(plan: Plan) -> list[Mount]:
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:
     source, path = _word(mount.source), _word(mount.path)
-    if mount.kind == RO and mount.origin.rule == "claude":
+    if mount.kind == RO and mount.origin.is_rule("claude"):
         source, path = _any_version(source), _any_version(path)
     what = source if source == path else f"{source} as {path}"
     return (f"{RW} {what}",) if mount.kind == RW else (f"{RO} {what}", f"{RW} {what}")
@@ -166,8 +145,8 @@ def _is_version(part: str) -> bool:
 
 
 def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
-    """Never the value."""
-    line = f"variable {_word(variable.name)} from {_word(_without_line_number(variable.origin.rule))}"
+    """Never the value, and not the line of a file: somebody may write something above it."""
+    line = f"variable {_word(variable.name)} from {_word(variable.origin.name)}"
     secret = f"{line} looks secret"
     return (secret,) if variable.secret else (line, secret)
 
@@ -175,11 +154,6 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
 def _package_line(package: Package) -> str:
     """Not which version: all of the store can be read anyhow."""
     return f"package {_word(package.reference)}"
-
-
-def _without_line_number(rule: str) -> str:
-    file, _, number = rule.rpartition(":")
-    return file if file and number.isdigit() else rule
 
 
 def _tier_lines(network: Network) -> list[str]:
@@ -220,7 +194,7 @@ def _protections(plan: Plan) -> list[str]:
     lines = []
     for mount in plan.mounts:
         base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
-        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.rule in (SECRETS, GUARD):
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.is_rule(SECRETS, GUARD):
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")

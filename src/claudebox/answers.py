@@ -55,13 +55,8 @@ class Explanation(Record):
     answers: tuple[Answer, ...]
 
 
-def is_said(origin: Origin) -> bool:
-    """Whether somebody asked for it, by an option, a variable or a line of a file; else it is a rule of every box."""
-    return origin.rule.startswith(("--", "CLAUDEBOX_")) or "/" in origin.rule or ":" in origin.rule
-
-
 def named(origin: Origin) -> str:
-    return origin.rule if is_said(origin) else f"rule `{origin.rule}`"
+    return origin.shown if origin.is_said else f"rule `{origin.shown}`"
 
 
 def with_reason(text: str, origin: Origin) -> Because:
@@ -70,8 +65,8 @@ def with_reason(text: str, origin: Origin) -> Because:
 
 def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:
     """The way back for what somebody asked for."""
-    if not is_said(origin):
+    if not origin.is_said:
         return []
-    words = f"{origin.rule} {said}".rstrip()
-    way = f"leave out {words}" if origin.rule.startswith("--") else f"take it out of {origin.rule}"
+    words = f"{origin.shown} {said}".rstrip()
+    way = f"leave out {words}" if origin.is_typed else f"take it out of {origin.shown}"
     return [Change(f"{way} ({effect})" if effect else way)]

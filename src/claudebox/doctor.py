@@ -9,56 +9,23 @@ import sys
 from claudebox import __version__
 from claudebox.features.claude.look import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.network.check import (
-    chosen,
-    uplink_rows,
-)
+from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.check import nix_rows
 from claudebox.features.program import signal_shim
-from claudebox.host import (
-    Host,
-    read_host,
-)
-from claudebox.host.distribution import (
-    find_distribution,
-    install_command,
-)
+from claudebox.host import Host, read_host
+from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
 from claudebox.problem import Problem
 from claudebox.process.isolation import can_scope
-from claudebox.reach import known_projects
+from claudebox.reach import reach_of
 from claudebox.settings.gather import gather
-from claudebox.settings.values import (
-    Settings,
-    from_options,
-    from_variables,
-    merge,
-)
+from claudebox.settings.values import Settings, from_options, from_variables, merge
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.tools import choose_bwrap
-from claudebox.trial import (
-    FAIL,
-    NOTE,
-    OK,
-    Row,
-    namespaces_row,
-    program_version,
-    run,
-    symlink_row,
-    version_number,
-)
-from claudebox.view.text import (
-    BOLD,
-    GREEN,
-    RED,
-    YELLOW,
-    Style,
-    escape,
-    fill,
-    style_for,
-)
+from claudebox.trial import FAIL, NOTE, OK, Row, namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill, style_for
 
 # Versions of bwrap with a known hole for which being setuid is not a condition.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
@@ -81,7 +48,7 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
         _claude_row(host, settings),
         _git_row(host),
         _certificates_row(host),
-        *uplink_rows(host, settings, _project(host)),
+        *uplink_rows(host, settings),
         *nix_rows(host, settings),
         _state_row(host),
     ]
@@ -102,25 +69,19 @@ def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
 
 
 def _chosen_bwrap(host: Host, settings: Settings) -> str:
-    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, _project(host))
+    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
 
 
 def _chosen_claude(host: Host, settings: Settings) -> str:
-    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host)).path
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host)).path
 
 
 def _chosen_pasta(host: Host, settings: Settings) -> str:
-    return chosen("pasta", host, settings, _project(host))
+    return chosen("pasta", host, settings)
 
 
 def _chosen_nft(host: Host, settings: Settings) -> str:
-    return chosen("nft", host, settings, _project(host))
-
-
-def _project(host: Host) -> tuple[str, ...]:
-    """Where agents can write: what is found there is not run, here on the host."""
-    projects = known_projects(host.tree, State(host.person.home).directory)
-    return (*projects, host.cwd) if host.cwd != "/" else tuple(projects)
+    return chosen("nft", host, settings)
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
@@ -167,7 +128,7 @@ def _signals_row(host: Host) -> Row:
 
 def _claude_row(host: Host, settings: Settings) -> Row:
     try:
-        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, _project(host))
+        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
     except Problem as problem:
         return Row(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
     outcome = run(install.path, "--version")

@@ -9,18 +9,20 @@ from claudebox.host.claude import ClaudeInstall
 from claudebox.host.git.repository import Repository
 from claudebox.host.system import System
 from claudebox.host.walk import Entry
-from claudebox.model import Login, Person, SecretPlace, Secrets
+from claudebox.model import Login, Origin, Person, SecretPlace, Secrets
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource
+from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
-from claudebox.settings.values import Settings
+from claudebox.settings.values import Named, Settings
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.tree import Tree
+
+TYPED = Origin.of_option("claude")  # a word for claude on the command line
 
 
 class ClaudeHome(Record):
@@ -52,6 +54,7 @@ class Facts(Record):
     install: ClaudeInstall | None  # None: a box for another program does without Claude
     claude: ClaudeHome
     state: Instance | None  # None: this host keeps nothing, and a box without Claude does without that
+    reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # what lies in the project and is of interest by its name
     secrets: Secrets | None  # what of that holds some; None: nothing can
@@ -73,6 +76,11 @@ class Facts(Record):
     @property
     def is_root(self) -> bool:
         return self.host.person.uid == 0
+
+    @property
+    def words(self) -> tuple[Named, ...]:
+        """What claude is told, each word with where it was said: in files first, then by who started it."""
+        return (*self.settings.claude_args, *(Named(word, TYPED) for word in self.request.claude))
 
     @property
     def runs_claude(self) -> bool:

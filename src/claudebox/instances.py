@@ -9,15 +9,8 @@ import time
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.state import (
-    Instance,
-    State,
-)
-from claudebox.view.text import (
-    Style,
-    escape,
-    fill,
-)
+from claudebox.state import Instance, State
+from claudebox.view.text import Style, escape, fill
 
 DAY = 24 * 3600
 COLUMN = 18

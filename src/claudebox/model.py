@@ -9,7 +9,12 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from claudebox.state import Instance, State
+
+    # A file is the user's own, or comes with claudebox; the project's is another matter: the agent can write it.
+    Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
 
 RO = "ro"
 RW = "rw"
@@ -28,10 +33,58 @@ UNSEEN = (0, 0)
 
 
 class Origin(Record):
-    """Which rule put something into the box, and why."""
+    """Where something in the box comes from: a rule of claudebox's own, or a place where somebody said it."""
 
-    rule: str
+    kind: Kind
+    name: str  # of the rule, the option, the variable or the file
     reason: str = ""
+    line: int = 0  # of the file
+
+    @classmethod
+    def of_rule(cls, name: str, reason: str = "") -> Origin:
+        return cls("rule", name, reason)
+
+    @classmethod
+    def of_option(cls, name: str, reason: str = "") -> Origin:
+        return cls("option", name, reason)
+
+    @classmethod
+    def of_variable(cls, name: str) -> Origin:
+        return cls("variable", name)
+
+    @classmethod
+    def of_file(cls, name: str, line: int, *, is_project: bool = False) -> Origin:
+        return cls("project file" if is_project else "file", name, "", line)
+
+    @property
+    def shown(self) -> str:
+        """How people are told: `guard`, `--env`, `CLAUDEBOX_NETWORK`, `~/.claudebox/config.toml:3`. Never parsed."""
+        return f"{self.name}:{self.line}" if self.line else self.name
+
+    @property
+    def is_said(self) -> bool:
+        """Whether somebody asked for it. If nobody did, every box has it."""
+        return self.kind not in ("rule", "default")
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the user typed it for this start. A variable or a file says the same on every start."""
+        return self.kind == "option"
+
+    @property
+    def is_default(self) -> bool:
+        return self.kind == "default"
+
+    @property
+    def is_projects(self) -> bool:
+        return self.kind == "project file"
+
+    def is_rule(self, *names: str) -> bool:
+        """Whether one of these rules put it there. Options and files do not count, whatever they are called."""
+        return self.kind == "rule" and self.name in names
+
+
+BY_DEFAULT = Origin("default", "default")
 
 
 class Mount(Record):

@@ -5,37 +5,17 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    HIDE,
-    RW,
-    UNSEEN,
-    Mount,
-    Origin,
-)
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    is_inside,
-    move,
-    parents,
-)
+from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
+from claudebox.paths import expand_home, is_below, is_inside, move, parents
+from claudebox.places import is_systems
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    Named,
-)
+from claudebox.settings.values import Named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Where no agent can write, whatever is mounted: of the system, or of the kernel.
-SYSTEM = (
-    *("/usr/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/nix/store/", "/nix/var/"),
-    *("/run/", "/dev/", "/proc/", "/sys/"),
-)
-USERS = "/run/user/"
+USERS = "/run/user/"  # a part of the system's trees, but the user's own
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -83,8 +63,8 @@ def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, 
 
 
 def _is_within_reach(mount: Mount) -> bool:
-    source = f"{mount.source}/"
-    return mount.kind in FROM_HOST and (not source.startswith(SYSTEM) or source.startswith(USERS))
+    source = mount.source
+    return mount.kind in FROM_HOST and (not is_systems(source) or source.startswith(USERS))
 
 
 def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
@@ -93,7 +73,7 @@ def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
 
 
-PIN = Origin("guard", "pinned: what is guarded in it stays where it is")
+PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")
 
 
 def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
@@ -118,7 +98,7 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
         named = named_path(hide.path, cwd, home)
         real = tree.resolve(named)
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
-            raise Problem(f"{hide.origin.rule}: {named} is or holds the project itself", "hide something in it")
+            raise Problem(f"{hide.origin.shown}: {named} is or holds the project itself", "hide something in it")
         if real is not None:
             is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
             found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
@@ -130,7 +110,7 @@ def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, m
 
 def _may_hide(hide: Named, mount: Mount) -> bool:
     """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
-    return mount.origin.rule != "claude" or not hide.origin.rule.startswith(f"{PROJECT_FILE}:")
+    return not mount.origin.is_rule("claude") or not hide.origin.is_projects
 
 
 def named_path(path: str, cwd: str, home: str) -> str:

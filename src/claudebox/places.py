@@ -5,15 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    SecretPlace,
-)
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    is_inside,
-    parents,
-)
+from claudebox.model import SecretPlace
+from claudebox.paths import expand_home, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Named
@@ -58,6 +51,16 @@ BROAD = (
 )
 
 
+# The same as the beginnings of paths: asked about every mount of every box.
+_SYSTEM = tuple(f"{tree}/" for tree in SYSTEM_TREES)
+_PROJECTS = tuple(f"{tree}/" for tree in PROJECT_TREES)
+
+
+def is_systems(path: str) -> bool:
+    """Whether it is a part of the system, which no agent can write."""
+    return f"{path}/".startswith(_SYSTEM) and not path.startswith(_PROJECTS)
+
+
 class Refusal(Record):
     """Why a place may not be used."""
 
@@ -66,7 +69,7 @@ class Refusal(Record):
 
 def refuse_writable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
     """Judge a directory that the agent would be able to write: the project, or a mount that is asked for."""
-    if any(is_inside(path, tree) for tree in SYSTEM_TREES) and not any(is_below(path, tree) for tree in PROJECT_TREES):
+    if is_systems(path):
         return Refusal(f"{path} belongs to the system")
     return refuse_readable(path, homes, places)
 

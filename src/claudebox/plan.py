@@ -19,11 +19,11 @@ from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import arrange, identified, pinned
 from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource
+from claudebox.reach import TrustedSource, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, canonical_root, check_state
-from claudebox.tools import agents_places, choose_bwrap
+from claudebox.tools import choose_bwrap
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -36,8 +36,8 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 def survey(host: Host, request: Request, settings: Settings, answered: tuple[str, ...] = ()) -> Facts:
     """Find out what several features need to know."""
     tree, environ, home = host.tree, host.environ, host.person.home
-    places = _check_places(host)
-    bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, *agents_places(host))
+    places, reach = _check_places(host), reach_of(host)
+    bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
     repository = find_repository(tree, host.cwd)
     person = box_person(host.person)
     kept = State(home)
@@ -57,10 +57,11 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         system=find_system(tree, environ.get("PATH", "")),
         repository=repository,
         certificates=find_certificates(tree, environ),
-        install=find_claude(host, request, settings, places),
+        install=find_claude(host, request, settings, places, reach),
         claude=claude,
         state=state,
-        trusted=TrustedSource(tree, claude.users, host.cwd, host.person.homes, places, kept.directory),
+        reach=reach,
+        trusted=TrustedSource(reach, claude.users, host.person.homes, places),
         entries=entries,
         secrets=find_secrets(host, settings, repository, state, entries),
         answered=answered,

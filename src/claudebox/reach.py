@@ -1,36 +1,115 @@
-"""Which files of the user's Claude configuration may be shown, wherever symlinks lead.
+"""Where agents can write. This is the one answer for every feature that runs, reads or believes something on the host.
 
-People keep their configuration in a repository of dotfiles and link to it. An agent that works on that repository can
-turn such a file into a symlink to a key. So only symlinks count that no agent can have made, and only what they lead to
-directly.
+An agent can write its project, what else was mounted writable for it, and parts of claudebox's own state. It may do so
+long before this start, in a box of another project: so every place counts that a box could ever write, and a path is
+judged by all that it leads through. Who can turn a symlink on the way chooses what the path means.
 """
 
 from __future__ import annotations
 
-from claudebox.host.tree import Tree
-from claudebox.model import (
-    Finding,
-    SecretPlace,
-)
+from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
+from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
-from claudebox.places import refuse_readable
-from claudebox.state import names_a_writable_place
+from claudebox.places import is_systems, refuse_readable
+from claudebox.state import SHOWN, State, names_a_writable_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.host.tree import Tree
+
+
+# Below the directory of the state, whatever that is called: what the user writes, and what tells of other projects.
+USERS_OWN = tuple(path.removeprefix(SHOWN.directory) for path in SHOWN.users_own)
+INSTANCES = SHOWN.instances.removeprefix(SHOWN.directory)
+
+
+class Reach:
+    """Knows where agents can write, for one user and one project.
+
+    The records of other projects are read once, and only when a path is asked about for which they matter.
+    """
+
+    def __init__(self, tree: Tree, project: str, homes: tuple[str, ...]) -> None:
+        self.tree = tree
+        states = [State(home).directory for home in homes]
+        # The way to it may be a symlink, and then real paths begin in another way.
+        real_states = [real for state in states if (real := tree.resolve(state)) is not None]
+        self.states = tuple(dict.fromkeys((*states, *real_states)))
+        self.project = project
+        self._known: tuple[str, ...] | None = None
+
+    def holds(self, path: str) -> bool:
+        """Whether an agent can write what has this very name, whatever the name leads to."""
+        if is_systems(path):
+            return False
+        for state in self.states:
+            if is_inside(path, state):
+                return not any(is_inside(path, f"{state}{below}") for below in USERS_OWN)
+        return any(is_inside(path, place) for place in self.places)
+
+    def leads_through(self, path: str) -> bool:
+        """Whether an agent can write the path, what it leads to, or a symlink on the way."""
+        real = self.tree.resolve(path)
+        return self.holds(path) or (real is not None and self.holds(real)) or self.can_turn(path)
+
+    def can_turn(self, path: str) -> bool:
+        """Whether a symlink on the way is where an agent can write, so that it chooses what the path means."""
+        return any(self.holds(link) for link, _ in self.tree.links(path))
+
+    def enters(self, directory: str) -> bool:
+        """Whether an agent can write the directory, or something in it."""
+        return self.holds(directory) or any(is_inside(place, directory) for place in (*self.states, *self.places))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """This project, and all that boxes could ever write. The state comes on top."""
+        if self._known is None:
+            # What holds the state is no project: no box ever starts there, and a message elsewhere says so.
+            own = () if any(is_inside(state, self.project) for state in self.states) else (self.project,)
+            known = (place for state in self.states for place in _recorded_places(self.tree, state))
+            self._known = tuple(dict.fromkeys((*own, *known)))
+        return self._known
+
+
+def reach_of(host: Host) -> Reach:
+    return Reach(host.tree, host.cwd, host.person.homes)
+
+
+def _recorded_places(tree: Tree, state: str) -> list[str]:
+    """Every directory that a box could ever write, as the launches have noted it."""
+    root = f"{state}{INSTANCES}"
+    files = [
+        f"{root}/{instance}/{name}"
+        for instance in tree.entries(root)
+        for name in tree.entries(f"{root}/{instance}")
+        if names_a_writable_place(name)
+    ]
+    return [text.removesuffix("\n") for file in files if (text := tree.text(file))]
+
+
+def host_certificates(reach: Reach, environ: dict[str, str]) -> str:
+    """The bundle for what runs on the host: not one that an agent can write, and so say whom to believe."""
+    named = {name: environ[name] for name in CERTIFICATE_VARIABLES if name in environ}
+    believed = {name: path for name, path in named.items() if not reach.leads_through(path)}
+    return find_certificates(reach.tree, believed)
 
 
 class TrustedSource:
-    """Follows symlinks as far as they can be trusted, and remembers what it left out."""
+    """Finds which files of the user's Claude configuration may be shown, and remembers what it left out.
 
-    def __init__(
-        self, tree: Tree, users: str, project: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...], state: str
-    ) -> None:
-        self.tree = tree
+    People keep their configuration in a repository of dotfiles and link to it. An agent that works on that repository
+    can turn such a file into a symlink to a key. So only symlinks count that no agent can have made, and only what they
+    lead to directly.
+    """
+
+    def __init__(self, reach: Reach, users: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
+        self.tree = reach.tree
+        self.reach = reach
         self.users = users
-        self.project = project
         self.homes = homes
         self.places = places
-        self.state = state
         self.left_out: list[str] = []
-        self._projects: list[str] | None = None
 
     def find(self, path: str, *, is_dir: bool) -> str | None:
         """The real path, if it exists, is of this kind, and may be shown."""
@@ -59,31 +138,14 @@ class TrustedSource:
         for link, _ in self.tree.links(path):
             if not self._is_the_users(link):
                 return f"{link} is a symlink that an agent can have made"
-        if not is_inside(real, own) and self.is_agents(real):
+        if not is_inside(real, own) and self.reach.holds(real):
             return f"{real} is where agents work"
         return ""
 
     def _is_the_users(self, link: str) -> bool:
         """Made by root, or in Claude's own directory, or above: where no box can write."""
+        if self.reach.holds(link):
+            return False
         status = self.tree.lstat(link)
-        if status is not None and status.st_uid == 0:
-            return not self.is_agents(link)
-        return (is_inside(link, self.users) or is_inside(self.users, link)) and not self.is_agents(link)
-
-    def is_agents(self, path: str) -> bool:
-        """Whether it is in a project, or in what was mounted writable for one."""
-        if self._projects is None:
-            self._projects = [self.project, *known_projects(self.tree, self.state)]
-        return any(is_inside(path, project) for project in self._projects)
-
-
-def known_projects(tree: Tree, state: str) -> list[str]:
-    """Every directory that a box could ever write."""
-    root = f"{state}/instances"
-    files = [
-        f"{root}/{instance}/{name}"
-        for instance in tree.entries(root)
-        for name in tree.entries(f"{root}/{instance}")
-        if names_a_writable_place(name)
-    ]
-    return [text.removesuffix("\n") for file in files if (text := tree.text(file))]
+        is_roots = status is not None and status.st_uid == 0
+        return is_roots or is_inside(link, self.users) or is_inside(self.users, link)

@@ -66,6 +66,11 @@ class State(Record):
         return f"{self.directory}/{LOGIN_FILE}"
 
     @property
+    def users_own(self) -> tuple[str, ...]:
+        """What the user writes. No box sees it."""
+        return self.config, self.profiles, self.login
+
+    @property
     def cache(self) -> str:
         return f"{self.directory}/cache"
 

@@ -6,24 +6,17 @@ import posixpath
 import stat
 
 from claudebox import pinned
-from claudebox.host import Host
-from claudebox.host.programs import (
-    ADMIN_DIRECTORIES,
-    find_all,
-)
+from claudebox.host.programs import ADMIN_DIRECTORIES, find_all
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.reach import known_projects
+from claudebox.reach import Reach
 from claudebox.settings.values import Named
-from claudebox.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SYSTEM_PLACES = ("/usr/", "/bin", "/sbin", "/nix/store/", "/run/current-system/")
 PURPOSE = {
     "bwrap": "makes the box",
     "pasta": "connects a box with a network of its own",
@@ -31,10 +24,8 @@ PURPOSE = {
 }
 
 
-def choose_bwrap(
-    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...], state: str = ""
-) -> str:
-    path, others = _choose(tree, "bwrap", named, search_path, cwd, agents, state)
+def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, reach: Reach) -> str:
+    path, others = _choose(tree, "bwrap", named, search_path, cwd, reach)
     if is_privileged(tree, path):
         raise Problem(
             f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
@@ -48,8 +39,7 @@ def choose_uplink(
     named: dict[str, Named | None],
     search_path: str,
     cwd: str,
-    agents: tuple[str, ...],
-    state: str = "",
+    reach: Reach,
 ) -> tuple[str, ...]:
     """The programs that connect the box, in the order of their names here."""
     search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
@@ -57,11 +47,11 @@ def choose_uplink(
     missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
     if missing:
         raise _not_installed(tree, *missing)
-    return tuple(_choose(tree, name, named[name], search_path, cwd, agents, state)[0] for name in named)
+    return tuple(_choose(tree, name, named[name], search_path, cwd, reach)[0] for name in named)
 
 
 def _choose(
-    tree: Tree, name: str, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...], state: str
+    tree: Tree, name: str, named: Named | None, search_path: str, cwd: str, reach: Reach
 ) -> tuple[str, Iterator[str]]:
     """The program to use, and others of its name.
 
@@ -70,7 +60,7 @@ def _choose(
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.is_executable(path):
-            raise Problem(f"{named.origin.rule}: {path} is not a program")
+            raise Problem(f"{named.origin.shown}: {path} is not a program")
         candidates = iter([path])
     elif name in pinned.PROGRAMS:
         candidates = iter([pinned.PROGRAMS[name]])
@@ -79,17 +69,12 @@ def _choose(
     first = next(candidates, None)
     if first is None:
         raise _not_installed(tree, name)
-    path = tree.resolve(first) or first
-    on_the_way = (path, first, *(link for link, _ in tree.links(first)))
-    if state and not all(place.startswith(SYSTEM_PLACES) for place in on_the_way):
-        # Not the system's: it may come from any project, and not only from this one.
-        agents = (*agents, *known_projects(tree, state))
-    if not is_typed(named) and is_in_any(on_the_way, agents):
+    if not is_typed(named) and reach.leads_through(first):
         raise Problem(
             f"{name} would come from where an agent can write: {first}",
             f"if you mean it, although the agent can change that file:\n      --{name} {quote(first)}",
         )
-    return path, candidates
+    return tree.resolve(first) or first, candidates
 
 
 def _not_installed(tree: Tree, *names: str) -> Problem:
@@ -112,14 +97,4 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
 
 
 def is_typed(named: Named | None) -> bool:
-    return named is not None and named.origin.rule.startswith("--")
-
-
-def is_in_any(paths: tuple[str, ...], directories: tuple[str, ...]) -> bool:
-    return any(is_inside(path, directory) for path in paths for directory in directories)
-
-
-def agents_places(host: Host) -> tuple[tuple[str, ...], str]:
-    """Where agents can write: this project and claudebox's own state, which tells of other projects."""
-    state = State(host.person.home).directory
-    return (host.cwd, state), state
+    return named is not None and named.origin.is_typed

@@ -20,6 +20,7 @@ from claudebox.agreement import (
     write_agreements,
 )
 from claudebox.model import (
+    BY_DEFAULT,
     FROM_HOST,
     HIDE,
     RO,
@@ -45,28 +46,32 @@ from hosts.machine import EVERYONE, TREES, Machine
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 pytestmark = pytest.mark.req("UX-02")
 
-ASKED = Origin("--mount-ro")
+ASKED = Origin.of_option("--mount-ro")
 
 # Few names, so that paths meet; some are hostile.
 names = st.sampled_from(["a", "ab", "a b", "a as b", "\n", "*", "\\x20", "1.2.3", "\udcff", "é"])
 paths = st.lists(names, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
-rules = st.sampled_from(["--env", "claude", "box", "~/x.toml:3", "--mount-ro"])
-origins = rules.map(Origin)
+origins = st.sampled_from(
+    [
+        *(Origin.of_option("--env"), ASKED, Origin.of_rule("claude"), Origin.of_rule("box")),
+        *(Origin.of_file("~/x.toml", 3), Origin.of_file(".claudebox.toml", 3, is_project=True)),
+    ]
+)
 grants = st.builds(
     lambda kind, path, source, origin: Mount(kind, path, origin, source=source),
     *(st.sampled_from(FROM_HOST), paths, paths, origins),
 )
-hides = paths.map(lambda path: Mount(HIDE, path, Origin("--hide")))
+hides = paths.map(lambda path: Mount(HIDE, path, Origin.of_option("--hide")))
 variables = st.builds(EnvVar, st.sampled_from("ABC"), st.text(max_size=3), origins, st.sampled_from(["", "a reason"]))
 findings = st.builds(Finding, st.sampled_from(["secret", "risk", "note"]), paths, st.text(max_size=5))
-ports = st.builds(lambda host, box: Port(host, box, Origin("--publish")), *[st.integers(1, 3)] * 2)
+ports = st.builds(lambda host, box: Port(host, box, Origin.of_option("--publish")), *[st.integers(1, 3)] * 2)
 some_ports = st.lists(ports, max_size=3, unique=True).map(tuple)
 networks = st.builds(
-    lambda tier, published, host: Network(tier, "", Origin("default"), published, host),
+    lambda tier, published, host: Network(tier, "", BY_DEFAULT, published, host),
     *(st.sampled_from(TIERS), some_ports, some_ports),
 )
 logins = st.one_of(st.none(), st.builds(lambda file: Login(file, "/d", "/o", "/p"), st.one_of(st.just(""), paths)))
-programs = st.sampled_from(["claude", "command", "shell"]).map(lambda title: Program(title, (), Origin("")))
+programs = st.sampled_from(["claude", "command", "shell"]).map(lambda title: Program(title, (), Origin.of_rule("")))
 
 
 def make(mounts, environment, network, program, found, login) -> Plan:  # type: ignore[no-untyped-def]
@@ -135,7 +140,7 @@ def test_one_more_mount_is_not_agreed(plan: Plan, mount: Mount) -> None:
     """Unless the same was there, or the like with more rights."""
     held = [old for old in plan.mounts if (old.source, old.path) == (mount.source, mount.path)]
     assume(not any(old.kind in (mount.kind, RW) for old in held))
-    assume("1.2.3" not in mount.path + mount.source or mount.origin.rule != "claude")
+    assume("1.2.3" not in mount.path + mount.source or not mount.origin.is_rule("claude"))
     # A hide in the way would win.
     assume(not any(old.kind == HIDE and (is_below(mount.path, old.path)) for old in plan.mounts))
     more = with_grant(plan, mount)
@@ -190,7 +195,7 @@ def test_less_is_agreed(plan: Plan, data: st.DataObject) -> None:
         mounts=tuple(mount for mount in plan.mounts if mount not in gone),
         environment=plan.environment[: data.draw(st.integers(0, 3))],
         findings=plan.findings[: data.draw(st.integers(0, 3))],
-        network=Network("none", "", Origin("")),
+        network=Network("none", "", Origin.of_rule("")),
         login=None,
     )
     assert is_agreed(less, plan)
@@ -199,7 +204,7 @@ def test_less_is_agreed(plan: Plan, data: st.DataObject) -> None:
 @QUICK
 @given(plans, grants, names)
 def test_lost_hide_is_not_agreed_where_it_hid_something(plan: Plan, mount: Mount, name: str) -> None:
-    hide = Mount(HIDE, f"{mount.path}/hidden {name}", Origin("--hide"))
+    hide = Mount(HIDE, f"{mount.path}/hidden {name}", Origin.of_option("--hide"))
     shown = plan.replace(mounts=arrange([*(old for old in plan.mounts if old.kind != HIDE), mount]))
     hidden = shown.replace(mounts=arrange(shown.mounts, [hide]))
     assert news(shown, hidden).lost
@@ -298,12 +303,12 @@ def test_variable_that_begins_to_look_secret_is_asked_about(machine: Machine) ->
 
 
 def test_line_of_a_file_may_move(machine: Machine) -> None:
-    def said_in(rule: str) -> Plan:
+    def said_in(file: str, line: int) -> Plan:
         plan = machine.plan()
-        return plan.replace(environment=(EnvVar("A", "1", Origin(rule)),))
+        return plan.replace(environment=(EnvVar("A", "1", Origin.of_file(file, line)),))
 
-    assert is_agreed(said_in("~/p.toml:7"), said_in("~/p.toml:3"))
-    assert not is_agreed(said_in("~/q.toml:3"), said_in("~/p.toml:3"))
+    assert is_agreed(said_in("~/p.toml", 7), said_in("~/p.toml", 3))
+    assert not is_agreed(said_in("~/q.toml", 3), said_in("~/p.toml", 3))
 
 
 def test_update_of_claude_is_not_asked_about(machine: Machine) -> None:
@@ -350,7 +355,7 @@ CONFUSABLE = [
     (Mount(RO, "/a\n", ASKED, source="/a\n"), Mount(RO, "/a\\n", ASKED, source="/a\\n")),
     (Mount(RO, "/a b", ASKED, source="/a b"), Mount(RO, "/a\\x20b", ASKED, source="/a\\x20b")),
     (Mount(RO, "/\udcff", ASKED, source="/\udcff"), Mount(RO, "/\\udcff", ASKED, source="/\\udcff")),
-    (Mount(RO, "/1.2", Origin("claude"), source="/1.2"), Mount(RO, "/*", ASKED, source="/*")),
+    (Mount(RO, "/1.2", Origin.of_rule("claude"), source="/1.2"), Mount(RO, "/*", ASKED, source="/*")),
 ]
 
 
@@ -369,7 +374,7 @@ def test_mask_that_is_gone_is_asked_about(machine: Machine) -> None:
 
 def test_mask_that_protects_nothing_is_not_asked_about(machine: Machine) -> None:
     machine.plant("~/docs/keyrings/x")
-    keys = Mount(HIDE, "/home/alice/docs/keyrings", Origin("--hide"))
+    keys = Mount(HIDE, "/home/alice/docs/keyrings", Origin.of_option("--hide"))
     with_docs = machine.plan("--mount-ro", "~/docs")
     hidden = with_docs.replace(mounts=arrange(with_docs.mounts, [keys]))
     assert news(with_docs, hidden).lost == (("without", keys.path),)

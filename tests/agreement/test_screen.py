@@ -8,17 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import (
-    agreement,
-    find_news,
-)
+from claudebox.agreement import agreement, find_news
 from claudebox.model import Plan
 from claudebox.view.audit import audit
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.view.text import WIDTH, Style, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -12,22 +12,11 @@ import pytest
 
 from broker.client import Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
-from claudebox.features.broker.server.credentials import (
-    Fixed,
-    Subscription,
-)
+from claudebox.features.broker.server.credentials import Fixed, Subscription
 from claudebox.features.broker.server.exchange import Session
-from claudebox.features.broker.server.journal import (
-    Journal,
-    read_journal,
-)
+from claudebox.features.broker.server.journal import Journal, read_journal
 from claudebox.features.broker.server.run import BACKLOG, serve
-from claudebox.features.broker.server.upstream import (
-    Proxy,
-    Upstream,
-    read_address,
-    trust,
-)
+from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
 from claudebox.features.broker.server.usage import Limits, Meter
 
 KEY = "sk-ant-api03-real-0123456789"

@@ -28,11 +28,7 @@ from claudebox.features.broker.server.credentials import (
     TokenEndpoint,
     Unavailable,
 )
-from claudebox.features.broker.server.upstream import (
-    Upstream,
-    read_address,
-    trust,
-)
+from claudebox.features.broker.server.upstream import Upstream, read_address, trust
 from claudebox.login.form import Tokens
 from claudebox.login.locks import Busy, Lock, Locks
 

@@ -16,10 +16,7 @@ from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
-from claudebox.features.broker.server.credentials import (
-    Subscription,
-    Unavailable,
-)
+from claudebox.features.broker.server.credentials import Subscription, Unavailable
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Limits

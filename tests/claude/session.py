@@ -11,11 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from claudebox.demo.stand_in import (
-    FAREWELL,
-    StandIn,
-    Step,
-)
+from claudebox.demo.stand_in import FAREWELL, StandIn, Step
 
 if TYPE_CHECKING:
     from conftest import Account, Box

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.demo.stage import (
-    HOME_FILES,
-    VARIABLES,
-)
+from claudebox.demo.stage import HOME_FILES, VARIABLES
 from claudebox.demo.stand_in import STEPS
 
 if TYPE_CHECKING:

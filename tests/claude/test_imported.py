@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.claude.configuration import (
-    Imported,
-    Runnable,
-    import_servers,
-    import_settings,
-)
-from claudebox.model import (
-    RO,
-    TMPFS,
-    Mount,
-    Origin,
-)
+from claudebox.features.claude.configuration import Imported, Runnable, import_servers, import_settings
+from claudebox.model import RO, TMPFS, Mount, Origin
 from hosts.machine import plant
 
 ALWAYS = {"skipDangerousModePermissionPrompt": True}
@@ -186,7 +176,7 @@ def test_strange_servers_are_no_traceback(servers: Any) -> None:
 def test_program_is_there_only_if_it_is_mounted(command: str, expected: bool, tmp_path: Path) -> None:
     paths = "/usr/bin/git*\n/usr/bin/plain\n~/bin/hook*\n~/shop/hook.sh*\n"
     tree = plant(tmp_path, paths)
-    origin = Origin("test")
+    origin = Origin.of_rule("test")
     mounts = (
         Mount(TMPFS, "/", origin),
         Mount(RO, "/usr", origin, source="/usr"),

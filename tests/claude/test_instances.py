@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claude.session import Talk, broke, fingerprint
-from claudebox.instances import (
-    Listed,
-    find_instances,
-    listing,
-)
+from claudebox.instances import Listed, find_instances, listing
 from claudebox.state import State
 from claudebox.view.text import style_for
 from terminal.pseudoterminal import claudebox_terminal

@@ -13,11 +13,7 @@ from claudebox.doctor.report import report_text
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.trial import FAIL, NOTE, OK, Row, explain
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.view.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
 

@@ -16,25 +16,10 @@ from claudebox.doctor import trial
 from claudebox.features.network import check as uplink
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    Settings,
-    from_options,
-    merge,
-)
+from claudebox.settings.values import Settings, from_options, merge
 from claudebox.settings.words import parse
-from claudebox.trial import (
-    FAIL,
-    NOTE,
-    OK,
-    Outcome,
-    Row,
-    version_number,
-)
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.trial import FAIL, NOTE, OK, Outcome, Row, version_number
+from claudebox.view.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
@@ -237,7 +222,7 @@ def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[
 
     monkeypatch.setattr(uplink, "_try", try_it)
     monkeypatch.setattr(trial, "program_version", {"/usr/bin/pasta": trial.NO_VERSION, "/usr/sbin/nft": "1.0.6"}.get)
-    return uplink.uplink_rows(machine.host(), merge(from_options(parse(list(words)).said)), ())
+    return uplink.uplink_rows(machine.host(), merge(from_options(parse(list(words)).said)))
 
 
 @pytest.mark.req("UX-05", "NET-02", "FAIL-01")
@@ -285,7 +270,7 @@ def test_trial_that_fails_by_itself_is_no_success(
 ) -> None:
     machine = Machine(tmp_path).plant(PROGRAMS).plant(EVERYONE.read_text())
     monkeypatch.setattr(trial, "run", lambda *_, **__: outcome)
-    row = uplink.uplink_rows(machine.host(), Settings(), ())[-1]
+    row = uplink.uplink_rows(machine.host(), Settings())[-1]
     assert (row.state, row.measured) == (NOTE, f"the trial failed: {reason}")
 
 

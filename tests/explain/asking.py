@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claudebox.answers import (
-    Answer,
-    Explanation,
-)
+from claudebox.answers import Answer, Explanation
 from claudebox.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan

@@ -9,14 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.answers import (
-    HIDDEN,
-    IN,
-    MADE,
-    OTHER,
-    OUT,
-    Answer,
-)
+from claudebox.answers import HIDDEN, IN, MADE, OTHER, OUT, Answer
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree

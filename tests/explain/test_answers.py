@@ -10,19 +10,9 @@ from pathlib import Path
 import pytest
 
 from claudebox.answers import Explanation
-from claudebox.problem import (
-    FAILED,
-    Problem,
-)
-from claudebox.view.explain import (
-    explanation_json,
-    explanation_text,
-)
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.problem import FAILED, Problem
+from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.text import WIDTH, Style, width
 from explain.asking import Asked, ask
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine

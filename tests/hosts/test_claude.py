@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.claude import (
-    ClaudeInstall,
-    inspect,
-)
+from claudebox.host.claude import ClaudeInstall, inspect
 from claudebox.host.programs import find
 from hosts.machine import plant
 
@@ -34,7 +31,11 @@ def test_npm_global_needs_nothing_outside_of_the_system(tmp_path: Path) -> None:
     """
     real = "/usr/local/lib/node_modules/@anthropic-ai/claude-code/cli.js"
     assert look(tmp_path, tree, "/usr/local/bin:/usr/bin") == ClaudeInstall(
-        path="/usr/local/bin/claude", real=real, kind="npm", files=(), interpreter="/usr/bin/node", missing=""
+        *("/usr/local/bin/claude", real, "npm"),
+        files=(),
+        interpreter="/usr/bin/node",
+        missing="",
+        way_to_interpreter="/usr/bin/node",
     )
 
 
@@ -52,6 +53,7 @@ def test_nvm_needs_its_package_and_its_node(tmp_path: Path) -> None:
         files=(f"{NVM}/lib/node_modules/@anthropic-ai", f"{NVM}/bin/node"),
         interpreter=f"{NVM}/bin/node",
         missing="",
+        way_to_interpreter=f"{NVM}/bin/node",
     )
 
 
@@ -112,7 +114,8 @@ def test_hash_bang_line_names_the_interpreter(line: str, interpreter: str, tmp_p
     install = look(tmp_path, f"/opt/node*\n~/bin/claude*: {line}\\n", f"{HOME}/bin:/usr/bin")
     outside = (interpreter,) if interpreter == "/opt/node" else ()
     assert install == ClaudeInstall(
-        f"{HOME}/bin/claude", f"{HOME}/bin/claude", "script", (f"{HOME}/bin/claude", *outside), interpreter, ""
+        *(f"{HOME}/bin/claude", f"{HOME}/bin/claude", "script", (f"{HOME}/bin/claude", *outside)),
+        *(interpreter, "", interpreter),
     )
 
 

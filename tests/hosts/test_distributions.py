@@ -9,11 +9,7 @@ import pytest
 
 from claudebox.model import Plan
 from claudebox.quoting import quote
-from claudebox.view.argv import (
-    Data,
-    bwrap_operations,
-    program_words,
-)
+from claudebox.view.argv import Data, bwrap_operations, program_words
 from golden import Golden
 from hosts.machine import EVERYONE, PLAIN_PATH, TREES, Machine
 

@@ -11,10 +11,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from claudebox.features.git import Identity, find_identity, quote_value
-from claudebox.host.git.config import (
-    load,
-    parse,
-)
+from claudebox.host.git.config import load, parse
 from claudebox.host.tree import Tree
 
 WITH_GIT = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

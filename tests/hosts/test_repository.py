@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.repository import (
-    Repository,
-    find_repository,
-)
+from claudebox.host.git.repository import Repository, find_repository
 from claudebox.host.tree import Tree
 from hosts.machine import plant
 

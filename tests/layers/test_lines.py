@@ -9,10 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.settings.files.documents import (
-    Document,
-    parse,
-)
+from claudebox.settings.files.documents import Document, parse
 from claudebox.settings.files.lines import Path
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -286,4 +283,4 @@ host = "~/x"
 def test_lines_of_an_example(path: Path, line: int, newline: str) -> None:
     document: Document = parse(EXAMPLE.replace("\n", newline).encode(), "f", is_json=False)
     assert document.line_of(path) == line
-    assert document.place_of(path) == f"f:{line}"
+    assert document.origin_of(path).shown == f"f:{line}"

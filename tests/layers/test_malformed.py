@@ -14,15 +14,9 @@ from hypothesis import strategies as st
 from claudebox import cli
 from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import (
-    describe,
-    said_in,
-)
+from claudebox.settings.files.schema import describe, said_in
 from claudebox.settings.values import Said
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.view.text import WIDTH, width
 
 QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}
@@ -100,7 +94,7 @@ def answer(content: bytes, *, is_json: bool, is_project: bool = False) -> tuple[
     try:
         document = parse(content, FILE[is_json], is_json=is_json)
         assert describe(document).isprintable()
-        return said_in(document, is_project=is_project)
+        return said_in(document.replace(is_project=is_project))
     except Problem as problem:
         check_problem(problem, content, FILE[is_json])
         return problem

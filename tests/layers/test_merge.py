@@ -11,36 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.model import (
-    FROM_HOST,
-    RO,
-    RW,
-    Origin,
-    Plan,
-    Port,
-)
+from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Origin, Plan, Port
 from claudebox.mounts import holder
-from claudebox.paths import (
-    is_inside,
-    move,
-)
+from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
-from claudebox.settings.table import (
-    BY_NAME,
-    TIERS,
-    VALUE,
-)
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-    merge,
-)
+from claudebox.settings.table import BY_NAME, TIERS, VALUE
+from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Named, Said, Tier, merge
 from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -52,9 +30,14 @@ PLACES = [
 ]
 BOX_PLACES = ["", "/opt/one", "/opt/one/two", "/opt/two", f"{HOME}/elsewhere"]
 NAMES = ["A", "B", "EDITOR", "TERM", "LANG"]
-RULES = ["~/.claudebox/config.toml:1", "~/.claudebox/profiles/p.toml:2", f"{PROJECT_FILE}:3", "--option"]
+ORIGINS = [
+    Origin.of_file("~/.claudebox/config.toml", 1),
+    Origin.of_file("~/.claudebox/profiles/p.toml", 2),
+    Origin.of_file(PROJECT_FILE, 3, is_project=True),
+    Origin.of_option("--option"),
+]
 
-origins = st.sampled_from(RULES).map(Origin)
+origins = st.sampled_from(ORIGINS)
 mounts = st.builds(
     lambda access, source, place, origin: Said(
         "mount_rw" if access == RW else "mount_ro", MountWish(access, source, place, origin)
@@ -136,7 +119,7 @@ def test_hidden_path_is_never_readable(
 
 def test_hidden_path_would_be_readable_otherwise(machine: Machine) -> None:
     """Or else the test above would prove nothing."""
-    origin = Origin("--option")
+    origin = Origin.of_option("--option")
     plan = planned(machine, [Said("mount_ro", MountWish(RO, f"{HOME}/link", "/opt/one", origin))])
     assert plan is not None
     assert readable(plan, f"{HOME}/work/a/b") == ["/opt/one/b"]
@@ -174,7 +157,7 @@ def test_taking_away_adds_nothing(machine: Machine, data: st.DataObject, said: l
 def test_last_value_wins(said: list[Said]) -> None:
     merged = merge(said)
     last = {one.name: one.value for one in said if BY_NAME[one.name].kind == VALUE}
-    assert merged.network == last.get("network", Tier("full", Origin("default")))
+    assert merged.network == last.get("network", Tier("full", BY_DEFAULT))
     login = last.get("auth")
     assert merged.auth == (login.path if isinstance(login, Named) else "passthrough")
 
@@ -188,7 +171,7 @@ def test_said_twice_is_said_once(said: list[Said]) -> None:
 
 @pytest.mark.req("EXT-03")
 def test_lists_add_up_in_the_order_of_the_layers() -> None:
-    one, two = Port(80, 80, Origin("a")), Port(81, 81, Origin("b"))
+    one, two = Port(80, 80, Origin.of_rule("a")), Port(81, 81, Origin.of_rule("b"))
     assert merge([Said("publish", one), Said("publish", two), Said("publish", one)]).publish == (one, two)
 
 

@@ -10,24 +10,11 @@ import pytest
 
 import claudebox
 from claudebox import cli
-from claudebox.problem import (
-    FAILED,
-    Problem,
-)
+from claudebox.problem import FAILED, Problem
 from claudebox.settings.files import documents
-from claudebox.settings.files.documents import (
-    LARGEST,
-    Document,
-    parse,
-)
-from claudebox.settings.files.schema import (
-    describe,
-    said_in,
-)
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.settings.files.documents import LARGEST, Document, parse
+from claudebox.settings.files.schema import describe, said_in
+from claudebox.view.text import WIDTH, width
 from golden import Golden
 
 SOURCE = Path(claudebox.__file__).parent / "layers"
@@ -129,7 +116,7 @@ def provoke(name: str) -> Problem:
     content, file = CASES[name]
     content = content if isinstance(content, bytes) else content.encode()
     with pytest.raises(Problem) as caught:
-        said_in(parse(content, file, is_json=file == JSON), is_project=file == PROJECT)
+        said_in(parse(content, file, is_json=file == JSON, is_project=file == PROJECT))
     return caught.value
 
 

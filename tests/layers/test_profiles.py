@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.model import (
-    RO,
-    RW,
-    Plan,
-)
+from claudebox.model import RO, RW, Plan
 from claudebox.problem import Problem
 from claudebox.settings.files.profiles import list_profiles, shipped_names
 from claudebox.settings.gather import gather
@@ -161,8 +157,8 @@ def test_own_profile_goes_before_a_shipped_one_of_its_name(machine: Machine) -> 
 def test_everything_knows_its_file_and_line(machine: Machine) -> None:
     profile(machine, "aws.toml", '# comment\nhide = [\n  "~/x",\n]\n[env]\nA = "1"\n')
     found = settings(machine, "--profile", "aws")
-    assert found.hides[0].origin.rule == "~/.claudebox/profiles/aws.toml:3"
-    assert found.env[0].origin.rule == "~/.claudebox/profiles/aws.toml:6"
+    assert found.hides[0].origin.shown == "~/.claudebox/profiles/aws.toml:3"
+    assert found.env[0].origin.shown == "~/.claudebox/profiles/aws.toml:6"
 
 
 @pytest.mark.req("EXT-03")

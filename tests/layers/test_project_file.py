@@ -11,25 +11,13 @@ import pytest
 
 from claudebox import start
 from claudebox.host import Host
-from claudebox.model import (
-    COVER,
-    FROM_HOST,
-    HIDE,
-)
+from claudebox.model import COVER, FROM_HOST, HIDE
 from claudebox.plan import make_plan
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.remembered import write
-from claudebox.settings.files.project import (
-    FORM,
-    MOST_DECISIONS,
-    decisions,
-    keeping_decision,
-)
-from claudebox.settings.gather import (
-    Layers,
-    gather,
-)
+from claudebox.settings.files.project import FORM, MOST_DECISIONS, decisions, keeping_decision
+from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
 from claudebox.view.text import Style
@@ -98,7 +86,7 @@ def own_config(machine: Machine, text: str) -> None:
 def test_hide_counts_at_once(machine: Machine) -> None:
     says(machine, 'hide = [".env", "~/shop/data"]')
     plan = machine.plan()
-    hidden = {mount.path: mount.origin.rule for mount in plan.mounts if mount.kind == HIDE}
+    hidden = {mount.path: mount.origin.shown for mount in plan.mounts if mount.kind == HIDE}
     assert hidden == {f"/home/alice/shop/{name}": f"{PROJECT_FILE}:1" for name in (".env", "data")}
 
 
@@ -362,7 +350,7 @@ def test_huge_file_is_refused(machine: Machine, content: bytes) -> None:
 @pytest.mark.req("EXT-01", "FAIL-01")
 def test_many_lines_are_no_trouble(machine: Machine) -> None:
     says(machine, "\n" * 100_000 + 'hide = [".env"]')
-    assert layers(machine).settings.hides[0].origin.rule == f"{PROJECT_FILE}:100001"
+    assert layers(machine).settings.hides[0].origin.shown == f"{PROJECT_FILE}:100001"
 
 
 @pytest.mark.req("EXT-01", "SEC-01")

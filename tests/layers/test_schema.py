@@ -6,27 +6,12 @@ import json
 
 import pytest
 
-from claudebox.model import (
-    RO,
-    RW,
-    Origin,
-    Port,
-)
+from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import (
-    describe,
-    said_in,
-)
+from claudebox.settings.files.schema import describe, said_in
 from claudebox.settings.table import BY_KEY
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-    merge,
-)
+from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier, merge
 
 FILE = "~/.claudebox/profiles/aws.toml"
 
@@ -54,11 +39,11 @@ host = "${HOME}/data"
 
 
 def at(line: int) -> Origin:
-    return Origin(f"{FILE}:{line}")
+    return Origin.of_file(FILE, line)
 
 
 def said(text: str, *, is_project: bool = False) -> tuple[Said, ...]:
-    return said_in(parse(text.encode(), FILE, is_json=False), is_project=is_project)
+    return said_in(parse(text.encode(), FILE, is_json=False, is_project=is_project))
 
 
 @pytest.mark.req("EXT-03")
@@ -99,14 +84,12 @@ def test_each_key_says_its_setting(text: str, expected: list[Said]) -> None:
 def test_json_says_the_same_as_toml() -> None:
     value = parse(EVERYTHING.encode(), FILE, is_json=False).value
     document = parse(json.dumps(value).encode(), FILE, is_json=True)
-    assert {without_line(one) for one in said_in(document, is_project=False)} == {
-        without_line(one) for one in said(EVERYTHING)
-    }
+    assert {without_line(one) for one in said_in(document)} == {without_line(one) for one in said(EVERYTHING)}
     assert describe(document) == "Look at AWS, change nothing"
 
 
 def without_line(one: Said) -> Said:
-    return one.replace(value=one.value.replace(origin=Origin(FILE)))
+    return one.replace(value=one.value.replace(origin=Origin.of_file(FILE, 0)))
 
 
 def test_what_is_said_can_be_merged() -> None:

@@ -10,10 +10,7 @@ import pytest
 
 from claudebox.problem import Problem
 from claudebox.settings.table import SETTINGS
-from claudebox.view.completion import (
-    SHELLS,
-    completion,
-)
+from claudebox.view.completion import SHELLS, completion
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.view.text import WIDTH, width
 from conftest import Account, Box
 
 NAKED = "env"

@@ -32,44 +32,19 @@ from claudebox.host import walk as project
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.launch import box, descriptors, inspection, landlock, namespaces
-from claudebox.model import (
-    RW,
-    Broker,
-    Limits,
-    Login,
-    Mount,
-    Network,
-    Nix,
-    Origin,
-    Port,
-    Preparation,
-)
+from claudebox.model import BY_DEFAULT, RW, Broker, Limits, Login, Mount, Network, Nix, Origin, Port, Preparation
 from claudebox.plan import make_plan
 from claudebox.prepare import prepare as state
-from claudebox.problem import (
-    CANNOT_EXECUTE,
-    FAILED,
-    NOT_FOUND,
-    Problem,
-)
+from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
 from claudebox.prove.probe import keyring
 from claudebox.prove.run import Attempt
 from claudebox.settings.gather import gather
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    merge,
-)
+from claudebox.settings.values import PROJECT_FILE, merge
 from claudebox.settings.words import parse
-from claudebox.state import (
-    State,
-    instance_name,
-)
+from claudebox.state import State, instance_name
 from claudebox.terminal import ask as claude_trial
 from claudebox.view.completion import completion
-from claudebox.view.text import (
-    WIDTH,
-    width,
-)
+from claudebox.view.text import WIDTH, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -132,7 +107,7 @@ def no_proc_of_its_own(scene: Scene) -> None:
 
 def store_that_changes(scene: Scene) -> None:
     """While Nix was asked about it."""
-    nix = Nix("private", "", Origin("--nix"), roots=("/nix/store/x",))
+    nix = Nix("private", "", Origin.of_option("--nix"), roots=("/nix/store/x",))
     plan = scene.machine.plan().replace(nix=nix)
     scene.monkeypatch.setattr(nix_closure, "look_up_closure", lambda *_: None)
     scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
@@ -141,7 +116,7 @@ def store_that_changes(scene: Scene) -> None:
 
 def daemon_that_changes(scene: Scene) -> None:
     """While it was tried."""
-    plan = scene.machine.plan().replace(nix=Nix("daemon", "", Origin("default"), needs_trial=True))
+    plan = scene.machine.plan().replace(nix=Nix("daemon", "", BY_DEFAULT, needs_trial=True))
     scene.monkeypatch.setattr(nix_trial, "try_builds", lambda *_: None)
     scene.monkeypatch.setattr(cli, "make_plan", lambda *_: plan)
     cli.ask_nix(scene.machine.host(), parse([]), merge([]), plan)
@@ -218,7 +193,7 @@ def source_replaced(scene: Scene) -> None:
         inspection, "open_without_symlinks", lambda _: os.open(scene.machine.root / "link", os.O_PATH | os.O_NOFOLLOW)
     )
     status = os.stat(directory)
-    mount = Mount(RW, path, Origin("project"), source=path, identity=(status.st_dev, status.st_ino))
+    mount = Mount(RW, path, Origin.of_rule("project"), source=path, identity=(status.st_dev, status.st_ino))
     inspection.expect(scene.machine.plan().replace(mounts=(mount,)))
 
 
@@ -339,8 +314,8 @@ def filter_refused(scene: Scene) -> None:
 
 def pasta_ends(scene: Scene, *published: int, log: str) -> None:
     scene.monkeypatch.setattr(namespaces, "is_restricted", lambda: False)
-    ports = tuple(Port(port, port, Origin("--publish")) for port in published)
-    raise network._pasta_problem(Network("inet", "", Origin("--network"), ports), log)
+    ports = tuple(Port(port, port, Origin.of_option("--publish")) for port in published)
+    raise network._pasta_problem(Network("inet", "", Origin.of_option("--network"), ports), log)
 
 
 def standard_input_cannot_be_read(scene: Scene) -> None:

@@ -13,30 +13,18 @@ import pytest
 
 from claudebox import cli
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.nix.packages import (
-    FORM,
-    find_meaning,
-    record_lines,
-)
+from claudebox.features.nix.packages import FORM, find_meaning, record_lines
 from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.remembered import write
 from claudebox.settings.words import parse
 from claudebox.state import State
-from claudebox.view.as_json import (
-    audit_json,
-    dry_run_json,
-)
+from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
 from claudebox.view.help import help_text
 from claudebox.view.sandbox import sandbox_md
 from claudebox.view.shell import shell_command
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    escape,
-    width,
-)
+from claudebox.view.text import WIDTH, Style, escape, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

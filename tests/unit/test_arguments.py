@@ -7,25 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    BY_OPTION,
-    COMMAND,
-    LIST,
-    MODE,
-    OPERAND,
-    SETTINGS,
-    SWITCH,
-    VALUE,
-    Setting,
-)
-from claudebox.settings.words import (
-    CLAUDE_SUBCOMMANDS,
-    CLAUDE_TAKES_VALUE,
-    PROFILES,
-    WITH_ARGUMENT,
-    Request,
-    parse,
-)
+from claudebox.settings.table import BY_OPTION, COMMAND, LIST, MODE, OPERAND, SETTINGS, SWITCH, VALUE, Setting
+from claudebox.settings.words import CLAUDE_SUBCOMMANDS, CLAUDE_TAKES_VALUE, PROFILES, WITH_ARGUMENT, Request, parse
 
 OURS = sorted(BY_OPTION)
 VALUED = [setting.option for setting in SETTINGS if setting.kind in (VALUE, LIST)]

@@ -11,11 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.network.firewall import (
-    Resolver,
-    internet_only,
-    nothing,
-)
+from claudebox.features.network.firewall import Resolver, internet_only, nothing
 from claudebox.features.network.uplink import find_resolvers
 from claudebox.host.network import Neighbourhood
 from claudebox.settings.table import LAST_PORT

@@ -7,41 +7,25 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
-from claudebox.features.guard.git import (
-    Account,
-    is_include,
-    runs_program,
-)
-from claudebox.features.guard.table import (
-    ANYWHERE,
-    IN_ROOTS,
-    ORDINARY,
-    WANTED,
-)
+from claudebox.features.guard.git import Account, is_include, runs_program
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
-from claudebox.model import (
-    RO,
-    RW,
-    Finding,
-    Guard,
-    Mount,
-    Origin,
-)
+from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
 from claudebox.mounts import PIN, arrange, pinned
 from claudebox.places import openings
 from claudebox.settings.values import Named
 from hosts.machine import plant
 
 P = "/home/alice/shop"
-PROJECT = Mount(RW, P, Origin("project"), source=P)
+PROJECT = Mount(RW, P, Origin.of_rule("project"), source=P)
 REPOSITORY = "~/shop/.git/HEAD\n~/shop/.git/objects/\n~/shop/.git/refs/\n"
 
 
 def guard_of(tree: Tree, *writable: str, mounts: tuple[Mount, ...] = (PROJECT,)) -> tuple[Guard, tuple[Mount, ...]]:
     """The guard, and all mounts with it."""
     entries = walk_project(tree, P, WANTED)
-    opened = openings(tuple(Named(path, Origin("--writable")) for path in writable), P, "/home/alice")
+    opened = openings(tuple(Named(path, Origin.of_option("--writable")) for path in writable), P, "/home/alice")
     candidates = find_guarded(tree, (P,), entries, Account("/home/alice", ("/home/alice/.gitconfig",)))
     guard = plan_guard(tree, candidates, list(mounts), opened)
     guards = guard_mounts(tree, guard, list(mounts), opened)
@@ -144,20 +128,20 @@ def test_part_of_a_guarded_directory_can_be_opened(tmp_path: Path) -> None:
 
 
 def test_guard_follows_the_project_to_other_places(tmp_path: Path) -> None:
-    again = Mount(RW, "/again", Origin("--mount-rw"), source=P)
+    again = Mount(RW, "/again", Origin.of_option("--mount-rw"), source=P)
     _, mounts = guard_of(plant(tmp_path, "~/shop/.envrc"), mounts=(PROJECT, again))
     assert {mount.path for mount in mounts if mount.kind == RO} == {f"{P}/.envrc", "/again/.envrc"}
 
 
 def test_something_else_that_is_mounted_there_stays(tmp_path: Path) -> None:
-    other = Mount(RO, f"{P}/.github", Origin("--mount-ro"), source="/srv/x")
+    other = Mount(RO, f"{P}/.github", Origin.of_option("--mount-ro"), source="/srv/x")
     _, mounts = guard_of(plant(tmp_path, "~/shop/.github/workflows/x\n/srv/x/"), mounts=(PROJECT, other))
     assert mounts == (PROJECT, other)
 
 
 def findings(tree: Tree, *writable: str) -> list[tuple[str, str]]:
     guard, _ = guard_of(tree, *writable)
-    opened = openings(tuple(Named(path, Origin("--writable")) for path in writable), P, "/home/alice")
+    opened = openings(tuple(Named(path, Origin.of_option("--writable")) for path in writable), P, "/home/alice")
     return [(finding.kind, finding.subject) for finding in guard_findings(tree, guard, opened, P)]
 
 

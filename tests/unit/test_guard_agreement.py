@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import (
-    News,
-    agreement,
-    find_news,
-)
+from claudebox.agreement import News, agreement, find_news
 from claudebox.model import Plan
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -8,38 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.changes import (
-    Comparison,
-    Leftover,
-    look,
-    take_picture,
-)
-from claudebox.features.guard.decide import (
-    find_guarded,
-    find_others,
-    plan_guard,
-)
+from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
+from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
 from claudebox.features.guard.git import Account
 from claudebox.features.guard.table import WANTED
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
-from claudebox.model import (
-    RW,
-    Mount,
-    Origin,
-)
-from claudebox.view.aftermath import (
-    Where,
-    contents,
-    moved,
-    report,
-)
-from claudebox.view.text import (
-    WIDTH,
-    Style,
-    width,
-)
+from claudebox.model import RW, Mount, Origin
+from claudebox.view.aftermath import Where, contents, moved, report
+from claudebox.view.text import WIDTH, Style, width
 from golden import Golden
 from hosts.machine import plant
 
@@ -68,7 +46,7 @@ def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFOR
     entries = walk_project(tree, P, WANTED)
     account = Account("/home/alice")
     candidates = find_guarded(tree, (P,), entries, account)
-    mounts = [Mount(RW, P, Origin("project"), source=P)]
+    mounts = [Mount(RW, P, Origin.of_rule("project"), source=P)]
     guard = plan_guard(tree, candidates, mounts, []).replace(others=find_others(entries, candidates), roots=(P,))
     picture = take_picture(tree, guard)
     for name, text in changes:

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.limits import act as launch
-from claudebox.model import (
-    Limits,
-    Origin,
-)
+from claudebox.model import Limits, Origin
 from claudebox.problem import Problem
 from claudebox.settings.amounts import amount
 from claudebox.settings.gather import gather
@@ -52,14 +49,14 @@ def machine(tmp_path: Path) -> Machine:
     ],
 )
 def test_amounts(name: str, text: str, wanted: int) -> None:
-    assert amount(name, Named(text, Origin("--x"))) == wanted
+    assert amount(name, Named(text, Origin.of_option("--x"))) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "G", "4X", "-1G", "4 G", "٤G", "1e9", "infinity", "1.2.3G", "0", "0.0G", "1K"])
 @pytest.mark.parametrize("name", ["memory", "pids", "cpu"])
 def test_what_is_no_amount(name: str, text: str) -> None:
     with pytest.raises(Problem):
-        amount(name, Named(text, Origin("--x")))
+        amount(name, Named(text, Origin.of_option("--x")))
 
 
 def test_plan_has_them(machine: Machine) -> None:

@@ -13,13 +13,7 @@ from typing import Any
 import pytest
 
 from claudebox.login import file, form
-from claudebox.login.locks import (
-    STORAGE_STALE_SECONDS,
-    Busy,
-    Lock,
-    Locks,
-    storage_lock,
-)
+from claudebox.login.locks import STORAGE_STALE_SECONDS, Busy, Lock, Locks, storage_lock
 
 TOKENS = form.Tokens("access", "refresh", 2_000_000_000.0, ("user:inference",))
 MCP = {"mcpOAuth": {"tea|1": {"accessToken": "of an MCP server"}}}

@@ -6,36 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.model import (
-    HIDE,
-    RO,
-    RW,
-    TMPFS,
-    Mount,
-    Origin,
-)
-from claudebox.mounts import (
-    appearances,
-    arrange,
-    holder,
-)
-from claudebox.paths import (
-    is_below,
-    is_inside,
-)
+from claudebox.model import HIDE, RO, RW, TMPFS, Mount, Origin
+from claudebox.mounts import appearances, arrange, holder
+from claudebox.paths import is_below, is_inside
 
 QUICK = settings(deadline=None, max_examples=100)
 
 # Few names, so that paths meet; some are the beginning of others.
 paths = st.lists(st.sampled_from(["a", "ab", "b", ".ssh"]), max_size=4).map(lambda names: "/" + "/".join(names))
 grants = st.builds(
-    lambda kind, path, source, rule: Mount(kind, path, Origin(rule), source=source),
+    lambda kind, path, source, rule: Mount(kind, path, Origin.of_rule(rule), source=source),
     st.sampled_from([RO, RW, TMPFS]),
     paths,
     paths,
     st.sampled_from(["one", "two", "three"]),
 )
-hides = paths.filter(lambda path: path != "/").map(lambda path: Mount(HIDE, path, Origin("secret")))
+hides = paths.filter(lambda path: path != "/").map(lambda path: Mount(HIDE, path, Origin.of_rule("secret")))
 many_grants, many_hides = st.lists(grants, max_size=12), st.lists(hides, max_size=4)
 
 

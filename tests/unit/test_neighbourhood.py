@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from claudebox.host import network
-from claudebox.host.network import (
-    Neighbourhood,
-    read_neighbourhood,
-)
+from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from hosts.machine import plant
 

@@ -10,40 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.network.decide import (
-    needs_uplink,
-    plan_network,
-)
+from claudebox.features.network.decide import needs_uplink, plan_network
 from claudebox.features.network.firewall import Resolver
-from claudebox.features.network.uplink import (
-    find_resolvers,
-    network_findings,
-    plan_uplink,
-)
-from claudebox.host.network import (
-    Neighbourhood,
-    read_neighbourhood,
-)
+from claudebox.features.network.uplink import find_resolvers, network_findings, plan_uplink
+from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    EnvVar,
-    Finding,
-    Network,
-    Origin,
-    Uplink,
-)
+from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    LAST_PORT,
-    TIERS,
-)
-from claudebox.settings.values import (
-    Settings,
-    Tier,
-    from_options,
-    from_variables,
-    merge,
-)
+from claudebox.settings.table import LAST_PORT, TIERS
+from claudebox.settings.values import Settings, Tier, from_options, from_variables, merge
 from claudebox.settings.words import parse
 from hosts.machine import HOME_NETWORK
 
@@ -72,15 +47,15 @@ def uplink(*words: str, near: Neighbourhood = HOME_NETWORK, tree: Tree | None = 
 
 @pytest.mark.req("NET-03")
 def test_network_is_the_hosts_unless_told_otherwise() -> None:
-    assert said().network == Tier("full", Origin("default"))
-    assert said(CLAUDEBOX_NETWORK="").network == Tier("full", Origin("default"))
+    assert said().network == Tier("full", BY_DEFAULT)
+    assert said(CLAUDEBOX_NETWORK="").network == Tier("full", BY_DEFAULT)
 
 
 @pytest.mark.req("NET-03")
 @given(tiers, tiers)
 def test_option_wins_over_the_variable(option: str, variable: str) -> None:
-    assert said(CLAUDEBOX_NETWORK=variable).network == Tier(variable, Origin("CLAUDEBOX_NETWORK"))
-    assert said("--network", option, CLAUDEBOX_NETWORK=variable).network == Tier(option, Origin("--network"))
+    assert said(CLAUDEBOX_NETWORK=variable).network == Tier(variable, Origin.of_variable("CLAUDEBOX_NETWORK"))
+    assert said("--network", option, CLAUDEBOX_NETWORK=variable).network == Tier(option, Origin.of_option("--network"))
 
 
 @pytest.mark.req("NET-03")
@@ -129,8 +104,8 @@ def test_ports_add_up_in_their_order(published: list[int], hosts: list[int]) -> 
     found = said(*words)
     assert [port.host for port in found.publish] == published
     assert [port.host for port in found.host_ports] == hosts
-    assert {port.origin.rule for port in found.publish} <= {"--publish"}
-    assert {port.origin.rule for port in found.host_ports} <= {"--host-port"}
+    assert {port.origin.shown for port in found.publish} <= {"--publish"}
+    assert {port.origin.shown for port in found.host_ports} <= {"--host-port"}
 
 
 @pytest.mark.req("NET-04")
@@ -379,7 +354,7 @@ def test_whatever_is_written_there_only_addresses_reach_the_ruleset(
 
 def note(value: str, *words: str, secret: str = "") -> list[str]:
     network = plan_network(said("--network", "inet", *words), uplink("--network", "inet"))
-    variable = EnvVar("SERVICE", value, Origin("--env"), secret=secret)
+    variable = EnvVar("SERVICE", value, Origin.of_option("--env"), secret=secret)
     return [finding.text for finding in network_findings(network, (variable,), is_claude=True)]
 
 
@@ -420,7 +395,7 @@ def test_secret_is_not_quoted_in_a_note() -> None:
 
 @pytest.mark.req("NET-03")
 def test_claude_without_a_network_is_noted() -> None:
-    network = Network("none", "", Origin("--network"))
+    network = Network("none", "", Origin.of_option("--network"))
     assert network_findings(network, (), is_claude=True) == [
         Finding(Finding.NOTE, "--network none", "claude cannot reach its API")
     ]

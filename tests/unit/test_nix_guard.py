@@ -11,22 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.decide import (
-    nix_findings,
-    nix_mounts,
-)
+from claudebox.features.nix.decide import nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
-from claudebox.host.nix_daemon import (
-    Daemon,
-    ask_daemon,
-    read_config,
-)
-from claudebox.model import (
-    FILE,
-    Finding,
-    Nix,
-    Origin,
-)
+from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
+from claudebox.model import FILE, Finding, Nix, Origin
 from claudebox.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
@@ -222,7 +210,7 @@ def test_no_registry_by_a_symlink_that_an_agent_can_have_made(machine: Machine, 
     machine.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/dotfiles\\n\n~/diary: DIARY")
     machine.plant(f"{place}/registry.json -> /home/alice/diary")
     machine.plant(f"~/.config/nix/registry.json -> {place}/registry.json")
-    mounts = nix_mounts(machine.host(), Nix("daemon", "", Origin("nix")))
+    mounts = nix_mounts(machine.host(), Nix("daemon", "", Origin.of_rule("nix")))
     assert not [mount for mount in mounts if b"DIARY" in mount.content]
 
 

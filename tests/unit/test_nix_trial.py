@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.nix.trial import (
-    CLOSED,
-    OPEN,
-    UNKNOWN,
-    judge,
-)
+from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, judge
 
 pytestmark = pytest.mark.req("NIXG-01")
 

@@ -11,18 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox import pinned, remembered
-from claudebox.agreement import (
-    agreement,
-    find_news,
-)
+from claudebox.agreement import agreement, find_news
 from claudebox.explain import explain
 from claudebox.features.nix.fetch import Progress, readable
-from claudebox.features.nix.output import (
-    find_reason,
-    is_store_path,
-    read_paths,
-    read_version,
-)
+from claudebox.features.nix.output import find_reason, is_store_path, read_paths, read_version
 from claudebox.features.nix.packages import (
     FORM,
     find_meaning,
@@ -35,25 +27,12 @@ from claudebox.features.nix.packages import (
     to_resolve,
 )
 from claudebox.features.nix.program import find_nix
-from claudebox.features.nix.references import (
-    Reference,
-    may_change,
-    read_reference,
-    short_name,
-)
-from claudebox.model import (
-    Finding,
-    Origin,
-    Package,
-    Plan,
-)
+from claudebox.features.nix.references import Reference, may_change, read_reference, short_name
+from claudebox.model import Finding, Origin, Package, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.values import Named, Settings
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.audit import audit
@@ -65,7 +44,7 @@ pytestmark = pytest.mark.req("EXT-04")
 
 HOME = "/home/alice"
 PROJECT = f"{HOME}/shop"
-SAID = Origin("--package")
+SAID = Origin.of_option("--package")
 HASH = "0a1b2c3d" * 4
 HELLO = f"/nix/store/{HASH}-hello-2.12"
 GLIBC = f"/nix/store/{HASH}-glibc-2.40"

@@ -7,14 +7,7 @@ import posixpath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    is_inside,
-    move,
-    parents,
-    shorten_home,
-)
+from claudebox.paths import expand_home, is_below, is_inside, move, parents, shorten_home
 
 paths = st.lists(st.sampled_from(["a", "ab", "b", ".x", "ä"]), max_size=4).map(lambda names: "/" + "/".join(names))
 

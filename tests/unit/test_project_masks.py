@@ -9,31 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import (
-    agreement,
-    find_news,
-)
-from claudebox.answers import (
-    IN,
-    MASKED,
-    Answer,
-)
+from claudebox.agreement import agreement, find_news
+from claudebox.answers import IN, MASKED, Answer
 from claudebox.explain import explain
 from claudebox.features.secrets import memory
-from claudebox.features.secrets.memory import (
-    FORM,
-    OLD_HEADER,
-    recall,
-)
+from claudebox.features.secrets.memory import FORM, OLD_HEADER, recall
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FILE,
-    HIDE,
-    MASK,
-    Finding,
-    Plan,
-)
+from claudebox.model import COVER, FILE, HIDE, MASK, Finding, Plan
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
@@ -58,7 +40,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def masked(plan: Plan) -> set[str]:
-    return {mount.path.removeprefix(f"{SHOP}/") for mount in plan.mounts if mount.origin.rule == "secrets"}
+    return {mount.path.removeprefix(f"{SHOP}/") for mount in plan.mounts if mount.origin.is_rule("secrets")}
 
 
 def findings(plan: Plan, *subjects: str) -> list[tuple[str, str, str]]:

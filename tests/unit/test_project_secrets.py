@@ -24,12 +24,7 @@ from claudebox.features.secrets.table import (
     candidates,
     row_for,
 )
-from claudebox.host.walk import (
-    FILE,
-    LINK,
-    OTHER,
-    Entry,
-)
+from claudebox.host.walk import FILE, LINK, OTHER, Entry
 
 pytestmark = pytest.mark.req("SEC-01")
 

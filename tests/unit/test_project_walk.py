@@ -9,18 +9,7 @@ import pytest
 
 from claudebox.host import walk as walking
 from claudebox.host.tree import Tree
-from claudebox.host.walk import (
-    BEYOND,
-    DIRECTORY,
-    FILE,
-    LINK,
-    OTHER,
-    UNREAD,
-    Entry,
-    Wanted,
-    unseen,
-    walk_project,
-)
+from claudebox.host.walk import BEYOND, DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, Wanted, unseen, walk_project
 
 WANTED = Wanted(frozenset({".git", ".netrc"}), (".env",), (".pem",))
 

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.quarantine import (
-    Old,
-    Quarantine,
-)
+from claudebox.features.guard.quarantine import Old, Quarantine
 
 pytestmark = pytest.mark.req("INST-02")
 

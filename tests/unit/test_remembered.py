@@ -10,16 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.host.tree import Tree
-from claudebox.remembered import (
-    Form,
-    Memory,
-    escape,
-    keeping,
-    read,
-    recall,
-    unescape,
-    write,
-)
+from claudebox.remembered import Form, Memory, escape, keeping, read, recall, unescape, write
 
 FORM = Form("What was seen. Remove this file to look again.", largest=4096)
 LINES = st.lists(st.text().map(escape).filter(lambda line: line != "end"))

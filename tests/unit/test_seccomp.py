@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.kernel import refused_calls as table
-from claudebox.features.kernel.seccomp import (
-    ARCHITECTURES,
-    call_filter,
-)
+from claudebox.features.kernel import seccomp as table
+from claudebox.features.kernel.seccomp import ARCHITECTURES, call_filter
 from claudebox.problem import Problem
 
 pytestmark = pytest.mark.req("SEC-02")

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.secret_values import (
-    looks_secret,
-    secret_file,
-    secret_value,
-)
+from claudebox.secret_values import looks_secret, secret_file, secret_value
 
 BY_NAME = [
     *("GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "PASSWORD", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SECRET_KEY_BASE"),

@@ -12,10 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.host.tree import (
-    MAX_LINKS,
-    Tree,
-)
+from claudebox.host.tree import MAX_LINKS, Tree
 
 NAMES = ("a", "b", "c")
 names = st.sampled_from(NAMES)

@@ -8,31 +8,15 @@ import subprocess
 import sys
 import tempfile
 
-from claudebox.demo.agent import (
-    Agent,
-    find_agent,
-)
-from claudebox.demo.stage import (
-    Stage,
-    build_stage,
-    check_work,
-)
+from claudebox.demo.agent import Agent, find_agent
+from claudebox.demo.stage import Stage, build_stage, check_work
 from claudebox.demo.stand_in import STEPS, StandIn, Step
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.own_command import own_command
 from claudebox.problem import Problem
 from claudebox.settings.words import Request
-from claudebox.view.text import (
-    BOLD,
-    DIM,
-    GREEN,
-    RED,
-    WIDTH,
-    escape,
-    fill,
-    style_for,
-)
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,15 +5,8 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    Answer,
-    Because,
-    Explanation,
-)
-from claudebox.explain.paths import (
-    PathQuestion,
-    absolute,
-)
+from claudebox.answers import Answer, Because, Explanation
+from claudebox.explain.paths import PathQuestion, absolute
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.network.explain import (
     explain_endpoint,

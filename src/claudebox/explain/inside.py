@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.host.tree import (
-    MAX_LINKS,
-    Tree,
-)
-from claudebox.model import (
-    DEV,
-    FILE,
-    FROM_HOST,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    Mount,
-)
+from claudebox.host.tree import MAX_LINKS, Tree
+from claudebox.model import DEV, FILE, FROM_HOST, PROC, RO, RW, SYMLINK, TMPFS, Mount
 from claudebox.mounts import holder
-from claudebox.paths import (
-    is_below,
-    move,
-)
+from claudebox.paths import is_below, move
 from claudebox.record import Record
 
 # What bwrap puts into /dev. The rest of the host's devices is not there.

@@ -15,15 +15,11 @@ from claudebox.answers import (
     Answer,
     Because,
     Change,
-    is_said,
     named,
     undo,
     with_reason,
 )
-from claudebox.explain.inside import (
-    Inside,
-    Spot,
-)
+from claudebox.explain.inside import Inside, Spot
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
@@ -45,20 +41,11 @@ from claudebox.model import (
     Plan,
     SecretPlace,
 )
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    is_inside,
-    move,
-    parents,
-    shorten_home,
-)
+from claudebox.paths import expand_home, is_below, is_inside, move, parents, shorten_home
 from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    MountWish,
-    Settings,
-)
+from claudebox.reach import reach_of
+from claudebox.settings.values import MountWish, Settings
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
@@ -159,7 +146,7 @@ class PathQuestion:
         mount = places[0].mount
         if is_inside(self.host.cwd, shown):
             changes.append(Change("cannot be hidden: it is the project, or holds it"))
-        elif shown == mount.source and mount.origin.rule in NEEDED_RULES:
+        elif shown == mount.source and mount.origin.is_rule(*NEEDED_RULES):
             changes.append(Change(ESSENTIAL))
         else:
             changes.append(Change("keeps it out", ("--hide", shown)))
@@ -192,7 +179,7 @@ class PathQuestion:
 
     def _masked(self) -> Answer | None:
         mount = self.spot.mount
-        if mount.origin.rule != SECRETS:
+        if not mount.origin.is_rule(SECRETS):
             return None
         instead = "with made-up values" if mount.kind == MASK else "as an empty file"
         because = [with_reason(f"{named(mount.origin)} masks {self._short(mount.path)}", mount.origin)]
@@ -256,7 +243,7 @@ class PathQuestion:
         return [Because(f"hidden in it: {self._list(hides)}")] if hides else []
 
     def _why_never(self, origin: Origin) -> str:
-        return f"secret places never enter ({origin.reason})" if origin.rule == "secret" else origin.reason
+        return f"secret places never enter ({origin.reason})" if origin.is_rule("secret") else origin.reason
 
     # What the box has instead
 
@@ -322,7 +309,7 @@ class PathQuestion:
     def _secret(self) -> list[Because]:
         for place in self.places:
             if is_inside(self.target, place.path):
-                origin = Origin("secret", place.reason)
+                origin = Origin.of_rule("secret", place.reason)
                 return [Because(f"{self._short(place.path)} is secret ({place.reason}) and never enters", origin)]
         return []
 
@@ -345,14 +332,14 @@ class PathQuestion:
 
     def refusal(self, access: str, source: str, destination: str = "") -> str:
         """Why a mount could not be had; "" if it could. Asked of the rules that judge the option itself."""
-        option = Origin(f"--mount-{access}")
+        option = Origin.of_option(f"--mount-{access}")
         wish = MountWish(access, source, destination, option)
         tree, homes = self.host.tree, self.host.person.homes
         try:
-            wished = wished_mounts(tree, (wish,), self.host.cwd, homes, self.places)
+            wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
             (mount,) = settle(tree, wished, list(self.plan.mounts))
         except Problem as problem:
-            return problem.message.removeprefix(f"{option.rule} {source}: ").removeprefix(f"{option.rule}: ")
+            return problem.message.removeprefix(f"{option.shown} {source}: ").removeprefix(f"{option.shown}: ")
         hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]
         made = [other for other in self.plan.mounts if other.kind in BY_BWRAP and is_below(other.path, mount.path)]
         if hides:
@@ -364,7 +351,7 @@ class PathQuestion:
 
     def _list(self, mounts: list[Mount]) -> str:
         # What somebody asked for is what is looked for.
-        paths = [self._short(mount.path) for mount in sorted(mounts, key=lambda mount: not is_said(mount.origin))]
+        paths = [self._short(mount.path) for mount in sorted(mounts, key=lambda mount: not mount.origin.is_said)]
         more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
         return ", ".join(paths[:MOST_NAMED]) + more
 

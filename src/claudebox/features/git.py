@@ -8,20 +8,8 @@ from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.repository import Repository
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FILE,
-    RW,
-    Finding,
-    Mount,
-    Origin,
-    SecretPlace,
-)
-from claudebox.places import (
-    contained_secret,
-    openings,
-    refuse_writable,
-)
+from claudebox.model import COVER, FILE, RW, Finding, Mount, Origin, SecretPlace
+from claudebox.places import contained_secret, openings, refuse_writable
 from claudebox.record import Record
 
 NEUTRAL_NAME = "claudebox"
@@ -70,7 +58,10 @@ def config_files(
     # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
     content = config.content + f"[core]\n\texcludesFile = {IGNORED}\n".encode()
     reason = "masked files, which git shall not add"
-    return [config.replace(content=content), Mount(COVER, IGNORED, Origin(RULE, reason), content=ignored, mode=0o444)]
+    return [
+        config.replace(content=content),
+        Mount(COVER, IGNORED, Origin.of_rule(RULE, reason), content=ignored, mode=0o444),
+    ]
 
 
 def config_file(
@@ -86,7 +77,7 @@ def config_file(
     # Where the repository's own file is guarded, a new branch cannot be told its upstream, and git would complain.
     lines += ["[branch]", "\tautoSetupMerge = false"] if is_guarded else []
     shown = f"identity {identity.name} <{identity.email}>"
-    origin = Origin(RULE, f"neutral {shown}" if identity.is_neutral else shown)
+    origin = Origin.of_rule(RULE, f"neutral {shown}" if identity.is_neutral else shown)
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     return Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644)
 
@@ -99,7 +90,7 @@ def quote_value(value: str) -> str:
 def repository_mounts(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> list[Mount]:
     if not _may_mount(repository, homes, places):
         return []
-    return [Mount(RW, repository.outside, Origin(RULE, repository.why), source=repository.outside)]
+    return [Mount(RW, repository.outside, Origin.of_rule(RULE, repository.why), source=repository.outside)]
 
 
 def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:

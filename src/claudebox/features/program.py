@@ -8,25 +8,18 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Finding,
-    Origin,
-    Plan,
-    Program,
-)
+from claudebox.model import Finding, Origin, Plan, Program
 from claudebox.paths import is_inside
-from claudebox.problem import (
-    Problem,
-)
+from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
 
 
 def shell_program(system: System) -> Program:
-    return Program("shell", (system.shell,), Origin("--shell"))
+    return Program("shell", (system.shell,), Origin.of_option("--shell"))
 
 
 def run_program(command: tuple[str, ...]) -> Program:
-    return Program("command", command, Origin("--run"))
+    return Program("command", command, Origin.of_option("--run"))
 
 
 def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from claudebox.paths import is_inside
 from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
 
-PROJECT = Origin("project", "what the agent works on")
-SETTINGS_FILE = Origin("project", "read-only: its settings")
+PROJECT = Origin.of_rule("project", "what the agent works on")
+SETTINGS_FILE = Origin.of_rule("project", "read-only: its settings")
 
 ROOT_FINDING = Finding(
     Finding.NOTE, "root", "what the agent makes belongs to root on the host, too; an ordinary account is safer"
@@ -61,7 +61,8 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     if facts.state is None or (facts.install is None and _keeps_nothing(facts, plan)):
         return plan
     state = facts.state
-    writable = [facts.project, *(wish.source for wish in draft.wished if wish.kind == RW)]
+    git = filter(None, (facts.repository.outside,))
+    writable = [facts.project, *git, *(wish.source for wish in draft.wished if wish.kind == RW)]
     notes = [path_note(state.writable(path), path) for path in writable]
     return plan.replace(
         preparations=(

@@ -6,24 +6,11 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    DEV,
-    FILE,
-    HIDE,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    Directory,
-    Mount,
-    Origin,
-    Person,
-)
+from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Directory, Mount, Origin, Person
 from claudebox.paths import is_inside
 
-BOX = Origin("box", "made for this box, gone when it ends")
-SYSTEM = Origin("system", "programs and libraries of this system")
+BOX = Origin.of_rule("box", "made for this box, gone when it ends")
+SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
 
 ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
@@ -88,7 +75,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-ETC = Origin("etc", "configuration that programs need to run")
+ETC = Origin.of_rule("etc", "configuration that programs need to run")
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 # What programs read from /etc. Never all of it: that holds keys, passwords and the host's identity.
 ETC_ENTRIES = (
@@ -158,7 +145,7 @@ def _root_only(tree: Tree, directory: str) -> list[Mount]:
         if tree.is_link(path):
             continue
         if not _is_public(tree, path):
-            hides.append(Mount(HIDE, path, Origin("root", "only root may read it"), is_dir=tree.is_dir(path)))
+            hides.append(Mount(HIDE, path, Origin.of_rule("root", "only root may read it"), is_dir=tree.is_dir(path)))
         elif tree.is_dir(path):
             hides += _root_only(tree, path)
     return hides
@@ -170,7 +157,7 @@ def decide_etc(facts: Facts, _: Draft) -> Contribution:
     return Contribution(mounts=tuple(mounts), hides=tuple(hides))
 
 
-IDENTITY = Origin("identity", "written for this box instead of the host's file")
+IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
 HOSTNAME = "claudebox"
 NOBODY = 65534
@@ -220,7 +207,7 @@ def certificate_mounts(bundle: str, mounts: list[Mount]) -> list[Mount]:
     shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (RO, RW, SYMLINK))
     if not bundle or shown:
         return []
-    return [Mount(RO, bundle, Origin("certificates", "to verify TLS connections"), source=bundle)]
+    return [Mount(RO, bundle, Origin.of_rule("certificates", "to verify TLS connections"), source=bundle)]
 
 
 def decide_certificates(facts: Facts, draft: Draft) -> Contribution:

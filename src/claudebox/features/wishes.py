@@ -7,44 +7,14 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    HIDE,
-    RW,
-    SYMLINK,
-    Directory,
-    Finding,
-    Mount,
-    Origin,
-    SecretPlace,
-)
-from claudebox.mounts import (
-    appearances,
-    hides_asked_for,
-    holder,
-    named_path,
-)
-from claudebox.paths import (
-    expand_home,
-    is_below,
-    move,
-)
-from claudebox.places import (
-    refuse_readable,
-    refuse_writable,
-)
+from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
+from claudebox.mounts import appearances, hides_asked_for, holder, named_path
+from claudebox.paths import expand_home, is_below, move
+from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
-from claudebox.reach import known_projects
-from claudebox.secret_values import (
-    secret_file,
-    secret_value,
-)
-from claudebox.settings.values import (
-    MountWish,
-    Named,
-)
-from claudebox.state import State
-from claudebox.tools import is_in_any
+from claudebox.reach import Reach
+from claudebox.secret_values import secret_file, secret_value
+from claudebox.settings.values import MountWish, Named
 
 SMALL_FILE = 1 << 16
 
@@ -53,26 +23,26 @@ RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 
 
 def wished_mounts(
-    tree: Tree, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
+    reach: Reach, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
 ) -> list[Mount]:
+    tree = reach.tree
     return [
-        _wished(tree, wish, cwd, homes, places)
+        _wished(reach, wish, cwd, homes, places)
         for wish in wishes
         if not wish.is_optional or tree.exists(named_path(wish.source, cwd, homes[0]))
     ]
 
 
-def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
-    home = homes[0]
-    option = wish.origin.rule
-    is_typed = option.startswith("--")
+def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
+    tree, home = reach.tree, homes[0]
+    option, is_typed = wish.origin.shown, wish.origin.is_typed
     wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
     named = named_path(wish.source, cwd, home)
     if not is_typed:
-        _check_way(tree, named, option, cwd, home)
-    real = named if wish.is_new else tree.resolve(named)
+        _check_way(reach, named, option)
+    real = _place_of_new(tree, named) if wish.is_new else tree.resolve(named)
     if real is None:
-        or_else = "" if option.startswith("--") else "\n      if it may be missing: optional = true"
+        or_else = "" if is_typed else "\n      if it may be missing: optional = true"
         raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
@@ -85,16 +55,19 @@ def _wished(tree: Tree, wish: MountWish, cwd: str, homes: tuple[str, ...], place
     return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
 
 
-def _check_way(tree: Tree, named: str, rule: str, cwd: str, home: str) -> None:
+def _check_way(reach: Reach, named: str, option: str) -> None:
     """A file says the same on every start. An agent that can turn a symlink on the way would choose what it means."""
-    links = tuple(link for link, _ in tree.links(named))
-    state = State(home)
-    if links and is_in_any(links, (cwd, state.instances, *known_projects(tree, state.directory))):
-        real = tree.resolve(named) or named
+    if reach.can_turn(named):
+        real = reach.tree.resolve(named) or named
         raise Problem(
-            f"{rule}: a symlink that an agent can change leads from {named} to {real}",
+            f"{option}: a symlink that an agent can change leads from {named} to {real}",
             "write where it is, without the symlink",
         )
+
+
+def _place_of_new(tree: Tree, named: str) -> str | None:
+    directory = tree.resolve(posixpath.dirname(named))
+    return f"{directory}/{posixpath.basename(named)}" if directory is not None else None
 
 
 def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
@@ -113,7 +86,7 @@ def settle(tree: Tree, wishes: list[Mount], others: list[Mount]) -> list[Mount]:
 
 
 def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
-    option = wish.origin.rule
+    option = wish.origin.shown
     base = holder(wish.path, [mount for mount in mounts if is_below(wish.path, mount.path)])
     if base is None or base.kind not in FROM_HOST:
         return wish
@@ -158,7 +131,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     tree, settings = facts.tree, facts.settings
     asked = (*settings.mounts, *draft.wishes)
     places = draft.hidden_places(facts.places)
-    wished = settle(tree, wished_mounts(tree, asked, facts.project, facts.person.homes, places), draft.mounts)
+    wished = settle(tree, wished_mounts(facts.reach, asked, facts.project, facts.person.homes, places), draft.mounts)
     return Contribution(
         mounts=tuple(wished),
         wished=tuple(wished),
@@ -172,14 +145,14 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
     hides: list[Mount] = []
     for place in places:
         if place.exists and (paths := appearances(place.path, mounts)):
-            origin, is_dir = Origin("secret", place.reason), tree.is_dir(place.path)
+            origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
 
 
 def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
     return [
-        Finding(Finding.NOTE, hide.path, f"{hide.origin.rule} would hide it, but it does not exist yet")
+        Finding(Finding.NOTE, hide.path, f"{hide.origin.shown} would hide it, but it does not exist yet")
         for hide in hides
         if not tree.exists(named_path(hide.path, cwd, home))
     ]

@@ -29,6 +29,7 @@ class ClaudeInstall(Record):
     files: tuple[str, ...]  # real paths, outside of the system's own trees, that it needs
     interpreter: str  # what its `#!` line needs from PATH, as found on the host
     missing: str  # an interpreter that is not installed
+    way_to_interpreter: str = ""  # before its symlinks are followed
 
 
 def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
@@ -36,18 +37,18 @@ def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
     real = _behind_shim(tree, tree.resolve(path) or path)
     words = _hash_bang(tree, real)
     files = [_needed_tree(real)]
-    interpreter = missing = ""
+    interpreter = missing = way = ""
     if words:
         name = _interpreter_name(words)
         found = name if name.startswith("/") else find(tree, name, search_path, cwd)
         interpreter_real = tree.resolve(found) if found and tree.is_executable(found) else None
         if interpreter_real:
-            interpreter = interpreter_real
+            interpreter, way = interpreter_real, found or ""
             files.append(_needed_tree(interpreter_real))
         else:
             missing = name
     outside_system = tuple(dict.fromkeys(file for file in files if not file.startswith(SYSTEM_TREES)))
-    return ClaudeInstall(path, real, _kind(real, bool(words)), outside_system, interpreter, missing)
+    return ClaudeInstall(path, real, _kind(real, bool(words)), outside_system, interpreter, missing, way)
 
 
 def _behind_shim(tree: Tree, real: str) -> str:

@@ -11,6 +11,7 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 
 NIX_STORE = "/nix/store"
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
 CERTIFICATE_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine, Gentoo, Void
     "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
@@ -60,7 +61,7 @@ def _store_path(tree: Tree, host_path: str) -> tuple[str, ...]:
 
 def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
     """The certificate bundle: the one that the user names, else the distribution's."""
-    for name in ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"):
+    for name in CERTIFICATE_VARIABLES:
         named = environ.get(name, "")
         real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
         if real is not None and _is_bundle(tree, real):

@@ -8,26 +8,11 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.launch.parent.gate import (
-    Gate,
-)
-from claudebox.model import (
-    Plan,
-)
-from claudebox.problem import (
-    CANNOT_EXECUTE,
-    Problem,
-)
-from claudebox.process.descriptors import (
-    close_all_but,
-)
-from claudebox.view.argv import (
-    SECCOMP,
-    Data,
-    Word,
-    bwrap_operations,
-    program_words,
-)
+from claudebox.launch.parent.gate import Gate
+from claudebox.model import Plan
+from claudebox.problem import CANNOT_EXECUTE, Problem
+from claudebox.process.descriptors import close_all_but
+from claudebox.view.argv import SECCOMP, Data, Word, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

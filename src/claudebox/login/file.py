@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.login.form import (
-    dump,
-    parse,
-)
+from claudebox.login.form import dump, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

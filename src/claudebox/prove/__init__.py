@@ -8,55 +8,23 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.host import (
-    Host,
-    read_host,
-)
+from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
-from claudebox.model import (
-    FROM_HOST,
-    Plan,
-)
+from claudebox.model import FROM_HOST, Plan
 from claudebox.own_command import own_command
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.prove.canaries import (
-    GROUPS,
-    KERNEL,
-    NIX,
-    TERMINAL,
-    Stage,
-    Trial,
-)
-from claudebox.prove.run import (
-    Attempt,
-    run_inside,
-    run_outside,
-)
+from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Stage, Trial
+from claudebox.prove.run import Attempt, run_inside, run_outside
 from claudebox.record import Record
 from claudebox.settings.gather import gather
-from claudebox.settings.table import (
-    BY_NAME,
-    FULL,
-    ON,
-)
+from claudebox.settings.table import BY_NAME, FULL, ON
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.view.as_json import dump
-from claudebox.view.text import (
-    BOLD,
-    DIM,
-    GREEN,
-    RED,
-    WIDTH,
-    YELLOW,
-    Style,
-    cut,
-    escape,
-    style_for,
-)
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, style_for
 
 AGAINST = "against"
 PYTHONS = ("/usr/bin/python3", "/bin/python3")
@@ -135,13 +103,13 @@ def set_stage(stage: Stage, host: Host, plan: Plan, settings: Settings, *, is_ou
 
 def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
     """What is open because the user wanted it so."""
-    tier = plan.network.origin.rule
-    network = f"--network full ({tier})" if tier == "default" else tier
+    tier = plan.network.origin
+    network = f"--network full ({tier.shown})" if tier.is_default else tier.shown
     has_daemon = plan.nix is not None and plan.nix.mode == "daemon"
     return {
         "network": network if plan.network.tier == FULL else "",
-        "nix": f"--nix ({settings.nix.origin.rule})" if has_daemon else "",
-        "userns": settings.userns.origin.rule if settings.userns.path == ON else "",
+        "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
+        "userns": settings.userns.origin.shown if settings.userns.path == ON else "",
     }
 
 

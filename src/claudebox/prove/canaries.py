@@ -13,10 +13,7 @@ import subprocess
 import sys
 import threading
 
-from claudebox.model import (
-    MASK,
-    Plan,
-)
+from claudebox.model import MASK, Plan
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from claudebox.problem import Problem
-from claudebox.settings.values import (
-    Named,
-)
+from claudebox.settings.values import Named
 
 LIMITS = ("memory", "pids", "cpu")  # as systemd and the kernel call them, too
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -22,8 +20,8 @@ def amount(name: str, said: Named) -> int:
     whole, _, rest = text.partition(".") if name != "pids" else (text, "", "")
     digits = whole + rest
     if not (digits.isascii() and digits.isdigit() and len(digits) <= len("1234567890123")):
-        raise Problem(f"{said.origin.rule}: `{said.path}` is no {name}", f"for example: {EXAMPLES[name]}")
+        raise Problem(f"{said.origin.shown}: `{said.path}` is no {name}", f"for example: {EXAMPLES[name]}")
     value = int(digits) * (A_SECOND if name == "cpu" else unit) // int("1" + "0" * len(rest))
     if value < LEAST[name]:
-        raise Problem(f"{said.origin.rule}: `{said.path}` is too little to start anything", f"try {EXAMPLES[name]}")
+        raise Problem(f"{said.origin.shown}: `{said.path}` is too little to start anything", f"try {EXAMPLES[name]}")
     return value

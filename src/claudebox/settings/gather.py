@@ -6,21 +6,10 @@ built-in ← ~/.claudebox/config.toml ← profiles ← the project's .claudebox.
 from __future__ import annotations
 
 from claudebox.host import Host
-from claudebox.model import (
-    Finding,
-    Preparation,
-)
+from claudebox.model import Finding, Preparation
 from claudebox.record import Record
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    Named,
-    Said,
-    Settings,
-    from_options,
-    from_variables,
-    merge,
-)
+from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
 from claudebox.settings.words import Request
 from claudebox.state import State
 

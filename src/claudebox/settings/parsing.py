@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    RO,
-    RW,
-    Origin,
-    Port,
-)
+from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    LAST_PORT,
-    PORTS,
-)
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Tier,
-)
+from claudebox.settings.table import LAST_PORT, PORTS
+from claudebox.settings.values import EnvWish, MountWish, Named, Tier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +23,7 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
         return _port(setting, text, origin)
     if setting.choices and text not in setting.choices:
         *others, last = setting.choices
-        raise Problem(f"{origin.rule}: `{text}` is no value for {setting.name}", f"{', '.join(others)} or {last}")
+        raise Problem(f"{origin.shown}: `{text}` is no value for {setting.name}", f"{', '.join(others)} or {last}")
     if setting.name == "network":
         return Tier(text, origin)
     if setting.name == "drop_env" and not is_variable_name(text):
@@ -49,7 +36,7 @@ def _mount_wish(setting: Setting, text: str, origin: Origin) -> MountWish:
     if not separator or not destination.startswith(("/", "~")):
         source, destination = text, ""
     if not source:
-        raise Problem(f"{origin.rule} needs a path", f"{origin.rule} PATH or {origin.rule} PATH:DEST")
+        raise Problem(f"{origin.shown} needs a path", f"{origin.shown} PATH or {origin.shown} PATH:DEST")
     return MountWish(RO if setting.name == "mount_ro" else RW, source, destination, origin)
 
 
@@ -61,7 +48,7 @@ def _env_wish(text: str, origin: Origin) -> EnvWish:
 
 
 def _bad_name(name: str, origin: Origin, usage: str = "NAME or NAME=VALUE") -> Problem:
-    return Problem(f"{origin.rule}: `{name}` is not a variable name", f"use letters, digits and _: {usage}")
+    return Problem(f"{origin.shown}: `{name}` is not a variable name", f"use letters, digits and _: {usage}")
 
 
 def is_variable_name(name: str) -> bool:
@@ -72,7 +59,7 @@ def _port(setting: Setting, text: str, origin: Origin) -> Port:
     host, separator, box = text.partition(":")
     numbers = [_number(part) for part in ((host, box) if separator else (host,))]
     if not all(numbers) or (separator and setting.name != "publish"):
-        raise Problem(f"{origin.rule}: `{text}` is not a port", f"{setting.metavar}, 1 to {LAST_PORT}")
+        raise Problem(f"{origin.shown}: `{text}` is not a port", f"{setting.metavar}, 1 to {LAST_PORT}")
     return Port(numbers[0], numbers[-1], origin)
 
 

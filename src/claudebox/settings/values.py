@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    Finding,
-    Origin,
-    Port,
-    Preparation,
-)
+from claudebox.model import BY_DEFAULT, Finding, Origin, Port, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import (
-    AUTO,
-    BY_NAME,
-    FULL,
-    LIST,
-    OFF,
-    PASSTHROUGH,
-    SETTINGS,
-    VALUE,
-)
+from claudebox.settings.table import AUTO, BY_NAME, FULL, LIST, OFF, PASSTHROUGH, SETTINGS, VALUE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +15,7 @@ if TYPE_CHECKING:
     from claudebox.settings.table import Setting
 
 PROJECT_FILE = ".claudebox.toml"
+WORDS = "claude_args"
 
 
 class MountWish(Record):
@@ -87,16 +74,16 @@ class Settings(Record):
     nft: Named | None = None
     auth: str = PASSTHROUGH
     auth_limits: tuple[Named, ...] = ()
-    network: Tier = Tier(FULL, Origin("default"))
+    network: Tier = Tier(FULL, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
     path: tuple[Named, ...] = ()
     claude_args: tuple[Named, ...] = ()
-    nix: Named = Named(AUTO, Origin("default"))
+    nix: Named = Named(AUTO, BY_DEFAULT)
     packages: tuple[Named, ...] = ()
     reveals: tuple[Named, ...] = ()
     writable: tuple[Named, ...] = ()
-    userns: Named = Named(OFF, Origin("default"))
+    userns: Named = Named(OFF, BY_DEFAULT)
     memory: Named | None = None
     pids: Named | None = None
     cpu: Named | None = None
@@ -116,7 +103,8 @@ def merge(said: Iterable[Said]) -> Settings:
             lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
     if "auth" in last:
         last["auth"] = last["auth"].path
-    last |= {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
+    # Of words for claude, the same one may be needed twice.
+    last |= {name: tuple(values if name == WORDS else dict.fromkeys(values)) for name, values in lists.items()}
     settings = Settings(**last)
     _check_ports(settings.publish)
     return settings
@@ -143,8 +131,8 @@ def _check_ports(published: tuple[Port, ...]) -> None:
         first = seen.setdefault(port.host, port)
         if first.box != port.box:
             raise Problem(
-                f"{port.origin.rule}: port {port.host} of the host leads to {first.box} of the box already "
-                f"({first.origin.rule})",
+                f"{port.origin.shown}: port {port.host} of the host leads to {first.box} of the box already "
+                f"({first.origin.shown})",
                 "choose another",
             )
 
@@ -152,7 +140,7 @@ def _check_ports(published: tuple[Port, ...]) -> None:
 def from_options(words: tuple[tuple[str, str], ...]) -> list[Said]:
     """What was typed, as (setting, text)."""
     typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
-    return [_said(setting, text, setting.option) for setting, text in typed]
+    return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
 
 
 def from_variables(environ: dict[str, str]) -> list[Said]:
@@ -160,12 +148,12 @@ def from_variables(environ: dict[str, str]) -> list[Said]:
     for setting in SETTINGS:
         text = environ.get(setting.variable, "") if setting.variable else ""
         parts = [part.strip() for part in text.split(",")] if setting.kind == LIST else [text]
-        said += [_said(setting, part, setting.variable) for part in parts if part]
+        said += [_said(setting, part, Origin.of_variable(setting.variable)) for part in parts if part]
     return said
 
 
-def _said(setting: Setting, text: str, where: str) -> Said:
+def _said(setting: Setting, text: str, origin: Origin) -> Said:
     # Most launches come without any.
     from claudebox.settings.parsing import read_text
 
-    return Said(setting.name, read_text(setting, text, Origin(where)))
+    return Said(setting.name, read_text(setting, text, origin))

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import (
-    BY_OPTION,
-    COMMAND,
-    MODE,
-    SWITCH,
-    Setting,
-)
+from claudebox.settings.table import BY_OPTION, COMMAND, MODE, SWITCH, Setting
 
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name

@@ -8,16 +8,7 @@ from claudebox.model import Trace
 from claudebox.paths import shorten_home
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.view.text import (
-    BOLD,
-    DIM,
-    RED,
-    WIDTH,
-    Style,
-    cut,
-    escape,
-    fill,
-)
+from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, cut, escape, fill
 
 MOST_LISTED = 12
 MOST_NAMED = 6

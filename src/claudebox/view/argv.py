@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    ABSENT,
-    COVER,
-    DEV,
-    FILE,
-    HIDE,
-    MASK,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    Mount,
-    Plan,
-)
+from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
 from claudebox.record import Record
 
 

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import json
 
-from claudebox.model import (
-    FILE,
-    Broker,
-    EnvVar,
-    Guard,
-    Mount,
-    Network,
-    Nix,
-    Plan,
-    Uplink,
-)
+from claudebox.model import FILE, Broker, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
 from claudebox.secret_values import secret_value
-from claudebox.view.argv import (
-    Data,
-    bwrap_operations,
-    called_pasta,
-    program_words,
-)
+from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +20,7 @@ def audit_json(plan: Plan) -> str:
             "mounts": [_mount(mount) for mount in plan.mounts],
             "environment": [_variable(variable) for variable in plan.environment],
             "packages": [
-                {"reference": package.reference, "paths": list(package.paths), "rule": package.origin.rule}
+                {"reference": package.reference, "paths": list(package.paths), "rule": package.origin.shown}
                 for package in plan.packages
             ],
             "network": _network(plan.network),
@@ -64,7 +49,7 @@ def _mount(mount: Mount) -> Any:
         "path": mount.path,
         "source": mount.source or None,
         "content": mount.content.decode(errors="replace") if mount.kind == FILE else None,
-        "rule": mount.origin.rule,
+        "rule": mount.origin.shown,
         "reason": mount.origin.reason,
     }
 
@@ -74,7 +59,7 @@ def _variable(variable: EnvVar) -> Any:
         "name": variable.name,
         "value": None if variable.secret else variable.value,
         "secret": variable.secret or None,
-        "rule": variable.origin.rule,
+        "rule": variable.origin.shown,
         "reason": variable.origin.reason,
     }
 
@@ -83,7 +68,7 @@ def _network(network: Network) -> Any:
     return {
         "tier": network.tier,
         "meaning": network.meaning,
-        "rule": network.origin.rule,
+        "rule": network.origin.shown,
         "published": [{"host": port.host, "box": port.box} for port in network.published],
         "host_ports": [port.host for port in network.host_ports],
         "rejected": list(network.uplink.near) if network.uplink else [],
@@ -91,7 +76,7 @@ def _network(network: Network) -> Any:
 
 
 def _nix(nix: Nix | None) -> Any:
-    return {"mode": nix.mode, "rule": nix.origin.rule, "holes": list(nix.holes)} if nix is not None else None
+    return {"mode": nix.mode, "rule": nix.origin.shown, "holes": list(nix.holes)} if nix is not None else None
 
 
 def _guard(guard: Guard) -> Any:

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.agreement import (
-    READ_ONLY,
-    WITHOUT,
-    News,
-)
-from claudebox.features.guard.decide import (
-    is_guard,
-    within,
-)
+from claudebox.agreement import READ_ONLY, WITHOUT, News
+from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import (
     ABSENT,
@@ -38,15 +31,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
-from claudebox.view.text import (
-    BOLD,
-    RED,
-    YELLOW,
-    Style,
-    escape,
-    fill,
-    table_row,
-)
+from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
 LABEL = 19
 RULE = 11  # of which the rest is for the mark
@@ -115,7 +100,7 @@ def _heading(title: str, legend: str, style: Style) -> str:
 def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) -> list[str]:
     groups: dict[tuple[str, str], list[Mount]] = {}
     for mount in shown:
-        groups.setdefault((mount.origin.rule, MARKS[mount.kind]), []).append(mount)
+        groups.setdefault((mount.origin.shown, MARKS[mount.kind]), []).append(mount)
     lines: list[str] = []
     for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_last):
         label = f"{rule:<{RULE}} {mark}"
@@ -181,7 +166,7 @@ def _some_guarded(members: tuple[Guarded, ...], project: str) -> list[str]:
 def _packages(packages: tuple[Package, ...], style: Style, everything: bool) -> list[str]:
     groups: dict[str, list[Package]] = {}
     for package in packages:
-        groups.setdefault(package.origin.rule, []).append(package)
+        groups.setdefault(package.origin.shown, []).append(package)
     lines: list[str] = []
     for rule, group in groups.items():
         lines += table_row(
@@ -201,7 +186,7 @@ def _package_words(package: Package, everything: bool) -> list[str]:
 def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:
     groups: dict[str, list[EnvVar]] = {}
     for variable in entering:
-        groups.setdefault(variable.origin.rule, []).append(variable)
+        groups.setdefault(variable.origin.shown, []).append(variable)
     lines: list[str] = []
     for rule, variables in groups.items():
         lines += table_row(rule, [variable_text(variable) for variable in variables], LABEL, style)
@@ -226,7 +211,7 @@ def _nix(nix: Nix, style: Style) -> list[str]:
 
 
 def _tier(network: Network, style: Style) -> list[str]:
-    said = "" if network.origin.rule == "default" else f" ({network.origin.rule})"
+    said = "" if network.origin.is_default else f" ({network.origin.shown})"
     return table_row(network.tier, f"{network.meaning}{said}".split(), LABEL, style)
 
 
@@ -234,10 +219,10 @@ def _ports(published: tuple[Port, ...], host_ports: tuple[Port, ...], style: Sty
     lines: list[str] = []
     for port in published:
         words = f"port {port.box} of the box is localhost:{port.host} of this host".split()
-        lines += table_row(port.origin.rule, words, LABEL, style)
+        lines += table_row(port.origin.shown, words, LABEL, style)
     for port in host_ports:
         words = f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}".split()
-        lines += table_row(port.origin.rule, words, LABEL, style)
+        lines += table_row(port.origin.shown, words, LABEL, style)
     return lines
 
 
@@ -264,7 +249,7 @@ def _credential(broker: Broker, home: str) -> list[str]:
 
 
 def _runs(plan: Plan, style: Style) -> list[str]:
-    return table_row(plan.program.origin.rule, _command(plan), LABEL, style)
+    return table_row(plan.program.origin.shown, _command(plan), LABEL, style)
 
 
 def _command(plan: Plan) -> list[str]:

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    COMMAND,
-    LIST,
-    MODE,
-    SETTINGS,
-    SWITCH,
-    VALUE,
-    Setting,
-)
+from claudebox.settings.table import COMMAND, LIST, MODE, SETTINGS, SWITCH, VALUE, Setting
 
 TAKES_PATH = ("mount_ro", "mount_rw", "hide", "bwrap", "claude", "pasta", "nft")
 SHELLS = ("bash", "zsh", "fish")

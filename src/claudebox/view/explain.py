@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    Answer,
-    Change,
-    Explanation,
-)
+from claudebox.answers import Answer, Change, Explanation
 from claudebox.quoting import quote
 from claudebox.view.as_json import dump
-from claudebox.view.text import (
-    BOLD,
-    DIM,
-    Style,
-    escape,
-    fill,
-)
+from claudebox.view.text import BOLD, DIM, Style, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +70,7 @@ def _as_object(answer: Answer) -> dict[str, Any]:
         "because": [
             {
                 "text": because.text,
-                "rule": because.origin.rule if because.origin else None,
+                "rule": because.origin.shown if because.origin else None,
                 "reason": (because.origin.reason or None) if because.origin else None,
             }
             for because in answer.because

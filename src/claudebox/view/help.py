@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.settings.table import (
-    BY_KEY,
-    SETTINGS,
-    Setting,
-)
+from claudebox.settings.table import BY_KEY, SETTINGS, Setting
 from claudebox.view.text import fill
 
 COLUMN = 30

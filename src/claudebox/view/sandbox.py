@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.features.guard.decide import (
-    is_guard,
-    within,
-)
+from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import (
-    RO,
-    RW,
-    EnvVar,
-    Mount,
-    Plan,
-)
+from claudebox.model import RO, RW, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
 
 HEAD = """\
@@ -106,7 +97,7 @@ def sandbox_md(plan: Plan) -> str:
 
 def _files(plan: Plan) -> str:
     writable = [
-        mount for mount in plan.mounts if mount.kind == RW and mount.origin.rule != "--auth" and not is_guard(mount)
+        mount for mount in plan.mounts if mount.kind == RW and mount.origin.name != "--auth" and not is_guard(mount)
     ]
     readable = [mount for mount in plan.mounts if mount.kind == RO and _is_asked_for(mount)]
     lines = [
@@ -119,7 +110,7 @@ def _files(plan: Plan) -> str:
 
 
 def _masked(plan: Plan) -> list[str]:
-    paths = [f"- `{_path(mount, plan)}`" for mount in plan.mounts if mount.origin.rule == SECRETS]
+    paths = [f"- `{_path(mount, plan)}`" for mount in plan.mounts if mount.origin.is_rule(SECRETS)]
     if not paths:
         return []
     more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
@@ -138,8 +129,7 @@ def _guarded(plan: Plan) -> list[str]:
 
 
 def _is_asked_for(mount: Mount) -> bool:
-    """By an option, or in a file, whose origins have a line."""
-    return mount.origin.rule.startswith("--") or ":" in mount.origin.rule
+    return mount.origin.is_said
 
 
 def _path(mount: Mount, plan: Plan) -> str:
@@ -158,7 +148,7 @@ def _environment(plan: Plan) -> str:
 
 
 def _is_the_users(variable: EnvVar) -> bool:
-    return variable.origin.rule not in ("box", "certificates", "claude", "broker")
+    return not variable.origin.is_rule("box", "certificates", "claude", "broker")
 
 
 def _network(plan: Plan) -> str:

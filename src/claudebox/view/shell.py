@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    EnvVar,
-    Plan,
-    Preparation,
-    Uplink,
-)
+from claudebox.model import EnvVar, Plan, Preparation, Uplink
 from claudebox.quoting import quote
 from claudebox.secret_values import secret_value
-from claudebox.view.argv import (
-    Data,
-    Operation,
-    bwrap_operations,
-    called_pasta,
-    program_words,
-)
+from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 
 FIRST_DESCRIPTOR = 3

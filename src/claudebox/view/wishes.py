@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    Port,
-    Profile,
-)
+from claudebox.model import Port, Profile
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-)
+from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
 from claudebox.state import SHOWN
-from claudebox.view.text import (
-    BOLD,
-    Style,
-    escape,
-    table_row,
-)
+from claudebox.view.text import BOLD, Style, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +20,7 @@ YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
 def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
-        words = [wish_text(wish), f"({escape(wish.value.origin.rule)})"]
+        words = [wish_text(wish), f"({escape(wish.value.origin.shown)})"]
         lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
 

@@ -8,15 +8,9 @@ from __future__ import annotations
 import os
 
 from claudebox.features.broker.decide import AT_START
-from claudebox.features.broker.server.preflight import (
-    OTHERWISE,
-    check,
-)
+from claudebox.features.broker.server.preflight import OTHERWISE, check
 from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET
-from claudebox.model import (
-    Broker,
-    Plan,
-)
+from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
 from claudebox.process.lifetime import Companion, detach, forget_arguments, has_ended, watch_own_end

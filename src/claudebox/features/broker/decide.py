@@ -8,23 +8,11 @@ from claudebox.features.broker.forwarder import forwarder
 from claudebox.features.broker.terms import SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    HIDE,
-    RO,
-    UNSEEN,
-    Broker,
-    EnvVar,
-    Mount,
-    Origin,
-    Step,
-)
+from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
 from claudebox.problem import Problem
+from claudebox.reach import host_certificates
 from claudebox.settings.table import FULL
-from claudebox.settings.values import (
-    EnvWish,
-    Named,
-    Settings,
-)
+from claudebox.settings.values import EnvWish, Named, Settings
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
@@ -33,10 +21,10 @@ if TYPE_CHECKING:
 
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
-ROUTE = Origin(RULE, "the way to the API")
-DUMMY = Origin(RULE, "good for this box alone")
-QUIET = Origin(RULE, "what would go past the broker, and fail")
-OLD_LOGIN = Origin(RULE, "a login that an earlier box left")
+ROUTE = Origin.of_rule(RULE, "the way to the API")
+DUMMY = Origin.of_rule(RULE, "good for this box alone")
+QUIET = Origin.of_rule(RULE, "what would go past the broker, and fail")
+OLD_LOGIN = Origin.of_rule(RULE, "a login that an earlier box left")
 
 # In the order in which Claude Code looks for them.
 VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -87,7 +75,7 @@ def plan_broker(facts: Facts) -> Broker:
         file="" if variable else login.file,
         locks=login.locks,
         url=environ.get("ANTHROPIC_BASE_URL", ""),
-        certificates=facts.certificates,
+        certificates=host_certificates(facts.reach, facts.host.environ),
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
         sockets=kept.broker,
         place=f"/run/user/{facts.person.uid}/claude-broker",
@@ -122,7 +110,7 @@ def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
         if name not in LIMITS or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
             *others, last = LIMITS
             raise Problem(
-                f"{named.origin.rule}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
+                f"{named.origin.shown}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
             )
         lowest[name] = min(lowest.get(name, int(number)), int(number))
     return tuple(lowest.items())

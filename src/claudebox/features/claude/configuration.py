@@ -6,20 +6,11 @@ import posixpath
 from itertools import pairwise
 
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    Mount,
-)
+from claudebox.model import FROM_HOST, Mount
 from claudebox.mounts import holder
-from claudebox.paths import (
-    expand_home,
-    move,
-)
+from claudebox.paths import expand_home, move
 from claudebox.record import Record
-from claudebox.secret_values import (
-    looks_secret,
-    secret_value,
-)
+from claudebox.secret_values import looks_secret, secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,23 +6,10 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts
-from claudebox.host.claude import (
-    ClaudeInstall,
-)
+from claudebox.host.claude import ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    ABSENT,
-    RO,
-    RW,
-    SYMLINK,
-    Directory,
-    EnvVar,
-    Mount,
-    Origin,
-    Preparation,
-    Program,
-)
+from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.paths import is_inside
 from claudebox.reach import TrustedSource
 from claudebox.remembered import path_note
@@ -31,7 +18,7 @@ SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
 
 def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
-    origin = Origin("claude", install.kind)
+    origin = Origin.of_rule("claude", install.kind)
     return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
 
 
@@ -42,7 +29,7 @@ def claude_path(home: str) -> str:
 
 def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
     """The files of claude at their own places, and `claude` where its installer would put it."""
-    origin = Origin("claude", install.kind)
+    origin = Origin.of_rule("claude", install.kind)
     mounts = [
         Mount(RO, file, origin, source=file)
         for file in install.files
@@ -57,8 +44,7 @@ def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount
 def decide(facts: Facts, _: Draft) -> Contribution:
     install, claude = facts.install, facts.claude
     assert install is not None
-    words = (*(word.path for word in facts.settings.claude_args), *facts.request.claude)
-    program = claude_program(install, words, facts.home)
+    program = claude_program(install, tuple(word.path for word in facts.words), facts.home)
     return Contribution(
         mounts=(
             *claude_mounts(install, facts.home, facts.project),
@@ -75,11 +61,11 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 
 RULE = "claude"
-HISTORY = Origin(RULE, "conversations and state of this project")
-IMPORTED = Origin(RULE, "your configuration")
-NONE_THERE = Origin(RULE, "you have none")
-AWARENESS = Origin(RULE, "what the agent is told about the box")
-VARIABLES = Origin(RULE, "so that Claude finds its home and leaves its installation alone")
+HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
+IMPORTED = Origin.of_rule(RULE, "your configuration")
+NONE_THERE = Origin.of_rule(RULE, "you have none")
+AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
+VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
 
 # The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
 # replaced from inside by a symlink, into which a later launch would mount.
@@ -113,7 +99,7 @@ def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     tree = trusted.tree
     links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
     # What is in the project is in the box already.
-    outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.project)]
+    outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.reach.project)]
     return [
         Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real))
         for path in outward

@@ -5,33 +5,17 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host import Host
-from claudebox.host.claude import (
-    ClaudeInstall,
-    inspect,
-    manager_behind,
-)
-from claudebox.host.programs import (
-    find,
-    find_unusable,
-)
+from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
+from claudebox.host.programs import find, find_unusable
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    SecretPlace,
-)
+from claudebox.model import SecretPlace
 from claudebox.places import refuse_readable
-from claudebox.problem import (
-    CANNOT_EXECUTE,
-    NOT_FOUND,
-    Problem,
-)
+from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
+from claudebox.reach import Reach
 from claudebox.settings.values import Named, Settings
 from claudebox.settings.words import Request
-from claudebox.state import State
-from claudebox.tools import (
-    is_in_any,
-    is_typed,
-)
+from claudebox.tools import is_typed
 
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
 INSTALL_CLAUDE = """\
@@ -40,15 +24,13 @@ npm install -g @anthropic-ai/claude-code
       or do without it: --run CMD, after all other options"""
 
 
-def choose_claude(
-    tree: Tree, named: Named | None, search_path: str, cwd: str, agents: tuple[str, ...]
-) -> ClaudeInstall:
+def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, reach: Reach) -> ClaudeInstall:
     if named is not None:
         path = posixpath.normpath(posixpath.join(cwd, named.path))
         if not tree.exists(path):
-            raise Problem(f"{named.origin.rule}: {path} does not exist", status=NOT_FOUND)
+            raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
         if not tree.is_executable(path):
-            raise Problem(f"{named.origin.rule}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
+            raise Problem(f"{named.origin.shown}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
     else:
         found = find(tree, "claude", search_path, cwd)
         if found is None and (unusable := find_unusable(tree, "claude", search_path, cwd)):
@@ -57,9 +39,10 @@ def choose_claude(
             raise Problem("claude is not installed", INSTALL_CLAUDE, NOT_FOUND)
         path = found
     install = inspect(tree, path, search_path, cwd)
-    if not is_typed(named) and is_in_any((install.real, path), agents):
+    parts = (path, install.real, install.way_to_interpreter)
+    if not is_typed(named) and (writable := next(filter(reach.leads_through, filter(None, parts)), "")):
         raise Problem(
-            f"claude would come from where an agent can write: {path}",
+            f"claude would come from where an agent can write: {writable}",
             f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}",
         )
     if manager := manager_behind(tree, install.real):
@@ -82,12 +65,11 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
 
 
 def find_claude(
-    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...]
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...], reach: Reach
 ) -> ClaudeInstall | None:
     """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
-    agents = (host.cwd, State(host.person.home).instances)
     try:
-        found = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, agents)
+        found = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach)
         check_claude_files(found, host.person.homes, places)
         return found
     except Problem:

@@ -7,18 +7,11 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    RO,
-    RW,
-    Mount,
-    Origin,
-    Preparation,
-)
+from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
 from claudebox.mounts import holder
 from claudebox.paths import expand_home
 from claudebox.record import Record
-from claudebox.settings.values import MountWish
+from claudebox.settings.values import MountWish, Named
 
 REASON = "named by an option of claude"
 
@@ -49,44 +42,59 @@ class NamedPaths(Record):
     preparations: tuple[Preparation, ...]
 
 
-def named_paths(tree: Tree, arguments: tuple[str, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
+class Mention(Record):
+    """A path that an option of claude takes, and where that was said."""
+
+    option: str
+    path: str
+    origin: Origin
+
+
+def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
     """What is there already needs nothing; about what does not exist, claude itself complains best."""
     wishes, preparations = [], []
-    for option, text in _mentions(arguments):
-        path = posixpath.normpath(posixpath.join(cwd, expand_home(text, home)))
+    for mention in _mentions(words):
+        path = posixpath.normpath(posixpath.join(cwd, expand_home(mention.path, home)))
         above = holder(path, mounts)
-        if text.startswith("{") or above is None or above.kind in FROM_HOST:
+        if mention.path.startswith("{") or above is None or above.kind in FROM_HOST:
             continue
-        rule = PATH_OPTIONS[option]
+        rule = PATH_OPTIONS[mention.option]
         directory = tree.resolve(posixpath.dirname(path))
         if rule.creates and directory is not None and tree.lstat(path) is None:
             new = f"{directory}/{posixpath.basename(path)}"
             preparations.append(Preparation(Preparation.EMPTY_FILE, new))
-            wishes.append(MountWish(rule.access, new, path, Origin(option, REASON), is_new=True))
+            wishes.append(MountWish(rule.access, path, "", mention.origin, is_new=True))
         elif tree.exists(path):
-            wishes.append(MountWish(rule.access, path, "", Origin(option, REASON)))
+            wishes.append(MountWish(rule.access, path, "", mention.origin))
     return NamedPaths(tuple(wishes), tuple(preparations))
 
 
-def _mentions(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
-    """(option, path) for every path that an option takes."""
+def _mentions(words: tuple[Named, ...]) -> list[Mention]:
+    """Every path that an option takes."""
     mentions = []
-    waiting = ""  # the option whose values these are
-    for word in arguments:
-        name, has_value, value = word.partition("=")
+    waiting: Named | None = None  # the option whose values these are
+    for word in words:
+        name, has_value, value = word.path.partition("=")
         if name in PATH_OPTIONS:
             if has_value:
-                mentions.append((name, value))
-            waiting = "" if has_value else name
-        elif word.startswith("-"):
-            waiting = ""
-        elif waiting:
-            mentions.append((waiting, word))
-            waiting = waiting if PATH_OPTIONS[waiting].takes_several else ""
+                mentions.append(_mention(word.replace(path=name), word.replace(path=value)))
+            waiting = None if has_value else word
+        elif word.path.startswith("-"):
+            waiting = None
+        elif waiting is not None:
+            mentions.append(_mention(waiting, word))
+            waiting = waiting if PATH_OPTIONS[waiting.path].takes_several else None
     return mentions
 
 
+def _mention(option: Named, value: Named) -> Mention:
+    """It is typed if both words are: after an option of a file, a typed prompt may happen to be the name of a path."""
+    if option.origin.is_typed and value.origin.is_typed:
+        return Mention(option.path, value.path, Origin.of_option(option.path, REASON))
+    said = option.origin if value.origin.is_typed else value.origin
+    return Mention(option.path, value.path, said.replace(reason=REASON))
+
+
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    words = (*(word.path for word in facts.settings.claude_args), *facts.request.claude)
-    named = named_paths(facts.tree, words, facts.project, facts.home, draft.mounts)
+    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
     return Contribution(wishes=named.wishes, preparations=named.preparations)

@@ -7,11 +7,7 @@ from claudebox.contribution import Draft
 from claudebox.facts import ClaudeHome, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Finding,
-    Plan,
-    Preparation,
-)
+from claudebox.model import Finding, Plan, Preparation
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import TrustedSource

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.model import (
-    EnvVar,
-    Finding,
-    Origin,
-    Person,
-)
+from claudebox.model import EnvVar, Finding, Origin, Person
 from claudebox.problem import Problem
 from claudebox.secret_values import looks_secret
-from claudebox.settings.values import (
-    EnvWish,
-    Named,
-)
+from claudebox.settings.values import EnvWish, Named
 
-BOX = Origin("box", "made for this box")
-ALLOWED = Origin("allowed", "passed on if the host has it")
-CERTIFICATES = Origin("certificates", "where TLS finds the certificate bundle")
+BOX = Origin.of_rule("box", "made for this box")
+ALLOWED = Origin.of_rule("allowed", "passed on if the host has it")
+CERTIFICATES = Origin.of_rule("certificates", "where TLS finds the certificate bundle")
 
 # Passed on as they are. The rest of the allowed names are made by the box, below.
 PASSED = ("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY")
@@ -57,12 +49,12 @@ def plan_environment(
     for wish in wishes:
         variables += _granted(wish, environ)
         if kept_out and wish.name in kept_out:
-            raise Problem(f"{wish.origin.rule}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
+            raise Problem(f"{wish.origin.shown}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
     variables = [variable for variable in variables if variable.name not in (kept_out or ()) or variable.is_ours]
     by_name = {variable.name: _marked(variable) for variable in variables}
     for drop in dropped:
         if drop.path in by_name and by_name[drop.path].is_ours:
-            raise Problem(f"{drop.origin.rule}: {drop.path} is made by the box, and programs need it")
+            raise Problem(f"{drop.origin.shown}: {drop.path} is made by the box, and programs need it")
         by_name.pop(drop.path, None)
     return tuple(by_name.values())
 
@@ -87,7 +79,7 @@ def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[E
 def _granted(wish: EnvWish, environ: dict[str, str]) -> list[EnvVar]:
     if wish.name in MADE and (wish.value is None or wish.name not in ("PATH", "SHELL")):
         raise Problem(
-            f"{wish.origin.rule}: {wish.name} is made by the box and cannot be passed in",
+            f"{wish.origin.shown}: {wish.name} is made by the box and cannot be passed in",
             "PATH and SHELL can be set to a value of your own: --env PATH=…" if wish.name in ("PATH", "SHELL") else "",
         )
     value = environ.get(wish.name) if wish.value is None else wish.value
@@ -113,7 +105,7 @@ def environment_findings(
         if variable.secret
     ]
     findings += [
-        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.rule}, but not set")
+        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.shown}, but not set")
         for wish in wishes
         if wish.value is None and wish.name not in environ
     ]

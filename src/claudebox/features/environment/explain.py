@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    IN,
-    OUT,
-    VARIABLE,
-    Answer,
-    Because,
-    Change,
-    named,
-    undo,
-    with_reason,
-)
-from claudebox.features.environment.decide import (
-    LOADER_NAMES,
-    LOADER_PREFIXES,
-    MADE,
-    PASSED,
-)
+from claudebox.answers import IN, OUT, VARIABLE, Answer, Because, Change, named, undo, with_reason
+from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
 from claudebox.host import Host
-from claudebox.model import (
-    EnvVar,
-    Finding,
-    Origin,
-    Plan,
-)
+from claudebox.model import EnvVar, Finding, Origin, Plan
 from claudebox.secret_values import looks_secret
-from claudebox.settings.values import (
-    EnvWish,
-    Settings,
-)
+from claudebox.settings.values import EnvWish, Settings
 
 LONGEST_VALUE = 200
 PASSTHROUGH = ("--auth", "passthrough")
@@ -42,7 +19,7 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
     variable = next((variable for variable in plan.environment if variable.name == name), None)
     if name == "PWD" and variable is None:
         # bwrap sets it where it starts the program.
-        variable = EnvVar(name, plan.project, Origin("box", "the directory of the project"))
+        variable = EnvVar(name, plan.project, Origin.of_rule("box", "the directory of the project"))
     notes = [
         Because(finding.text) for finding in plan.findings if finding.subject == name and finding.kind == Finding.NOTE
     ]
@@ -55,19 +32,19 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
         reason = Because("--auth broker keeps credentials, and the way to them, outside")
         return Answer(VARIABLE, name, OUT, "not in the box", (reason,), (Change("lets it in", PASSTHROUGH),))
     because = _staying_out(host, settings, name, wishes)
-    because += [note for note in notes if not any(wish.origin.rule in note.text for wish in wishes)]
+    because += [note for note in notes if not any(wish.origin.shown in note.text for wish in wishes)]
     return Answer(VARIABLE, name, OUT, "not in the box", tuple(because), tuple(_ways_in(host, settings, name, wishes)))
 
 
 def _entering(variable: EnvVar, host: Host, wishes: list[EnvWish]) -> list[Because]:
     origin = variable.origin
     last = wishes[-1] if wishes else None
-    is_passed = last.value is None if last is not None else origin.rule == "allowed"
+    is_passed = last.value is None if last is not None else origin.is_rule("allowed")
     verb = "passes this host's value" if is_passed else "sets it"
     because = [with_reason(f"{named(origin)} {verb}", origin)]
     for wish in reversed(wishes[:-1]):
         asks = "passes this host's value" if wish.value is None else "sets it"
-        because.append(Because(f"{wish.origin.rule} {asks}, too; what is said later wins", wish.origin))
+        because.append(Because(f"{wish.origin.shown} {asks}, too; what is said later wins", wish.origin))
     if variable.secret:
         because.append(Because(f"its value looks secret ({variable.secret}) and is not shown"))
     else:
@@ -102,7 +79,7 @@ def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish
     drops = [drop.origin for drop in settings.dropped if drop.path == name]
     because = [with_reason(f"{named(origin)} keeps it out", origin) for origin in drops]
     verb = "that wins over {}, which lets it in" if drops else "{} asks for it"
-    because += [Because(verb.format(wish.origin.rule), wish.origin) for wish in wishes]
+    because += [Because(verb.format(wish.origin.shown), wish.origin) for wish in wishes]
     if drops and name in PASSED and name in host.environ and not wishes:
         because.append(Because("that wins over rule `allowed`, which passes it on"))
     if name not in host.environ:

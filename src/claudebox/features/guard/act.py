@@ -9,17 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.features.guard.changes import (
-    Comparison,
-    look,
-    take_picture,
-)
+from claudebox.features.guard.changes import Comparison, look, take_picture
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
-from claudebox.paths import (
-    is_below,
-    is_inside,
-)
+from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 from claudebox.terminal import ask, say
 
@@ -156,10 +149,7 @@ def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
 
 
 def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
-    from claudebox.features.guard.quarantine import (
-        Old,
-        Quarantine,
-    )
+    from claudebox.features.guard.quarantine import Old, Quarantine
     from claudebox.view.aftermath import moved
 
     assert plan.state is not None

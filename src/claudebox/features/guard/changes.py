@@ -9,12 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.guard.decide import (
-    LINKS,
-    TODO,
-    find_guarded,
-    find_others,
-)
+from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
@@ -25,40 +20,14 @@ from claudebox.features.guard.git import (
     pointed_to,
     runs_program,
 )
-from claudebox.features.guard.table import (
-    BUILD,
-    DOT_GIT,
-    GIT,
-    UNSEEN,
-    USE,
-    WANTED,
-)
-from claudebox.host.fingerprint import (
-    ONE_TOO_MANY,
-    Fingerprint,
-)
+from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, UNSEEN, USE, WANTED
+from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
-from claudebox.host.walk import (
-    DIRECTORY,
-    FILE,
-    LINK,
-    UNREAD,
-    Entry,
-    list_directory,
-    walk_project,
-)
-from claudebox.model import (
-    Guard,
-    Guarded,
-    Trace,
-)
-from claudebox.paths import (
-    is_below,
-    is_inside,
-    parents,
-)
+from claudebox.host.walk import DIRECTORY, FILE, LINK, UNREAD, Entry, list_directory, walk_project
+from claudebox.model import Guard, Guarded, Trace
+from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -12,47 +12,14 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.guard.git import (
-    Account,
-    git_guarded,
-)
-from claudebox.features.guard.table import (
-    DOT_GIT,
-    GIT,
-    UNSEEN,
-    WANTED,
-    ordinary_row_of,
-    row_of,
-)
+from claudebox.features.guard.git import Account, git_guarded
+from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_row_of, row_of
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import (
-    BEYOND,
-    LINK,
-    UNREAD,
-    Entry,
-    list_directory,
-)
-from claudebox.model import (
-    RO,
-    RW,
-    Finding,
-    Guard,
-    Guarded,
-    Mount,
-    Origin,
-    Step,
-)
-from claudebox.mounts import (
-    arrange,
-    holder,
-)
-from claudebox.paths import (
-    is_below,
-    is_inside,
-    move,
-    parents,
-)
+from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
+from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
+from claudebox.mounts import arrange, holder
+from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.places import Opening, openings
 from claudebox.problem import Problem
 
@@ -162,7 +129,7 @@ def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Ope
     """Over every writable mount that shows a guarded place, under whatever name."""
     found: list[Mount] = []
     for guarded in guard.held:
-        is_dir, origin = tree.is_plain_directory(guarded.path), Origin(RULE, guarded.reason)
+        is_dir, origin = tree.is_plain_directory(guarded.path), Origin.of_rule(RULE, guarded.reason)
         for path in _writable_appearances(guarded.path, mounts):
             found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
             found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
@@ -194,7 +161,7 @@ def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> li
 
 
 def is_guard(mount: Mount) -> bool:
-    return mount.origin.rule == RULE
+    return mount.origin.is_rule(RULE)
 
 
 # What the user should see
@@ -223,7 +190,7 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
 
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
-    subject, rule = opening.said.path, opening.said.origin.rule
+    subject, rule = opening.said.path, opening.said.origin.shown
     if any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
     if tree.lstat(opening.path) is None:

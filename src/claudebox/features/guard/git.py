@@ -8,20 +8,10 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.features.guard.table import (
-    DOT_GIT,
-    GIT,
-    HEAD,
-    UNSEEN,
-)
+from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, UNSEEN
 from claudebox.host.git import config as gitconfig
 from claudebox.host.tree import Tree
-from claudebox.host.walk import (
-    DIRECTORY,
-    FILE,
-    LINK,
-    Entry,
-)
+from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Guarded
 from claudebox.record import Record
 

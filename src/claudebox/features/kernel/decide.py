@@ -10,18 +10,10 @@ from claudebox.facts import Facts
 from claudebox.features.kernel.seccomp import call_filter
 from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    HIDE,
-    RO,
-    Finding,
-    Mount,
-    Origin,
-)
+from claudebox.model import HIDE, RO, Finding, Mount, Origin
 from claudebox.problem import Problem
 from claudebox.settings.table import ON
-from claudebox.settings.values import (
-    Named,
-)
+from claudebox.settings.values import Named
 
 ELF = b"\x7fELF"
 
@@ -37,7 +29,7 @@ def allows_userns(userns: Named, *, as_root: bool) -> bool:
     """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
     if userns.path == ON and as_root:
         raise Problem(
-            f"{userns.origin.rule}: not as root: in a user namespace the agent could change the host's cgroups",
+            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
             "start claudebox from an ordinary account",
         )
     return userns.path == ON
@@ -51,7 +43,7 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
 
 def userns_findings(userns: Named) -> list[Finding]:
     text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
-    return [Finding(Finding.RISK, userns.origin.rule, text)] if userns.path == ON else []
+    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -85,7 +77,7 @@ KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 
 def kernel_masks(tree: Tree) -> list[Mount]:
     """What root owns in /proc, and could therefore write without any capability: the host's core_pattern for one."""
-    origin = Origin("root", "root's part of the kernel")
+    origin = Origin.of_rule("root", "root's part of the kernel")
     shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
     hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
     return [
@@ -97,7 +89,7 @@ def kernel_masks(tree: Tree) -> list[Mount]:
 def kernel_covers(tree: Tree) -> list[Mount]:
     """For everybody: settings cannot be changed, and the names of keys, which the kernel shows in every namespace, not
     be seen."""
-    origin = Origin("kernel", "settings and names of keys")
+    origin = Origin.of_rule("kernel", "settings and names of keys")
     settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
     keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]
     return [*([settings] if tree.exists(KERNEL_SETTINGS) else []), *keys]

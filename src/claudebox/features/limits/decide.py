@@ -12,10 +12,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
 from claudebox.settings.amounts import LIMITS, amount
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.values import Named, Settings
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
@@ -25,7 +22,7 @@ DELEGATE = "/etc/systemd/system/user@.service.d"
 def plan_limits(tree: Tree, settings: Settings, uid: int) -> Limits:
     said = {name: value for name in LIMITS if (value := getattr(settings, name)) is not None}
     amounts = {name: amount(name, value) for name, value in said.items()}
-    first = next(iter(said.values())).origin.rule
+    first = next(iter(said.values())).origin.shown
     busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
     if not busctl or not tree.exists(f"{manager(uid)}/systemd") or not tree.exists(bus(uid)):
         raise Problem(
@@ -51,7 +48,7 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
     """What the kernel can limit, and the administrator lets this account limit."""
     if not tree.exists(f"{GROUPS}/cgroup.controllers"):
         raise Problem(
-            f"{next(iter(said.values())).origin.rule} needs control groups of version 2, which this host does not use",
+            f"{next(iter(said.values())).origin.shown} needs control groups of version 2, which this host does not use",
             "add systemd.unified_cgroup_hierarchy=1 to the kernel's command line",
         )
     group = f"/user.slice/user-{uid}.slice/user@{uid}.service" if uid else ""
@@ -59,7 +56,7 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
     for name, value in said.items():
         if name not in known:
             raise Problem(
-                f"{value.origin.rule}: the administrator of this host lets nobody limit it (no `{name}` in "
+                f"{value.origin.shown}: the administrator of this host lets nobody limit it (no `{name}` in "
                 f"cgroup.controllers of {group or GROUPS})",
                 f"sudo mkdir -p {DELEGATE}\n"
                 "      printf '[Service]\\nDelegate=cpu memory pids\\n' |\n"
@@ -72,7 +69,7 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
 def limit_findings(settings: Settings) -> list[Finding]:
     said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
     return [
-        Finding(Finding.NOTE, limit.origin.rule, f"{name} of the box is limited to {limit.path}")
+        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.path}")
         for name, limit in said.items()
         if limit is not None
     ]

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
-from claudebox.model import (
-    RW,
-    EnvVar,
-    Mount,
-    Origin,
-    Plan,
-    Preparation,
-    Step,
-)
+from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
 from claudebox.state import LOGIN_FILE
 
-AUTH = Origin("--auth", "Claude's login, shared by all boxes")
-VARIABLE = Origin("claude", "so that Claude finds its home and leaves its installation alone")
+AUTH = Origin.of_option("--auth", "Claude's login, shared by all boxes")
+VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
 
 
 def auth_mounts(home: ClaudeHome) -> list[Mount]:

@@ -13,27 +13,10 @@ import os
 import select
 import time
 
-from claudebox.features.login.act import (
-    note_that_it_is_current,
-    stamp,
-    was_made_from,
-)
-from claudebox.login.file import (
-    read,
-    replace,
-)
-from claudebox.login.form import (
-    KEY,
-    MILLISECONDS,
-    expiry_ms,
-    is_whole,
-    known_fields,
-    login_in,
-)
-from claudebox.login.locks import (
-    Busy,
-    storage_lock,
-)
+from claudebox.features.login.act import note_that_it_is_current, stamp, was_made_from
+from claudebox.login.file import read, replace
+from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, is_whole, known_fields, login_in
+from claudebox.login.locks import Busy, storage_lock
 from claudebox.model import Login
 from claudebox.state import LOGIN_FILE
 

@@ -12,11 +12,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.model import (
-    Network,
-    Plan,
-    Uplink,
-)
+from claudebox.model import Network, Plan, Uplink
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
 from claudebox.process.isolation import advice, enter_network_namespace, write
@@ -161,4 +157,4 @@ def _port_problem(network: Network, refusal: str) -> Problem:
     # Not even for root: pasta has no privileges on the host.
     is_low = any(port.host < FIRST_FREE_PORT for port in ports)
     hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
-    return Problem(f"{ports[0].origin.rule}: port {numbers} of this host cannot be opened: {refusal}", hint)
+    return Problem(f"{ports[0].origin.shown}: port {numbers} of this host cannot be opened: {refusal}", hint)

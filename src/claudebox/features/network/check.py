@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 from claudebox import trial
 from claudebox.features.network.uplink import plan_uplink
 from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Origin,
-    Uplink,
-)
+from claudebox.model import Origin, Uplink
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.settings.table import INET
-from claudebox.settings.values import (
-    Settings,
-    Tier,
-)
+from claudebox.settings.values import Settings, Tier
 from claudebox.tools import choose_uplink
 from claudebox.trial import FAIL, NOTE, OK, Row
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"
-SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+SOURCE = __file__.rpartition("/claudebox/features/")[0]
 START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.features.network.connection import main; main()"
 TUN = "/dev/net/tun"
 TUN_IN_CONTAINER = "docker run --device /dev/net/tun …"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
 
 
-def chosen(name: str, host: Host, settings: Settings, agents: tuple[str, ...]) -> str:
+def chosen(name: str, host: Host, settings: Settings) -> str:
     """The path of pasta or nft. Raises if there is none that can be used."""
     named = {"pasta": settings.pasta, "nft": settings.nft}[name]
-    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, agents)
+    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
     return called_pasta(path) if name == "pasta" else path
 
 
-def uplink_rows(host: Host, settings: Settings, agents: tuple[str, ...]) -> list[Row]:
+def uplink_rows(host: Host, settings: Settings) -> list[Row]:
     """Nobody needs it, unless the user says so."""
     lacking = FAIL if settings.network.tier == INET else NOTE
     rows: list[Row] = []
     found: dict[str, str] = {}
     for name in ("pasta", "nft"):
         try:
-            found[name] = chosen(name, host, settings, agents)
+            found[name] = chosen(name, host, settings)
             rows.append(Row(OK, name, _shown(found[name])))
         except Problem as problem:
             rows.append(Row(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))
@@ -63,7 +57,7 @@ def _shown(path: str) -> str:
 
 
 def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
-    wanted = Settings(network=Tier(INET, Origin("--check")))
+    wanted = Settings(network=Tier(INET, Origin.of_option("--check")))
     try:
         uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, pasta, nft)
         passed = _try(uplink)

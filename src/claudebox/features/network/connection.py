@@ -12,11 +12,7 @@ import socket
 import sys
 
 from claudebox.features.network.act import connect
-from claudebox.model import (
-    Network,
-    Origin,
-    Uplink,
-)
+from claudebox.model import Network, Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.process.lifetime import die_with_parent
@@ -33,7 +29,7 @@ def main() -> None:
         scope_to_box()
         life = os.pipe()
         _go_on_in_namespaces()
-        connect(Network(INET, "", Origin("--check")), uplink, *life)
+        connect(Network(INET, "", Origin.of_option("--check")), uplink, *life)
     except Problem as problem:
         json.dump({"problem": problem.message}, sys.stdout)
     else:

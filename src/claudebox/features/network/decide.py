@@ -5,23 +5,11 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    RO,
-    Mount,
-    Network,
-    Origin,
-    Plan,
-    Step,
-    Uplink,
-)
+from claudebox.model import RO, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    FULL,
-    INET,
-    NO_NETWORK,
-)
+from claudebox.settings.table import FULL, INET, NO_NETWORK
 from claudebox.settings.values import Settings
-from claudebox.tools import agents_places, choose_uplink
+from claudebox.tools import choose_uplink
 
 MEANING = {
     FULL: "the host's network: internet, LAN, VPNs and this host's localhost",
@@ -36,7 +24,7 @@ def needs_uplink(settings: Settings) -> bool:
     if settings.network.tier == FULL and has_ports:
         port = (*settings.publish, *settings.host_ports)[0]
         raise Problem(
-            f"{port.origin.rule} has no meaning with the host's own network: the box reaches every port of this host",
+            f"{port.origin.shown} has no meaning with the host's own network: the box reaches every port of this host",
             "choose a network of its own for the box: --network inet (or none)",
         )
     _check_ports(settings)
@@ -60,7 +48,7 @@ def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
     return Network(tier, MEANING[tier], settings.network.origin, settings.publish, settings.host_ports, uplink)
 
 
-RESOLVER = Origin("resolver", "name servers")
+RESOLVER = Origin.of_rule("resolver", "name servers")
 
 
 def resolver_mounts(tree: Tree) -> list[Mount]:
@@ -85,8 +73,7 @@ def _own_network(facts: Facts) -> Contribution:
 
     host, settings = facts.host, facts.settings
     named = {"pasta": settings.pasta, "nft": settings.nft}
-    agents, state = agents_places(host)
-    pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, agents, state)
+    pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),

@@ -4,44 +4,12 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface, ip_network
 
-from claudebox.answers import (
-    ADDRESS,
-    DEPENDS,
-    IN,
-    MADE,
-    OUT,
-    PORT,
-    Answer,
-    Because,
-    Change,
-    undo,
-)
-from claudebox.features.network.firewall import (
-    GLOBAL,
-    NAT64,
-    NEAR,
-    PRIVATE4,
-    PRIVATE6,
-    translated,
-)
-from claudebox.features.network.uplink import (
-    BOX,
-    PREFIX4,
-    PREFIX6,
-)
-from claudebox.model import (
-    FILE,
-    Origin,
-    Plan,
-    Port,
-)
+from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
+from claudebox.features.network.firewall import GLOBAL, NAT64, NEAR, PRIVATE4, PRIVATE6, translated
+from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
+from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
-from claudebox.settings.table import (
-    FULL,
-    INET,
-    LAST_PORT,
-    NO_NETWORK,
-)
+from claudebox.settings.table import FULL, INET, LAST_PORT, NO_NETWORK
 
 Address = IPv4Address | IPv6Address
 
@@ -168,7 +136,7 @@ def _meant(address: Address, text: str) -> str:
 
 def _tier(plan: Plan) -> Because:
     network = plan.network
-    said = "" if network.origin.rule == "default" else f", by {network.origin.rule}"
+    said = "" if network.origin.is_default else f", by {network.origin.shown}"
     return Because(f"network tier `{network.tier}`{said}: {network.meaning}", network.origin)
 
 
@@ -253,9 +221,9 @@ def _explain_localhost(plan: Plan, endpoint: Endpoint, address: Address) -> Answ
 def _explain_carried(plan: Plan, endpoint: Endpoint, port: Port, address: Address) -> Answer:
     way_back = undo(port.origin, str(port.host), "the port is the box's own again")
     if address.version == 6:
-        why = Because(f"{port.origin.rule} carries it to 127.0.0.1 in the box: at ::1 it is refused", port.origin)
+        why = Because(f"{port.origin.shown} carries it to 127.0.0.1 in the box: at ::1 it is refused", port.origin)
         return _not_reached(plan, endpoint, why, Change(f"use 127.0.0.1:{port.box}"), *way_back)
-    why = Because(f"{port.origin.rule} makes it this host's 127.0.0.1:{port.host}", port.origin)
+    why = Because(f"{port.origin.shown} makes it this host's 127.0.0.1:{port.host}", port.origin)
     return _reached(plan, endpoint, why, *way_back).replace(verdict="this host's")
 
 
@@ -288,7 +256,7 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
         return _not_reached(plan, endpoint, Because("of this name server, only port 53 is reached"))
     rejected = ranges_of(address, uplink.near)
     if rejected is not None:
-        why = Because(f"{rejected[0]} is rejected ({rejected[1]})", Origin("firewall", rejected[1]))
+        why = Because(f"{rejected[0]} is rejected ({rejected[1]})", Origin.of_rule("firewall", rejected[1]))
         return _not_reached(plan, endpoint, why, *_ways_to(plan, address, uplink.near))
     if ("--ipv6-only" if address.version == 4 else "--ipv4-only") in uplink.options:
         why = Because(f"this host has no default route for IPv{address.version}")
@@ -340,12 +308,12 @@ def explain_port(plan: Plan, number: int) -> Answer:
 
 def _joined_port(number: int, published: list[Port], carried: list[Port]) -> Answer:
     because = [
-        Because(f"{port.origin.rule}: localhost:{port.host} of this host is port {port.box} of the box", port.origin)
+        Because(f"{port.origin.shown}: localhost:{port.host} of this host is port {port.box} of the box", port.origin)
         for port in published
     ]
     because += [
         Because(
-            f"{port.origin.rule}: localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}", port.origin
+            f"{port.origin.shown}: localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}", port.origin
         )
         for port in carried
     ]

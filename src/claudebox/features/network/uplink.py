@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from claudebox.features.network.firewall import (
-    DEVICE,
-    Resolver,
-    internet_only,
-    nothing,
-)
+from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FILE,
-    EnvVar,
-    Finding,
-    Mount,
-    Network,
-    Origin,
-    Uplink,
-)
+from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    INET,
-    NO_NETWORK,
-)
+from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-RESOLVER = Origin("resolver", "name servers, as this network tier reaches them")
+RESOLVER = Origin.of_rule("resolver", "name servers, as this network tier reaches them")
 
 # Inside of the box only; on the host nothing has these addresses.
 PREFIX4, LENGTH4 = "10.255.213.", "28"

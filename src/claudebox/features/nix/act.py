@@ -8,24 +8,11 @@ import subprocess
 import tempfile
 
 from claudebox.facts import Facts
-from claudebox.features.nix.closure import (
-    keeping_closure,
-    registered_paths,
-)
+from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import give_up, plan_errand, strict_problem, to_resolve
-from claudebox.features.nix.program import (
-    find_nix,
-    nix_environment,
-)
-from claudebox.features.nix.trial import (
-    NOT_SEEN,
-    PUBLIC_FILE,
-    copying,
-    copying_its_own,
-    judge,
-    keeping_outcome,
-)
+from claudebox.features.nix.program import find_nix, nix_environment
+from claudebox.features.nix.trial import NOT_SEEN, PUBLIC_FILE, copying, copying_its_own, judge, keeping_outcome
 from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.prepare import prepare

@@ -7,11 +7,7 @@ from claudebox.features.nix.program import find_nix
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.problem import Problem
-from claudebox.settings.table import (
-    AUTO,
-    DAEMON,
-    OFF,
-)
+from claudebox.settings.table import AUTO, DAEMON, OFF
 from claudebox.settings.values import Settings
 from claudebox.state import State
 from claudebox.trial import FAIL, NOTE, OK, Row, program_version

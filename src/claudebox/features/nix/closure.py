@@ -12,16 +12,7 @@ from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FILE,
-    RO,
-    Finding,
-    Mount,
-    Nix,
-    Origin,
-    Plan,
-    Preparation,
-)
+from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.mounts import arrange, hides_asked_for
 from claudebox.paths import is_below
 from claudebox.remembered import Form
@@ -30,7 +21,7 @@ from claudebox.state import State
 
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
 REGISTRATION = "/etc/nix/claudebox-registration"
-SHOWN = Origin(RULE, "programs from the host's store")
+SHOWN = Origin.of_rule(RULE, "programs from the host's store")
 # Only once for each set of paths: the mark stands in the store itself.
 TELL_NIX = (
     'mark=/nix/var/nix/claudebox-$0; [ -e "$mark" ] || { nix-store --load-db < '
@@ -44,7 +35,7 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
     """Every store path that the plan names, wherever that is."""
     words = [
         *(mount.source for mount in plan.mounts),
-        *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.rule == RULE),
+        *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.is_rule(RULE)),
         *(variable.value for variable in plan.environment if not variable.secret),
         *plan.program.argv,
         *plan.wrapper,

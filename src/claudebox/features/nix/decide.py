@@ -11,57 +11,22 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
-from claudebox.features.nix.trial import (
-    CLOSED,
-    OPEN,
-    UNKNOWN,
-    recall_outcome,
-)
+from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
-from claudebox.host.nix_daemon import (
-    SOCKET,
-    SOCKET_DIRECTORY,
-    groups_of,
-    read_config,
-)
+from claudebox.host.nix_daemon import SOCKET, SOCKET_DIRECTORY, groups_of, read_config
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FILE,
-    RO,
-    RW,
-    Directory,
-    EnvVar,
-    Finding,
-    Mount,
-    Nix,
-    Origin,
-    Plan,
-    Preparation,
-)
+from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.secret_values import secret_value
-from claudebox.settings.table import (
-    AUTO,
-    DAEMON,
-    FULL,
-    OFF,
-    PRIVATE,
-    STORE,
-)
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
-from claudebox.state import (
-    SHOWN,
-    Instance,
-)
-from claudebox.tools import is_in_any
+from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
+from claudebox.settings.values import Named, Settings
+from claudebox.state import SHOWN, Instance
 
 RULE = "nix"
-NIX = Origin(RULE, "so that nix works")
+NIX = Origin.of_rule(RULE, "so that nix works")
 MEANING = {
     DAEMON: "the store, read-only, and the host's daemon, which builds outside of the box",
     PRIVATE: "a store of this project's own: what is built stays in the box",
@@ -104,7 +69,7 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
     """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
     if wish.path in (DAEMON, STORE) and not has_store:
-        raise Problem(f"{wish.origin.rule}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
+        raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
     if wish.path == PRIVATE:
         return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=instance.nix)
     if wish.path not in (AUTO, DAEMON):
@@ -121,7 +86,7 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
 
 def _daemon_by_name(tree: Tree, wish: Named, holes: tuple[str, ...]) -> Nix:
     if tree.lstat(SOCKET) is None:
-        raise Problem(f"{wish.origin.rule}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
+        raise Problem(f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
     return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
 
 
@@ -182,11 +147,11 @@ def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
     mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
     if nix.mode == PRIVATE:
         # One by one: what is a mount point cannot be replaced by a symlink, from another box of this project for one.
-        origin = Origin(RULE, "a store of this project's own")
+        origin = Origin.of_rule(RULE, "a store of this project's own")
         mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
     if nix.mode == DAEMON:
         # The directory: a daemon that is started anew makes another socket.
-        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
+        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin.of_rule(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
     return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
 
 
@@ -216,13 +181,7 @@ def _with_end(text: str) -> str:
 
 def _registry(host: Host, path: str) -> str | None:
     """Not by a symlink that an agent can have made, in a repository of dotfiles for one: it may lead to a key."""
-    links = tuple(link for link, _ in host.tree.links(path))
-    if links:
-        from claudebox.features.nix.program import written_by_agents
-
-        if is_in_any(links, written_by_agents(host)):
-            return None
-    return host.tree.text(path)
+    return None if reach_of(host).can_turn(path) else host.tree.text(path)
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
@@ -260,7 +219,7 @@ def nix_findings(nix: Nix) -> list[Finding]:
     return []
 
 
-STORE_ORIGIN = Origin("nix", "the Nix store")
+STORE_ORIGIN = Origin.of_rule("nix", "the Nix store")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:

@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from claudebox.answers import (
-    DEPENDS,
-    IN,
-    NIX,
-    OUT,
-    PACKAGE,
-    Answer,
-    Because,
-    Change,
-    named,
-    undo,
-)
-from claudebox.features.nix.references import (
-    NIXPKGS,
-    short_name,
-)
-from claudebox.model import (
-    Finding,
-    Nix,
-    Package,
-    Plan,
-)
+from claudebox.answers import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, named, undo
+from claudebox.features.nix.references import NIXPKGS, short_name
+from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
-from claudebox.settings.table import (
-    AUTO,
-    DAEMON,
-    OFF,
-    PRIVATE,
-    STORE,
-)
+from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
 
 WORD = "nix"
 EFFECTS = {
@@ -61,7 +36,7 @@ def explain_nix(plan: Plan) -> Answer:
 
 
 def _because(nix: Nix) -> tuple[Because, ...]:
-    asked = Because(f"asked for by {named(nix.origin)}", nix.origin) if nix.origin.rule != "default" else None
+    asked = Because(f"asked for by {named(nix.origin)}", nix.origin) if not nix.origin.is_default else None
     if nix.holes:
         judged = [Because(f"the daemon is a way out of the box: {hole}") for hole in nix.holes]
     elif nix.mode == DAEMON:

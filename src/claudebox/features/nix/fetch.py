@@ -13,28 +13,14 @@ import sys
 import tempfile
 import time
 
-from claudebox.features.nix.output import (
-    find_reason,
-    is_store_path,
-    read_paths,
-    read_version,
-)
-from claudebox.features.nix.packages import (
-    FORM,
-    Errand,
-    record_lines,
-    store_name,
-)
+from claudebox.features.nix.output import find_reason, is_store_path, read_paths, read_version
+from claudebox.features.nix.packages import FORM, Errand, record_lines, store_name
 from claudebox.features.nix.references import short_name
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.remembered import keeping
-from claudebox.view.text import (
-    WIDTH,
-    cut,
-    escape,
-)
+from claudebox.view.text import WIDTH, cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

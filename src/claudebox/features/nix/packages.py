@@ -8,40 +8,20 @@ from __future__ import annotations
 
 from claudebox import remembered
 from claudebox.features.nix.output import is_store_path
-from claudebox.features.nix.program import (
-    find_nix,
-    nix_environment,
-    written_by_agents,
-)
-from claudebox.features.nix.references import (
-    check_place,
-    may_change,
-    read_reference,
-    registered_places,
-    short_name,
-)
+from claudebox.features.nix.program import find_nix, nix_environment
+from claudebox.features.nix.references import check_place, may_change, read_reference, registered_places, short_name
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Finding,
-    Nix,
-    Origin,
-    Package,
-)
+from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.record import Record
-from claudebox.remembered import (
-    Form,
-    Memory,
-)
+from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.values import Named, Settings
 from claudebox.state import State
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
@@ -70,7 +50,7 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
     wanted = find_wanted(host, settings)
     if settings.nix.path == OFF and (nix is None or not nix.shows_store):
         raise Problem(
-            f"{settings.packages[0].origin.rule}: packages are in the Nix store, and {settings.nix.origin.rule} "
+            f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
             f"{OFF} keeps that out",
             "leave out one of the two",
         )
@@ -87,7 +67,7 @@ def find_wanted(host: Host, settings: Settings) -> tuple[Wanted, ...]:
     for named in settings.packages:
         reference = read_reference(named, host.cwd, host.person.home)
         if reference.place:
-            check_place(host.tree, named, reference.place, written_by_agents(host))
+            check_place(host.tree, named, reference.place, reach_of(host))
         found.setdefault(reference.text, Wanted(reference.text, named, reference.registered))
     return tuple(found.values())
 
@@ -177,10 +157,10 @@ class Errand(Record):
 
 def check_errand(host: Host, named: Named, registered: str) -> None:
     """Raise if Nix cannot be asked for a package, or must not: `registered` is what the registry is asked for."""
-    rule = named.origin.rule
+    rule = named.origin.shown
     for place in registered_places(host.tree, host.person.home, registered) if registered else ():
         if host.tree.exists(place):
-            check_place(host.tree, named, place, written_by_agents(host))
+            check_place(host.tree, named, place, reach_of(host))
     if not find_nix(host):
         from claudebox.host.distribution import find_distribution
 

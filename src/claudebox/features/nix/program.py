@@ -7,10 +7,7 @@ import posixpath
 from claudebox import pinned
 from claudebox.host import Host
 from claudebox.host.programs import find_all
-from claudebox.host.system import find_certificates
-from claudebox.reach import known_projects
-from claudebox.state import State
-from claudebox.tools import is_in_any
+from claudebox.reach import host_certificates, reach_of
 
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
 SYSTEM_PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -26,11 +23,10 @@ def find_nix(host: Host) -> str:
     if nix := pinned.PROGRAMS.get("nix"):
         return nix
     search_path = ":".join((host.environ.get("PATH", ""), *NIX_PLACES, *SYSTEM_PLACES))
-    agents = written_by_agents(host)
+    reach = reach_of(host)
     for path in find_all(host.tree, "nix", search_path, host.cwd):
-        real = host.tree.resolve(path) or path
-        if not is_in_any((path, real, *(link for link, _ in host.tree.links(path))), agents):
-            return real
+        if not reach.leads_through(path):
+            return host.tree.resolve(path) or path
     return ""
 
 
@@ -38,10 +34,7 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
     """Made anew: a variable that a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
     git = pinned.PROGRAMS.get("git", "")
     places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
-    certificates = find_certificates(host.tree, host.environ)
-    if is_in_any((certificates,), written_by_agents(host)):
-        certificates = find_certificates(host.tree, {})
-    certificates = certificates or pinned.CERTIFICATES
+    certificates = host_certificates(reach_of(host), host.environ) or pinned.CERTIFICATES
     return {
         "HOME": host.person.home,
         "USER": host.person.name,
@@ -51,8 +44,3 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
         **({"NIX_SSL_CERT_FILE": certificates, "SSL_CERT_FILE": certificates} if certificates else {}),
         **{name: host.environ[name] for name in PASSED if name in host.environ},
     }
-
-
-def written_by_agents(host: Host) -> tuple[str, ...]:
-    state = State(host.person.home).directory
-    return (host.cwd, state, *known_projects(host.tree, state))

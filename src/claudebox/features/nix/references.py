@@ -9,16 +9,12 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.paths import (
-    expand_home,
-    is_inside,
-    parents,
-)
+from claudebox.paths import expand_home, parents
 from claudebox.problem import Problem
 from claudebox.quoting import quote
+from claudebox.reach import Reach
 from claudebox.record import Record
 from claudebox.settings.values import Named
-from claudebox.tools import is_in_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +88,7 @@ def may_change(reference: str) -> bool:
 
 
 def _refused(named: Named) -> Problem:
-    return Problem(f"{named.origin.rule}: `{named.path[:LONGEST]}` is not the name of a package", USAGE)
+    return Problem(f"{named.origin.shown}: `{named.path[:LONGEST]}` is not the name of a package", USAGE)
 
 
 def _is_name(text: str) -> bool:
@@ -129,16 +125,15 @@ def _local(named: Named, scheme: str, path: str, rest: str, cwd: str, home: str)
 # Places
 
 
-def check_place(tree: Tree, named: Named, place: str, agents: tuple[str, ...]) -> None:
+def check_place(tree: Tree, named: Named, place: str, reach: Reach) -> None:
     """Raise if an agent can write what Nix would read there: the flake, or the repository that it is in."""
     real = tree.resolve(place)
     if real is None:
-        raise Problem(f"{named.origin.rule}: {place} does not exist", "check the spelling, or create it first")
-    way = (place, real, *(link for link, _ in tree.links(place)))
+        raise Problem(f"{named.origin.shown}: {place} does not exist", "check the spelling, or create it first")
     whole = _repository(tree, real)
-    if is_in_any((*way, *_git_directories(tree, whole)), agents) or any(is_inside(agent, whole) for agent in agents):
+    if reach.leads_through(place) or reach.enters(whole) or any(map(reach.holds, _git_directories(tree, whole))):
         raise Problem(
-            f"{named.origin.rule}: {named.path} leads to {real}, where an agent can write, and its code would be "
+            f"{named.origin.shown}: {named.path} leads to {real}, where an agent can write, and its code would be "
             "evaluated on this host",
             f"build it inside the box: nix build {quote(NIXPKGS + named.path if _is_name(named.path) else named.path)}",
         )

@@ -9,11 +9,7 @@ from __future__ import annotations
 from claudebox import remembered
 from claudebox.host import Host
 from claudebox.host.digest import sha256
-from claudebox.host.nix_daemon import (
-    CONFIG,
-    SOCKET,
-    read_config,
-)
+from claudebox.host.nix_daemon import CONFIG, SOCKET, read_config
 from claudebox.model import Preparation
 from claudebox.remembered import Form
 from claudebox.state import State

@@ -5,20 +5,11 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.secrets import table
-from claudebox.features.secrets.table import (
-    RULE,
-)
+from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, Entry
-from claudebox.model import (
-    HIDE,
-    MASK,
-    Masked,
-    Mount,
-    Origin,
-    Secrets,
-)
+from claudebox.model import HIDE, MASK, Masked, Mount, Origin, Secrets
 from claudebox.mounts import appearances
 from claudebox.paths import is_inside
 from claudebox.settings.values import Settings
@@ -39,7 +30,7 @@ def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> l
 
 
 def _mount(masked: Masked, path: str) -> Mount:
-    origin = Origin(RULE, masked.reason)
+    origin = Origin.of_rule(RULE, masked.reason)
     if masked.decoy is None:
         return Mount(HIDE, path, origin, is_dir=False)
     return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)

@@ -6,16 +6,7 @@ Nothing in a decoy is computed from a secret, not even its length. Whatever is n
 from __future__ import annotations
 
 from claudebox.features.secrets.lines import LineMasker
-from claudebox.features.secrets.table import (
-    BINARY,
-    GIT,
-    KEY,
-    LOOKS,
-    NETRC,
-    SHAPE,
-    SHELL,
-    WHOLE,
-)
+from claudebox.features.secrets.table import BINARY, GIT, KEY, LOOKS, NETRC, SHAPE, SHELL, WHOLE
 from claudebox.features.secrets.values import (
     BEGIN,
     KEY_BODY,
@@ -27,10 +18,7 @@ from claudebox.features.secrets.values import (
     names_secret,
     stand_in,
 )
-from claudebox.secret_values import (
-    looks_secret,
-    secret_value,
-)
+from claudebox.secret_values import looks_secret, secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,17 +6,8 @@ that means something else than it seems to shows less, not more.
 
 from __future__ import annotations
 
-from claudebox.features.secrets.values import (
-    BEGIN,
-    MASKED,
-    change,
-    is_name,
-    is_reference,
-)
-from claudebox.secret_values import (
-    looks_secret,
-    secret_value,
-)
+from claudebox.features.secrets.values import BEGIN, MASKED, change, is_name, is_reference
+from claudebox.secret_values import looks_secret, secret_value
 from claudebox.settings.parsing import is_variable_name
 
 COMMENTS = ("#", ";", "//", "--", "!")

@@ -5,31 +5,16 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.secrets.decoys import (
-    looks_revealing,
-    make_decoy,
-)
-from claudebox.features.secrets.table import (
-    Candidate,
-)
+from claudebox.features.secrets.decoys import looks_revealing, make_decoy
+from claudebox.features.secrets.table import Candidate
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.model import (
-    Finding,
-    Masked,
-    Secrets,
-)
-from claudebox.paths import (
-    expand_home,
-    is_inside,
-)
+from claudebox.model import Finding, Masked, Secrets
+from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.settings.values import (
-    Named,
-    Settings,
-)
+from claudebox.settings.values import Named, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,7 +146,7 @@ def _findings(search: Search) -> list[Finding]:
         return path.removeprefix(search.project + "/")
 
     found = [
-        Finding(Finding.SECRET, name(path), f"enters as it is ({reason}): {reveal.origin.rule}")
+        Finding(Finding.SECRET, name(path), f"enters as it is ({reason}): {reveal.origin.shown}")
         for path, reason, reveal in search.revealed[:MOST_NAMED]
     ]
     if (more := len(search.revealed) - MOST_NAMED) > 0:
@@ -176,7 +161,7 @@ def _findings(search: Search) -> list[Finding]:
     if (more := len(search.tracked) - MOST_NAMED) > 0:
         found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
     found += [
-        Finding(Finding.NOTE, reveal.path, f"{reveal.origin.rule} would show it, but nothing in it is masked")
+        Finding(Finding.NOTE, reveal.path, f"{reveal.origin.shown} would show it, but nothing in it is masked")
         for reveal in search.reveals
         if reveal not in search.used
     ]

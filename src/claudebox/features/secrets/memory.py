@@ -15,10 +15,7 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.remembered import (
-    Form,
-    Memory,
-)
+from claudebox.remembered import Form, Memory
 from claudebox.settings.values import Named
 from claudebox.state import Instance
 

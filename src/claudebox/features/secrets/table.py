@@ -6,12 +6,7 @@ This much is read at every launch. What is in a file is looked at only if its na
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.host.walk import (
-    FILE,
-    OTHER,
-    Entry,
-    Wanted,
-)
+from claudebox.host.walk import FILE, OTHER, Entry, Wanted
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from claudebox.secret_values import (
-    SHORTEST_TOKEN,
-    STRONG_WORDS,
-    TOKEN_PREFIXES,
-    looks_secret,
-    secret_value,
-)
+from claudebox.secret_values import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, looks_secret, secret_value
 
 MASKED = "masked-by-claudebox"
 MASKED_WORD = "masked"

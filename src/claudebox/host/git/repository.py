@@ -10,10 +10,7 @@ import posixpath
 
 from claudebox.host.git import config as gitconfig
 from claudebox.host.tree import Tree
-from claudebox.paths import (
-    is_inside,
-    parents,
-)
+from claudebox.paths import is_inside, parents
 from claudebox.quoting import quote
 from claudebox.record import Record
 

@@ -12,18 +12,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.model import (
-    ABSENT,
-    COVER,
-    HIDE,
-    MASK,
-    RO,
-    RW,
-    TMPFS,
-    UNSEEN,
-    Mount,
-    Plan,
-)
+from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, RW, TMPFS, UNSEEN, Mount, Plan
 from claudebox.paths import is_below
 from claudebox.problem import Problem
 from claudebox.record import Record

@@ -10,17 +10,8 @@ import marshal
 
 from claudebox import __version__
 from claudebox.host.digest import sha256
-from claudebox.model import (
-    Origin,
-    Port,
-)
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Named,
-    Said,
-    Tier,
-)
+from claudebox.model import Origin, Port
+from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +41,8 @@ def _key(content: bytes, file: str) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {**value.__dict__, "origin": (value.origin.rule, value.origin.reason)}
+    return {**value.__dict__, "origin": value.origin.__dict__}
 
 
 def _thawed(fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "origin": Origin(*fields["origin"])}
+    return {**fields, "origin": Origin(**fields["origin"])}

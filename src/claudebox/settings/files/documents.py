@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
+from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.secret_values import (
-    looks_secret,
-    secret_value,
-)
-from claudebox.settings.files.lines import (
-    MARK,
-    TEXT,
-    WORD,
-    Excess,
-    Lines,
-    json_lines,
-    tokens,
-    toml_lines,
-)
+from claudebox.secret_values import looks_secret, secret_value
+from claudebox.settings.files.lines import MARK, TEXT, WORD, Excess, Lines, json_lines, tokens, toml_lines
 from claudebox.settings.table import BY_KEY
 
 TYPE_CHECKING = False
@@ -45,6 +34,7 @@ class Document(Record):
     text: str
     lines: dict[Path, int]
     is_json: bool
+    is_project: bool = False  # whether it is the project's own
 
     def line_of(self, path: Path) -> int:
         """Of a key or an element; of what it is in, if it has no line of its own."""
@@ -52,14 +42,14 @@ class Document(Record):
             path = path[:-1]
         return self.lines.get(path, 1)
 
-    def place_of(self, path: Path) -> str:
-        return f"{self.file}:{self.line_of(path)}"
+    def origin_of(self, path: Path) -> Origin:
+        return Origin.of_file(self.file, self.line_of(path), is_project=self.is_project)
 
     def problem(self, path: Path, what: str, hint: str) -> Problem:
         return problem_at(self.file, self.text, self.line_of(path), what, hint)
 
 
-def parse(content: bytes, file: str, *, is_json: bool) -> Document:
+def parse(content: bytes, file: str, *, is_json: bool, is_project: bool = False) -> Document:
     """Raises a Problem with file and line if the content is anything else than a table of TOML or JSON."""
     text = _decoded(content, file)
     try:
@@ -71,7 +61,7 @@ def parse(content: bytes, file: str, *, is_json: bool) -> Document:
         first = len(text) - len(text.lstrip())
         line = text.count("\n", 0, first) + 1
         raise problem_at(file, text, line, "the file is no object", 'all of it has to be inside of { "key": … }')
-    return Document(file, value, text, lines.of, is_json)
+    return Document(file, value, text, lines.of, is_json, is_project)
 
 
 def problem_at(file: str, text: str, line: int, what: str, hint: str, column: int = 0) -> Problem:

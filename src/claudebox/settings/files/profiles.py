@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    Origin,
-    Preparation,
-    Profile,
-)
-from claudebox.paths import (
-    expand_home,
-    is_inside,
-    shorten_home,
-)
+from claudebox.model import BY_DEFAULT, Origin, Preparation, Profile
+from claudebox.paths import expand_home, shorten_home
 from claudebox.problem import Problem
-from claudebox.reach import known_projects
-from claudebox.settings.files.cache import (
-    freeze,
-    thaw,
-)
+from claudebox.reach import reach_of
+from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import (
-    MountWish,
-    Named,
-    Said,
-)
-from claudebox.state import (
-    SHOWN,
-    State,
-)
-from claudebox.tools import is_in_any
+from claudebox.settings.values import MountWish, Named, Said
+from claudebox.state import SHOWN, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +47,7 @@ class _Reader:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.state = State(host.person.home)
+        self.reach = reach_of(host)
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
 
@@ -76,13 +58,13 @@ class _Reader:
         return self._with_profiles(self._said(path), ())
 
     def default(self) -> list[Named]:
-        return [Named(DEFAULT_PROFILE, Origin("default"))] if self._file_of(DEFAULT_PROFILE) else []
+        return [Named(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
 
     def read_profile(self, named: Named, chain: tuple[str, ...]) -> list[Said]:
         name = named.path
         if name in chain:
             circle = " → ".join((*chain[chain.index(name) :], name))
-            raise Problem(f"{named.origin.rule}: profiles build on each other: {circle}", "take one of them out")
+            raise Problem(f"{named.origin.shown}: profiles build on each other: {circle}", "take one of them out")
         if name in self.done:
             return []
         self.done.add(name)
@@ -94,7 +76,7 @@ class _Reader:
         from claudebox.settings.files.documents import parse
         from claudebox.settings.files.schema import describe
 
-        path = self._path_of(Named(name, Origin("--profile")))
+        path = self._path_of(Named(name, Origin.of_option("--profile")))
         try:
             if path:
                 document = self._parse(path, self._content(path))
@@ -125,7 +107,7 @@ class _Reader:
             return known
         from claudebox.settings.files.schema import said_in
 
-        said = said_in(self._parse(path, content), is_project=False)
+        said = said_in(self._parse(path, content))
         self.to_keep += [
             Preparation(Preparation.DIRECTORY, self.state.cache),
             Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
@@ -139,7 +121,7 @@ class _Reader:
         content = shipped_profile(named.path)
         if content is None:
             raise self._unknown(named)
-        return said_in(parse(content, _shipped_file(named.path), is_json=False), is_project=False)
+        return said_in(parse(content, _shipped_file(named.path), is_json=False))
 
     def _path_of(self, named: Named) -> str:
         """ "" if the user has no such profile."""
@@ -162,14 +144,9 @@ class _Reader:
     def _content(self, path: str) -> bytes:
         """Not from where an agent can write: it would choose what enters the next box."""
         tree = self.host.tree
-        real = tree.resolve(path)
-        on_the_way = (real or path, *(link for link, _ in tree.links(path)))
-        agents = [self.state.instances, *known_projects(tree, self.state.directory)]
-        if not is_inside(self.state.directory, self.host.cwd):  # or else it is no project, which is said later
-            agents.append(self.host.cwd)
-        if is_in_any(on_the_way, tuple(agents)):
+        if self.reach.leads_through(path):
             raise Problem(
-                f"{path} comes from where an agent can write: {real}",
+                f"{path} comes from where an agent can write: {tree.resolve(path)}",
                 "keep a copy instead of a symlink: cp --remove-destination",
             )
         content = tree.read(path)
@@ -185,7 +162,7 @@ class _Reader:
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
-        return Problem(f"{named.origin.rule}: there is no profile `{named.path}`", hint)
+        return Problem(f"{named.origin.shown}: there is no profile `{named.path}`", hint)
 
 
 def _shipped_file(name: str) -> str:
@@ -200,7 +177,7 @@ def _stem(name: str) -> str:
 def _check_name(named: Named) -> None:
     if not _is_name(named.path):
         raise Problem(
-            f"{named.origin.rule}: `{named.path}` cannot be the name of a profile",
+            f"{named.origin.shown}: `{named.path}` cannot be the name of a profile",
             f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
         )
 
@@ -225,12 +202,12 @@ def shipped_profile(name: str) -> bytes | None:
 def expanded(said: Said, host: Host) -> Said:
     value = said.value
     if isinstance(value, MountWish):
-        source = expand(value.source, value.origin.rule, host.environ)
-        destination = expand(value.destination, value.origin.rule, host.environ)
+        source = expand(value.source, value.origin.shown, host.environ)
+        destination = expand(value.destination, value.origin.shown, host.environ)
         return said.replace(value=value.replace(source=source, destination=destination))
     is_program = BY_NAME[said.name].is_users
     if isinstance(value, Named) and (is_program or said.name in ("hide", "path")):
-        path = expand(value.path, value.origin.rule, host.environ)
+        path = expand(value.path, value.origin.shown, host.environ)
         return said.replace(value=value.replace(path=expand_home(path, host.person.home) if is_program else path))
     return said
 

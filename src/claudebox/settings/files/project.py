@@ -16,18 +16,8 @@ from claudebox.remembered import Form
 from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
-from claudebox.settings.table import (
-    BY_NAME,
-    OFF,
-    Setting,
-)
-from claudebox.settings.values import (
-    PROJECT_FILE,
-    Named,
-    Said,
-    Settings,
-    Tier,
-)
+from claudebox.settings.table import BY_NAME, OFF, Setting
+from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, Tier
 from claudebox.state import State
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
@@ -59,7 +49,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     content = host.tree.read_plain(path)
     if content is None:
         raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
-    said = said_in(parse(content, PROJECT_FILE, is_json=False), is_project=True)
+    said = said_in(parse(content, PROJECT_FILE, is_json=False, is_project=True))
     if len(said) > MOST_SETTINGS:
         raise Problem(
             f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files"
@@ -67,7 +57,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     tightening = tuple(one for one in said if _tightens(one, below))
     for one in tightening:
         if isinstance(one.value, Named) and "$" in one.value.path:
-            raise Problem(f"{one.value.origin.rule}: a project's file hides nothing by variable", "write the path out")
+            raise Problem(f"{one.value.origin.shown}: a project's file hides nothing by variable", "write the path out")
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
     granted = decisions(host).get(content_id) if wishes else None

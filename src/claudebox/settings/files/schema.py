@@ -4,35 +4,13 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.model import (
-    RO,
-    RW,
-    Origin,
-)
+from claudebox.model import RO, RW
 from claudebox.problem import Problem
 from claudebox.secret_values import looks_secret
-from claudebox.settings.files.documents import (
-    Document,
-    shown,
-)
-from claudebox.settings.parsing import (
-    is_variable_name,
-    read_text,
-)
-from claudebox.settings.table import (
-    BY_KEY,
-    MOUNTS,
-    PORTS,
-    TABLE,
-    TEXT,
-    TEXTS,
-    Setting,
-)
-from claudebox.settings.values import (
-    EnvWish,
-    MountWish,
-    Said,
-)
+from claudebox.settings.files.documents import Document, shown
+from claudebox.settings.parsing import is_variable_name, read_text
+from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
+from claudebox.settings.values import EnvWish, MountWish, Said
 from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
@@ -54,14 +32,14 @@ MODES = {"ro": RO, "rw": RW}
 PASS_ENV = "extra_env_passthrough"
 
 
-def said_in(document: Document, *, is_project: bool) -> tuple[Said, ...]:
+def said_in(document: Document) -> tuple[Said, ...]:
     """Everything that a file says, in the order of its lines. Raises a Problem if any of it is wrong."""
     describe(document)
-    _check_name(document, is_project)
+    _check_name(document)
     said: list[tuple[int, Said]] = []
     for key in document.value:
         if key not in (NAME, DESCRIPTION):
-            setting = _setting(document, key, is_project)
+            setting = _setting(document, key)
             said += [(document.line_of(path), one) for path, one in READERS[setting.shape](document, setting)]
     return tuple(one for _, one in sorted(said, key=lambda placed: placed[0]))
 
@@ -71,10 +49,10 @@ def describe(document: Document) -> str:
     return _title(document, DESCRIPTION)
 
 
-def _check_name(document: Document, is_project: bool) -> None:
+def _check_name(document: Document) -> None:
     name = _title(document, NAME)
     stem = posixpath.splitext(posixpath.basename(document.file))[0]
-    if NAME in document.value and name != stem and not is_project:
+    if NAME in document.value and name != stem and not document.is_project:
         hint = f"rename the file, or say: {pair(document, NAME, stem)}"
         raise document.problem((NAME,), f"{shown(name)} is not the name of the file", hint)
 
@@ -88,11 +66,11 @@ def _title(document: Document, key: str) -> str:
     return text
 
 
-def _setting(document: Document, key: str, is_project: bool) -> Setting:
+def _setting(document: Document, key: str) -> Setting:
     if key not in BY_KEY:
         raise _unknown(document, (key,), KEYS)
     setting = BY_KEY[key]
-    if setting.is_users and is_project:
+    if setting.is_users and document.is_project:
         what = f"`{key}` decides what runs on this host: a project has no say in that"
         raise document.problem((key,), what, f"it belongs into {SHOWN.config}; or use {setting.option}")
     return setting
@@ -158,7 +136,7 @@ def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path
             by_name = INDENT + pair(document, PASS_ENV, [name])
             hint = f"no secrets in files: take it out and pass it through by name:\n{by_name}"
             raise document.problem(path, f"{shown(name)} looks like a secret ({reason})", hint)
-        yield path, Said(setting.name, EnvWish(name, value, _origin(document, path)))
+        yield path, Said(setting.name, EnvWish(name, value, document.origin_of(path)))
 
 
 def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
@@ -174,7 +152,7 @@ def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, S
             access,
             source=_path(document, (*path, "host")),
             destination=_path(document, (*path, "sandbox")) if "sandbox" in keys else "",
-            origin=_origin(document, path),
+            origin=document.origin_of(path),
             is_optional="optional" in keys and value_at(document, (*path, "optional"), bool, "true or false"),
         )
         yield path, Said("mount_rw" if access == RW else "mount_ro", wish)
@@ -189,16 +167,12 @@ def _elements(document: Document, setting: Setting) -> list[Path]:
 
 
 def _said(document: Document, path: Path, setting: Setting, text: str) -> Said:
-    origin = _origin(document, path)
+    origin = document.origin_of(path)
     try:
         return Said(setting.name, read_text(setting, text, origin))
     except Problem as problem:
-        what = problem.message.removeprefix(f"{origin.rule}: ").replace(f"`{text}`", shown(text))
+        what = problem.message.removeprefix(f"{origin.shown}: ").replace(f"`{text}`", shown(text))
         raise document.problem(path, what, problem.hint) from None
-
-
-def _origin(document: Document, path: Path) -> Origin:
-    return Origin(document.place_of(path))
 
 
 def _access(document: Document, path: Path) -> str:

@@ -12,12 +12,7 @@ import time
 
 from claudebox.features.broker.server.messages import BadBody, read_answer, read_body
 from claudebox.features.broker.server.policy import OAUTH_BETA
-from claudebox.features.broker.server.upstream import (
-    FAILURES,
-    Unreachable,
-    Upstream,
-    reason,
-)
+from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
 from claudebox.login.file import Replacement, read
 from claudebox.login.form import Tokens, tokens_in, with_tokens
 from claudebox.login.locks import Busy, refresh_locks, storage_lock

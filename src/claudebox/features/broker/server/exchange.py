@@ -6,18 +6,8 @@ import json
 import socket
 import time
 
-from claudebox.features.broker.server.credentials import (
-    Fixed,
-    Revoked,
-    Subscription,
-    Unavailable,
-)
-from claudebox.features.broker.server.cutting import (
-    CODINGS,
-    Cutter,
-    Leak,
-    decompressed,
-)
+from claudebox.features.broker.server.credentials import Fixed, Revoked, Subscription, Unavailable
+from claudebox.features.broker.server.cutting import CODINGS, Cutter, Leak, decompressed
 from claudebox.features.broker.server.journal import Journal
 from claudebox.features.broker.server.messages import (
     LAST_CHUNK,
@@ -44,14 +34,7 @@ from claudebox.features.broker.server.policy import (
     malformed,
     sent_headers,
 )
-from claudebox.features.broker.server.upstream import (
-    FAILURES,
-    Connection,
-    Gone,
-    Unreachable,
-    Upstream,
-    reason,
-)
+from claudebox.features.broker.server.upstream import FAILURES, Connection, Gone, Unreachable, Upstream, reason
 from claudebox.features.broker.server.usage import Meter, Usage
 from claudebox.record import Record
 

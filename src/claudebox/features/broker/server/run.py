@@ -11,31 +11,11 @@ import threading
 import time
 from contextlib import suppress
 
-from claudebox.features.broker.server.credentials import (
-    URL,
-    Fixed,
-    Revoked,
-    Subscription,
-    TokenEndpoint,
-    Unavailable,
-)
-from claudebox.features.broker.server.exchange import (
-    Exchange,
-    Session,
-)
+from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Subscription, TokenEndpoint, Unavailable
+from claudebox.features.broker.server.exchange import Exchange, Session
 from claudebox.features.broker.server.journal import Journal
-from claudebox.features.broker.server.preflight import (
-    EXTRA_CERTIFICATES,
-    address_of,
-    no_trust,
-    proxy_for,
-)
-from claudebox.features.broker.server.upstream import (
-    API,
-    Unreachable,
-    Upstream,
-    trust,
-)
+from claudebox.features.broker.server.preflight import EXTRA_CERTIFICATES, address_of, no_trust, proxy_for
+from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, trust
 from claudebox.features.broker.server.usage import Limits, Meter
 from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET, TOKEN_URL
 from claudebox.model import Broker

@@ -1,0 +1,84 @@
+"""Where something in the box comes from: what people are shown, and what code may ask."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import claudebox
+from claudebox.model import BY_DEFAULT, Origin
+from claudebox.settings.files.cache import freeze, thaw
+from claudebox.settings.values import Named, Said
+
+RULE = Origin.of_rule("guard", "the host runs it later")
+OPTION = Origin.of_option("--env")
+VARIABLE = Origin.of_variable("CLAUDEBOX_NETWORK")
+FILE = Origin.of_file("~/.claudebox/config.toml", 3)
+PROJECT_FILE = Origin.of_file(".claudebox.toml", 12, is_project=True)
+EVERY_KIND = (RULE, BY_DEFAULT, OPTION, VARIABLE, FILE, PROJECT_FILE)
+
+
+@pytest.mark.parametrize(
+    ("origin", "shown", "is_said", "is_typed", "is_projects"),
+    [
+        (RULE, "guard", False, False, False),
+        (BY_DEFAULT, "default", False, False, False),
+        (OPTION, "--env", True, True, False),
+        (VARIABLE, "CLAUDEBOX_NETWORK", True, False, False),
+        (FILE, "~/.claudebox/config.toml:3", True, False, False),
+        (PROJECT_FILE, ".claudebox.toml:12", True, False, True),
+    ],
+)
+def test_kind_decides(origin: Origin, shown: str, is_said: bool, is_typed: bool, is_projects: bool) -> None:
+    assert origin.shown == shown
+    assert (origin.is_said, origin.is_typed, origin.is_projects) == (is_said, is_typed, is_projects)
+    assert origin.is_default == (origin is BY_DEFAULT)
+
+
+@pytest.mark.parametrize("name", ["--env", "guard", "CLAUDEBOX_X", ".claudebox.toml", "a:3", "default"])
+def test_name_decides_nothing(name: str) -> None:
+    """A file may be called like an option, and a rule like a file."""
+    made = (
+        Origin.of_rule(name),
+        Origin.of_option(name),
+        Origin.of_variable(name),
+        Origin.of_file(name, 3),
+        Origin.of_file(name, 3, is_project=True),
+    )
+    assert [origin.is_typed for origin in made] == [False, True, False, False, False]
+    assert [origin.is_projects for origin in made] == [False, False, False, False, True]
+    assert [origin.is_said for origin in made] == [False, True, True, True, True]
+    assert [origin.is_rule("other", name) for origin in made] == [True, False, False, False, False]
+    assert not any(origin.is_rule("other") or origin.is_default for origin in made)
+
+
+@pytest.mark.parametrize("origin", EVERY_KIND)
+def test_kept_settings_know_all_of_their_origin(origin: Origin) -> None:
+    said = (Said("claude_args", Named("--add-dir", origin.replace(reason="why"))),)
+    assert thaw(b"content", "file", freeze(b"content", "file", said)) == said
+
+
+def test_what_an_older_version_kept_is_read_anew() -> None:
+    """Its origins were a text and a reason."""
+    import marshal
+
+    said = (Said("hide", Named("/x", FILE)),)
+    key, rows = marshal.loads(freeze(b"content", "file", said))
+    (name, kind, fields) = rows[0]
+    old = marshal.dumps((key, [(name, kind, fields | {"origin": ("~/.claudebox/config.toml:3", "")})]))
+    assert thaw(b"content", "file", old) is None
+
+
+def test_nobody_takes_the_shown_text_apart() -> None:
+    source = Path(claudebox.__file__).parent
+    apart = {"startswith", "endswith", "partition", "rpartition", "split", "rsplit", "removeprefix", "removesuffix"}
+    found = [
+        f"{path.relative_to(source)}:{node.lineno}"
+        for path in sorted(source.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in apart
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "shown"
+    ]
+    assert found == []
