@@ -65,7 +65,6 @@ class State(Record):
         """Of boxes only, if the user made one: else they share the user's own."""
         return f"{self.directory}/{LOGIN_FILE}"
 
-    @property
     def users_own(self) -> tuple[str, ...]:
         """What the user writes. No box sees it."""
         return self.config, self.profiles, self.login
