@@ -338,6 +338,8 @@ def test_token_that_cannot_stand_in_a_header_is_none(login: Login, token: object
     "answer",
     [
         reply({"access_token": 3, "expires_in": 9}),
+        reply(b'{"access_token": "a", "expires_in": NaN}'),
+        reply(b'{"access_token": "a", "expires_in": 1e999}'),
         reply(b"no json"),
         reply({"error": "overloaded"}, 500),
         reply({"error": "invalid_request"}, 400),

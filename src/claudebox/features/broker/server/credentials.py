@@ -206,7 +206,8 @@ def _headers(tokens: Tokens) -> Headers:
 URL = "https://platform.claude.com/v1/oauth/token"
 CLIENT = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
 LARGEST_ANSWER = 64 * 1024
-SECONDS = 30.0
+ANSWER_PATIENCE_SECONDS = 30.0
+LONGEST_VALIDITY_SECONDS = 1e9
 ENDED = "the login of this host has ended; start `claude` there, type /login, and try again"
 
 
@@ -228,6 +229,8 @@ class TokenEndpoint:
         seconds, scope = answer.get("expires_in"), answer.get("scope")
         if not (isinstance(access, str) and isinstance(refresh, str) and isinstance(seconds, int | float)):
             raise Unavailable("the login cannot be renewed: the answer is no login")
+        if not abs(seconds) < LONGEST_VALIDITY_SECONDS:  # NaN is not less either
+            raise Unavailable("the login cannot be renewed: the answer does not say when it ends")
         scopes = tuple(scope.split()) if isinstance(scope, str) and scope else old.scopes
         return old.replace(access=access, refresh=refresh, expires_at=time.time() + seconds, scopes=scopes)
 
@@ -244,7 +247,7 @@ class TokenEndpoint:
         except Unreachable as error:
             raise Unavailable(f"the login cannot be renewed: {error}") from None
         try:
-            connection.transport.settimeout(SECONDS)
+            connection.transport.settimeout(ANSWER_PATIENCE_SECONDS)
             head = read_answer(connection.reader)
             content = b""
             for piece in read_body(connection.reader, head.framing):
