@@ -235,6 +235,7 @@ def test_every_step_has_somebody_who_does_it() -> None:
     for moment, feature in steps:
         assert isinstance(moment, ast.Attribute)
         assert isinstance(feature, ast.Constant)
+        assert isinstance(feature.value, str)
         body = parsed(MODULES[f"features.{feature.value}.act"]).body
         functions = [one.name for one in body if isinstance(one, ast.FunctionDef)]
         assert getattr(Step, moment.attr) in functions, feature.value
