@@ -42,17 +42,17 @@ HOME_NETWORK = Neighbourhood(
 
 
 class OwnedTree(Tree):
-    """Files that seem to have another owner than who made them here."""
+    """Files that seem to have another owner than who made them here: all of them, or some by name."""
 
-    def __init__(self, root: str, owners: dict[str, int]) -> None:
+    def __init__(self, root: str, owner: int | None, owners: dict[str, int]) -> None:
         super().__init__(root)
+        self.owner = owner
         self.owners = owners
 
     def lstat(self, path: str) -> os.stat_result | None:
-        status = super().lstat(path)
-        if status is None or path not in self.owners:
-            return status
-        return os.stat_result((*status[:4], self.owners[path], *status[5:]))
+        found = super().lstat(path)
+        owner = self.owners.get(path, self.owner)
+        return found if found is None or owner is None else os.stat_result((*found[:4], owner, *found[5:]))
 
 
 @dataclass
@@ -67,7 +67,8 @@ class Machine:
     python: str = "/usr/bin/python3"
     neighbourhood: Neighbourhood = HOME_NETWORK
     nix_daemon: Daemon = KIND_DAEMON
-    owners: dict[str, int] = field(default_factory=dict)
+    owner: int | None = None  # of all files; who runs the tests, unless told otherwise
+    owners: dict[str, int] = field(default_factory=dict)  # of some files
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
@@ -86,7 +87,7 @@ class Machine:
         return self
 
     def host(self) -> Host:
-        tree = OwnedTree(str(self.root), self.owners)
+        tree = OwnedTree(str(self.root), self.owner, self.owners)
         return Host(
             tree=tree,
             environ=self.environ,

@@ -119,6 +119,7 @@ def no_name_server(machine: Machine) -> Plan:
 def packages(machine: Machine) -> Plan:
     """By option and by file; one with two outputs, one without programs, one that Nix was not asked for yet."""
     machine.environ["PATH"] = "/usr/bin:/bin"  # without claude: its state has to be the user's own
+    machine.owner = 0
     machine.plant("/usr/bin/nix*\n~/.claudebox/config.toml: packages = ['fonts']")
     known = {
         "nixpkgs#ripgrep": [store_path("ripgrep-14.1.0/bin/rg*"), store_path("ripgrep-14.1.0-man/share/x")],
