@@ -53,7 +53,7 @@ class Facts(Record):
     certificates: str
     install: ClaudeInstall | None  # None: the box is for another program, and there is no Claude
     claude: ClaudeHome
-    state: Instance | None  # None: nothing can be kept on this host, which a box without Claude does not need
+    state: Instance | None  # None: nothing can be all_projects on this host, which a box without Claude does not need
     reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
@@ -109,6 +109,8 @@ def find_claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> Secr
 def find_login(facts: Facts) -> Login:
     """The login that only boxes use; else that of the host's Claude; else none, and then boxes keep their own."""
     claude = facts.claude
-    files = (claude.all_projects.login, f"{claude.users}/{LOGIN_FILE}")
-    found = (facts.trusted.find(file, is_dir=False) for file in files)
-    return Login(next(filter(None, found), ""), claude.all_projects.auth, claude.instance.own_login, claude.auth_place)
+    all_projects = claude.all_projects
+    file, locks = facts.trusted.find(all_projects.login, is_dir=False), all_projects.directory
+    if file is None:
+        file, locks = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False), claude.users
+    return Login(file or "", locks, all_projects, claude.instance.own_login, claude.auth_place)

@@ -25,7 +25,7 @@ IGNORED = (
 
 
 def stand_by(box: int, deeds: Sequence[Callable[[bool], None]]) -> int:
-    """Fork the witness. The parent says on the returned descriptor that all is done; if it does not, the witness acts."""
+    """Fork the witness. The parent says on the returned descriptor that all is done; if it does not, this one acts."""
     try:
         handle = os.pidfd_open(box)
     except OSError:
