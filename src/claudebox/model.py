@@ -231,8 +231,8 @@ class Login(Record):
     file: str  # "" if there is none
     locks: str  # the directory in which Claude locks that file
     all_projects: State  # knows where the copy is
-    own_file: str  # where a Claude that does not know of that copy keeps its own, in the project's state
-    place: str  # of the copy's directory in the box
+    own_file: str  # in the project's state, for a Claude that does not know of the copy
+    place: str  # the directory of the copy in the box
 
 
 class Broker(Record):
@@ -247,7 +247,7 @@ class Broker(Record):
     token_name: str  # the variable of the box that gets the token of the launch
     sockets: str  # the directory in which each launch makes a directory for its socket
     place: str  # that directory in the box
-    lock: str  # of brokers among each other, around a renewal
+    lock: str  # a file that brokers lock against each other while one renews the login
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of a login, even if the broker uses something else

@@ -47,13 +47,13 @@ from claudebox.settings.values import MountWish, Settings
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
-BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # it cannot make these in a directory of the host's
+BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
 MOST_NAMED = 6
 ESSENTIAL = "cannot be left out: no program would run without it"
 
 
 class PathQuestion:
-    """One path, as the user means it, and what is known about it on both sides."""
+    """One path as the user means it, and what is known about it on the host and in the box."""
 
     def __init__(self, plan: Plan, host: Host, settings: Settings, text: str) -> None:
         self.plan = plan
@@ -61,7 +61,7 @@ class PathQuestion:
         self.settings = settings
         self.named = absolute(text, host.cwd, host.person.home)
         self.real = host.tree.resolve(self.named)
-        # What does not exist yet would be below the real path of what does.
+        # A path that does not exist yet would be below the real path of one that does.
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
@@ -110,13 +110,13 @@ class PathQuestion:
         return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
 
     def _places(self) -> list[Spot]:
-        """Every path of the box that shows this very file: its own first, then its real one."""
+        """Every path of the box that shows this very file: first the one that was asked about, then the real one."""
         others = sorted((spot for _, spot in self._appearances()), key=lambda spot: spot.path != self.target)
         found = {spot.path: spot for spot in (*reversed(others), self.spot)}
         return [spot for spot in reversed(found.values()) if spot.exists and spot.host == self.target]
 
     def _appearances(self) -> list[tuple[Mount, Spot]]:
-        """Where a mount would show it, and what is there."""
+        """Each mount that would show the file, with what is at that place of the box."""
         mounts = [
             mount for mount in self.plan.mounts if mount.kind in FROM_HOST and is_inside(self.target, mount.source)
         ]
@@ -169,7 +169,7 @@ class PathQuestion:
         return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
     def _found(self) -> list[Because]:
-        """What was found out about a file of the project that is shown as it is."""
+        """The findings about a file of the project that is shown as it is."""
         name = self.target.removeprefix(f"{self.plan.project}/")
         return [Because(finding.text) for finding in self.plan.findings if finding.subject == name]
 
@@ -203,7 +203,7 @@ class PathQuestion:
         return list({spot.path: spot for spot in spots if spot.mount.kind == HIDE}.values())
 
     def _hide_said(self, origin: Origin) -> str:
-        """The hide as it was typed: there may be several, and of this path not the file but what is above it."""
+        """The hide as it was typed. There may be several, and it may name a directory above this path."""
         typed = [hide.text for hide in self.settings.hides if hide.origin == origin]
         reals = {
             text: self.host.tree.resolve(absolute(text, self.host.cwd, self.host.person.home)) or "" for text in typed
@@ -219,7 +219,7 @@ class PathQuestion:
         return because + (self._grants_in_vain(hidden) if hidden else [])
 
     def _grants_in_vain(self, hidden: list[Spot]) -> list[Because]:
-        """What would show it, were it not hidden. Grants at the hidden path itself are in no plan any more."""
+        """What would show it if it were not hidden. The plan no longer has grants at the hidden path itself."""
         granted = {
             mount.origin: self._short(mount.source)
             for mount, spot in self._appearances()
@@ -318,7 +318,7 @@ class PathQuestion:
             refused = refuse_readable(self.target, self.host.person.homes, self.places)
             missing = Change("shows it, once it exists on this host", ("--mount-ro", self.named))
             return [Change(f"cannot be changed: {refused}") if refused else missing]
-        # Where its own name is a symlink in the box, the place that it leads to may do.
+        # If its own name is a symlink in the box, the place that it leads to may work.
         for source in dict.fromkeys((self.named, self.target)):
             if not self.refusal(RO, source):
                 writable = self.refusal(RW, source)
@@ -331,7 +331,7 @@ class PathQuestion:
         return [Change(f"cannot be changed: {self.refusal(RO, self.target)}")]
 
     def refusal(self, access: str, source: str, destination: str = "") -> str:
-        """Why a mount could not be had; "" if it could. Asked of the rules that judge the option itself."""
+        """Why a mount would be refused; "" if it would not. The rules that judge the option itself are asked."""
         option = Origin.of_option(f"--mount-{access}")
         wish = MountWish(access, source, destination, option)
         tree, homes = self.host.tree, self.host.person.homes
@@ -350,7 +350,7 @@ class PathQuestion:
         return shorten_home(path, self.plan.person.home)
 
     def _list(self, mounts: list[Mount]) -> str:
-        # What somebody asked for is what is looked for.
+        # What somebody asked for comes first: people look for that.
         paths = [self._short(mount.path) for mount in sorted(mounts, key=lambda mount: not mount.origin.is_said)]
         more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
         return ", ".join(paths[:MOST_NAMED]) + more

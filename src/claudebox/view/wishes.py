@@ -1,4 +1,4 @@
-"""What a project's file asks for, and the profiles there are."""
+"""Shows what a project's file asks for, and which profiles exist."""
 
 from __future__ import annotations
 
@@ -20,13 +20,9 @@ YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
 def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
-        words = [wish_text(wish), f"({escape(wish.value.origin.shown)})"]
+        words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
         lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
-
-
-def wish_text(wish: Statement) -> str:
-    return escape(_value_text(wish.value))
 
 
 def _value_text(value: Value) -> str:
