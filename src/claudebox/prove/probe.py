@@ -7,6 +7,8 @@ canaries, never the canaries, so that nothing that it was given can be mistaken 
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -199,8 +201,6 @@ def keyring(target: Target) -> str:
 
 
 def type_into_terminal(_: Target) -> str:
-    import fcntl
-
     try:
         fcntl.ioctl(0, TIOCSTI, b" ")
     except OSError:
@@ -240,13 +240,7 @@ def kernel_call(target: Target) -> str:
         if target["name"] != "keyctl":
             os.close(result)
         return str(target["name"])
-    return str(target["name"]) if errno_name(error) not in ("ENOSYS", "EPERM", "EACCES") else ""
-
-
-def errno_name(number: int) -> str:
-    import errno
-
-    return errno.errorcode.get(number, "")
+    return str(target["name"]) if error not in (errno.ENOSYS, errno.EPERM, errno.EACCES) else ""
 
 
 def vsock(_: Target) -> str:
