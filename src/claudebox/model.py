@@ -130,6 +130,7 @@ class Uplink(Record):
     near: tuple[str, ...]  # this host and what it is linked to, if the rest is open
     resolv_conf: str
     sysctls: tuple[tuple[str, str], ...] = ()  # of the box's namespace: file below /proc/sys/net, value
+    tun_hint: str = ""  # if the device for it cannot be opened here
 
 
 class Network(Record):

@@ -64,7 +64,6 @@ class State(Record):
     def login(self) -> str:
         return f"{self.directory}/{LOGIN_FILE}"
 
-    @property
     def users_own(self) -> tuple[str, ...]:
         """What the user writes. No box sees it."""
         return self.config, self.profiles, self.login

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from conftest import CHECKOUT, CLAUDEBOX, Account, Box
-from network.processes import wait_until
+from patience import PATIENCE, comes_true
 
 pytestmark = pytest.mark.req("SAND-15")
 
@@ -68,9 +68,9 @@ def test_signal_to_the_group_reaches_the_program_all_the_same(box: Box, account:
         **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
-        assert wait_until((box.project / "ready").exists)
+        assert comes_true((box.project / "ready").exists)
         os.killpg(process.pid, number)
-        assert process.communicate(timeout=20) == ("caught\n", None)
+        assert process.communicate(timeout=PATIENCE) == ("caught\n", None)
         assert process.returncode == 5
     finally:
         process.kill()

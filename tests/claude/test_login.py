@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shlex
@@ -19,7 +20,7 @@ import pytest
 from claude.session import ANSWER, Talk, broke, load
 from claudebox.features.login.exchange import exchange
 from claudebox.model import Login
-from terminal.pseudoterminal import comes_true
+from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
     from conftest import Account
@@ -94,10 +95,6 @@ def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen
             process.wait()
 
 
-def wait_for(condition: Any, patience: float = 5) -> bool:
-    return comes_true(condition, patience)
-
-
 def watchers(home: Path) -> list[int]:
     """The processes of this test's claudebox, by the environment that they were started with."""
     found = []
@@ -127,7 +124,7 @@ def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
     file = log_in(talk.account)
     done = talk.inside(refresh(credentials("new", 8)))
     assert done.returncode == 0, done.stderr
-    assert wait_for(lambda: token(file) == "access-new")
+    assert comes_true(lambda: token(file) == "access-new")
     assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
     status = file.stat()
     assert (stat.S_IMODE(status.st_mode), status.st_uid) == (PRIVATE, talk.account.uid)
@@ -138,7 +135,7 @@ def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
 def test_refresh_inside_reaches_the_host_while_the_box_runs(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     with running(user_talk, refresh(credentials("new", 8)) + "cat"):
-        assert wait_for(lambda: token(file) == "access-new")
+        assert comes_true(lambda: token(file) == "access-new")
 
 
 @pytest.mark.req("AUTH-01")
@@ -148,8 +145,8 @@ def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
     own = "~/.claude/.credentials.json"
     done = talk.inside(f"cat {own}; umask 077; echo '{credentials('new', 8)}' > ~/.claude/new; mv ~/.claude/new {own}")
     assert "access-first" in done.stdout
-    assert wait_for(lambda: token(file) == "access-new")
-    assert wait_for((talk.state / ".credentials.json").is_symlink)
+    assert comes_true(lambda: token(file) == "access-new")
+    assert comes_true((talk.state / ".credentials.json").is_symlink)
     assert "access-new" in talk.inside(f"cat {own}").stdout
 
 
@@ -160,7 +157,7 @@ def test_box_adds_nothing_but_a_login_to_the_hosts_file(user_talk: Talk) -> None
     new["claudeAiOauth"]["hooks"] = {"evil": ["command"]}
     new["hooks"] = {"evil": ["command"]}
     user_talk.inside(refresh(json.dumps(new)))
-    assert wait_for(lambda: token(file) == "access-new")
+    assert comes_true(lambda: token(file) == "access-new")
     assert "evil" not in file.read_text()
 
 
@@ -171,7 +168,7 @@ def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     link.parent.mkdir()
     link.symlink_to(real)
     user_talk.inside(refresh(credentials("new", 8)))
-    assert wait_for(lambda: token(real) == "access-new")
+    assert comes_true(lambda: token(real) == "access-new")
     assert link.is_symlink()
 
 
@@ -183,7 +180,7 @@ def test_rename_on_the_host_is_seen_inside(user_talk: Talk) -> None:
         assert box.stdout
         assert box.stdout.readline() == "up\n"
         user_talk.account.write(file.with_name("x"), credentials("new", 8, **MCP), mode=PRIVATE).rename(file)
-        assert wait_for(lambda: box.poll() is not None)
+        assert comes_true(lambda: box.poll() is not None)
         assert box.stdout.read() == "seen\n"
     assert token(file) == "access-new"
 
@@ -219,8 +216,8 @@ def test_two_boxes_that_refresh_at_once_leave_the_newest(user_talk: Talk) -> Non
         for name, offset in (("a", 0.0), ("b", 0.5))
     ]
     with running(user_talk, rounds[0]) as first, running(user_talk, rounds[1]) as second:
-        assert (first.wait(10), second.wait(10)) == (0, 0)
-        assert wait_for(lambda: watchers(user_talk.account.home) == [])
+        assert (first.wait(PATIENCE), second.wait(PATIENCE)) == (0, 0)
+        assert comes_true(lambda: watchers(user_talk.account.home) == [])
     assert token(file) == "access-b4"
     assert token(user_talk.account.home / ".claudebox" / "auth" / ".credentials.json") == "access-b4"
     assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
@@ -282,12 +279,12 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
     file = log_in(user_talk.account)
     before = file.read_bytes()
     script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
-    assert user_talk.inside(script, timeout=10).returncode == 0
-    assert wait_for(lambda: watchers(user_talk.account.home) == [], 3)
+    assert user_talk.inside(script).returncode == 0
+    assert comes_true(lambda: watchers(user_talk.account.home) == [])
     assert file.read_bytes() == before
     # The host's own Claude touches its file: both sides are looked at again.
     user_talk.account.write(file, credentials("second", 2), mode=PRIVATE)
-    done = user_talk.inside(f"cat {FILE}", timeout=10)
+    done = user_talk.inside(f"cat {FILE}")
     assert not broke(done), done.stderr
     assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-second"
 
@@ -313,12 +310,32 @@ def test_host_lock_is_respected(user_talk: Talk) -> None:
     lock = file.parent / ".storage-write.lock"
     lock.mkdir()
     user_talk.account.own(lock)
-    with running(user_talk, refresh(credentials("new", 8)) + "cat"):
-        time.sleep(1)
+    boxes = user_talk.account.home / ".claudebox" / "auth" / ".credentials.json"
+    with running(user_talk, refresh(credentials("new", 8)) + "cat") as box:
+        assert comes_true(lambda: is_fresh(lock) and boxes.exists() and token(boxes) == "access-new")
+        comes_true(lambda: is_fresh(lock) and is_taken(boxes.parent.with_suffix(".lock")), 5)  # somebody waits for it
         assert token(file) == "access-first"
         lock.rmdir()
-        assert wait_for(lambda: token(file) == "access-new")
-    assert not lock.exists()
+        assert box.stdin
+        box.stdin.close()
+        assert comes_true(lambda: token(file) == "access-new")
+    assert comes_true(lambda: not lock.exists())
+
+
+def is_fresh(lock: Path) -> bool:
+    """An old one would be taken for one that a dead process left."""
+    os.utime(lock)
+    return True
+
+
+def is_taken(file: Path) -> bool:
+    """Whether somebody has locked this file."""
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @pytest.mark.req("AUTH-01")
@@ -343,7 +360,7 @@ def test_login_is_not_brought_back_after_logging_out_on_the_host(user_talk: Talk
     user_talk.inside("true")
     user_talk.account.write(file, json.dumps(MCP), mode=PRIVATE)  # what `/logout` leaves
     user_talk.inside("true")
-    assert wait_for(lambda: watchers(user_talk.account.home) == [], 3)
+    assert comes_true(lambda: watchers(user_talk.account.home) == [])
     assert load(file) == MCP
 
 
@@ -354,7 +371,7 @@ def test_login_for_boxes_only_is_preferred(talk: Talk) -> None:
     done = talk.inside(f"cat {FILE}")
     assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-boxes"
     talk.inside(refresh(credentials("new", 9)))
-    assert wait_for(lambda: token(boxes) == "access-new")
+    assert comes_true(lambda: token(boxes) == "access-new")
     assert token(host) == "access-host"
 
 
@@ -412,8 +429,8 @@ def test_nothing_stays_behind(talk: Talk, end: str) -> None:
             box.send_signal(signal.SIGKILL)
         else:
             box.stdin.close()
-        box.wait(5)
-        assert wait_for(lambda: watchers(talk.account.home) == [], 2)
+        box.wait(PATIENCE)
+        assert comes_true(lambda: watchers(talk.account.home) == [])
     names = {path.name for path in (talk.account.home / ".claudebox" / "auth").iterdir()}
     assert names == {".credentials.json"}
     assert {path.name for path in (talk.account.home / ".claude").iterdir()} == {".credentials.json"}
@@ -421,14 +438,19 @@ def test_nothing_stays_behind(talk: Talk, end: str) -> None:
 
 @pytest.mark.req("SAND-15")
 def test_output_ends_with_the_box(user_talk: Talk) -> None:
-    """`claudebox … | cat` comes back at once: nobody else holds the pipe."""
+    """`claudebox … | cat` comes back at once: who keeps the login up to date may be slow, and holds no pipe."""
     log_in(user_talk.account)
-    with running(user_talk, "echo done") as box:
+    with running(user_talk, "echo up; cat; echo done") as box:
         assert box.stdout
-        box.wait(5)
-        end = time.monotonic()
-        assert box.stdout.read() == "done\n"
-        assert time.monotonic() - end < 0.15
+        assert box.stdin
+        assert box.stdout.readline() == "up\n"
+        (beside,) = [pid for pid in watchers(user_talk.account.home) if os.getsid(pid) == pid != box.pid]
+        os.kill(beside, signal.SIGSTOP)
+        try:
+            box.stdin.close()
+            assert box.stdout.read() == "done\n"
+        finally:
+            os.kill(beside, signal.SIGCONT)
 
 
 @pytest.mark.req("SAND-15", "SAND-14")
@@ -440,4 +462,4 @@ def test_box_with_a_login_ends_as_its_program_does(user_talk: Talk) -> None:
         assert box.stdout.readline() == "up\n"
         box.stdin.write("\n")
         box.stdin.close()
-        assert box.wait(5) == 7
+        assert box.wait(PATIENCE) == 7

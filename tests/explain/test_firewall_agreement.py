@@ -90,6 +90,8 @@ def sent(asked: Asked, pairs: list[tuple[str, int]]) -> list[bool]:
 @pytest.mark.parametrize(
     "options", [("--network", "inet"), ("--network", "none", "--publish", "8080")], ids=["inet", "none"]
 )
+@pytest.mark.nft
+@pytest.mark.ip
 def test_what_is_said_of_addresses_is_what_the_filter_does(tmp_path: Path, options: tuple[str, ...]) -> None:
     machine = Machine(tmp_path).plant("/usr/bin/pasta*\n/usr/bin/nft*")
     machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())

@@ -266,6 +266,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(
 
 
 @pytest.mark.req("EXT-03", "FAIL-01")
+@pytest.mark.box
 def test_unreadable_file_is_refused(user: Account) -> None:
     project = user.write(user.home / "src/shop/README.md").parent
     user.write(user.home / ".claudebox/config.toml", "", mode=0)

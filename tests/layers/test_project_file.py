@@ -327,6 +327,7 @@ def test_only_a_plain_file_is_read(machine: Machine, plant: Callable[[Path], Non
     assert refusal(machine).message == f"/home/alice/shop/{PROJECT_FILE} is not a plain file that can be read"
 
 
+@pytest.mark.slow("megabytes are read")
 @pytest.mark.req("EXT-01", "FAIL-01")
 @pytest.mark.parametrize(
     "content",

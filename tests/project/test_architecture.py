@@ -253,11 +253,18 @@ MEANWHILE = {
     *("claudebox.features.guard.act", "claudebox.launch.parent.witness", "claudebox.features.guard.changes"),
     *("claudebox.host.fingerprint", "claudebox.host.git.gitlinks"),
 }
-# A machine where bwrap may not work is tried before, which costs what it costs: not measured here.
-LAUNCHER = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox import cli; "
-    "cli.doubts_namespaces = lambda *_: False; cli.main()"
-)
+# A machine where bwrap may not work is tried before, which costs what it costs, and one with a Nix store has more to
+# look at: not measured here.
+LAUNCHER = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli
+from claudebox.host.tree import Tree
+lstat = Tree.lstat
+Tree.lstat = lambda tree, path: None if (path + "/").startswith("/nix/") else lstat(tree, path)
+cli.doubts_namespaces = lambda *_: False
+cli.main()
+"""
 
 
 def modules_of(python: str, *arguments: str, cwd: Path, env: dict[str, str]) -> tuple[set[str], int]:

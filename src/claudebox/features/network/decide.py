@@ -74,7 +74,7 @@ def _own_network(facts: Facts) -> Contribution:
     host, settings = facts.host, facts.settings
     named = {"pasta": settings.pasta, "nft": settings.nft}
     pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
-    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft)
+    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),
         decided=(("network", plan_network(settings, uplink)),),

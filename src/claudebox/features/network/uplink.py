@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
+from claudebox.features.network.tun import tun_hint
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Uplink
@@ -37,7 +38,7 @@ MOST_RESOLVERS = 3  # that the C library asks
 ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has no place in a ruleset
 
 
-def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str, nft: str) -> Uplink:
+def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
     is_open = settings.network.tier == INET
     if not near.has_ipv4 and not near.has_ipv6:
         raise _without_default_route(is_open)
@@ -56,6 +57,7 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
         resolv_conf=_resolv_conf(resolvers, near.search),
         # An old pasta acknowledges late what goes far; there the box has to have much under way.
         sysctls=STEADY_UPLOAD if is_recent else (),
+        tun_hint=tun_hint(tree, uid),
     )
 
 
