@@ -85,9 +85,9 @@ DECIDING = (
 COMPLETING = (
     Row("program", "complete", _always),
     Row("network.decide", "complete", _always),
+    Row("project", "complete", _always),
     Row("claude.seed", "complete", _has_claude),
     Row("login.decide", "complete", _shares_login),
-    Row("project", "complete", _always),
     Row("nix.decide", "complete", _has_nix),
 )
 
