@@ -62,6 +62,7 @@ class State(Record):
 
     @property
     def login(self) -> str:
+        """Of boxes only, if the user made one: else they share the user's own."""
         return f"{self.directory}/{LOGIN_FILE}"
 
     def users_own(self) -> tuple[str, ...]:
@@ -100,6 +101,10 @@ class State(Record):
     @property
     def auth(self) -> str:
         return f"{self.directory}/auth"
+
+    @property
+    def auth_login(self) -> str:
+        return f"{self.auth}/{LOGIN_FILE}"
 
     @property
     def auth_note(self) -> str:

@@ -40,7 +40,7 @@ from claudebox.model import (
 from claudebox.mounts import arrange
 from claudebox.paths import is_below
 from claudebox.settings.table import TIERS
-from claudebox.state import Instance
+from claudebox.state import Instance, State
 from hosts.machine import EVERYONE, TREES, Machine
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -70,7 +70,9 @@ networks = st.builds(
     lambda tier, published, host: Network(tier, "", BY_DEFAULT, published, host),
     *(st.sampled_from(TIERS), some_ports, some_ports),
 )
-logins = st.one_of(st.none(), st.builds(lambda file: Login(file, "/d", "/o", "/p"), st.one_of(st.just(""), paths)))
+logins = st.one_of(
+    st.none(), st.builds(lambda file: Login(file, "/l", State("/h"), "/o", "/p"), st.one_of(st.just(""), paths))
+)
 programs = st.sampled_from(["claude", "command", "shell"]).map(lambda title: Program(title, (), Origin.of_rule("")))
 
 

@@ -28,9 +28,9 @@ from claudebox.features.broker.server.credentials import (
     TokenEndpoint,
     Unavailable,
 )
-from claudebox.features.broker.server.locks import Busy, Locks
-from claudebox.features.broker.server.login_file import Tokens
 from claudebox.features.broker.server.upstream import Upstream, read_address, trust
+from claudebox.login.form import Tokens
+from claudebox.login.locks import Busy, Lock, Locks
 from patience import PATIENCE, comes_true
 
 HOUR = 3600.0
@@ -152,12 +152,12 @@ def test_lock_of_a_dead_process_is_taken_over(login: Login, issuer: Issuer, name
 
 
 def test_lock_is_kept_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.features.broker.server.locks.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("claudebox.login.locks.HEARTBEAT_SECONDS", 0.05)
     lock = tmp_path / "lock"
-    with Locks((str(lock), 10)):
+    with Locks(Lock(str(lock), 10), stays_fresh=True):
         os.utime(lock, (0, 0))
         assert comes_true(lambda: lock.stat().st_mtime > 0)
-        with pytest.raises(Busy), Locks((str(lock), 10)):
+        with pytest.raises(Busy), Locks(Lock(str(lock), 10)):
             pass
         assert lock.exists()
     assert not lock.exists()
@@ -280,7 +280,7 @@ def test_what_could_not_be_stored_is_stored_at_the_end(
     login: Login, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = login(0)
-    monkeypatch.setattr("claudebox.features.broker.server.login_file.Replacement.store", failing)
+    monkeypatch.setattr("claudebox.login.file.Replacement.put", failing)
     assert access(held) == "Bearer access-token-1"
     monkeypatch.undo()
     held.settle()
@@ -338,6 +338,8 @@ def test_token_that_cannot_stand_in_a_header_is_none(login: Login, token: object
     "answer",
     [
         reply({"access_token": 3, "expires_in": 9}),
+        reply(b'{"access_token": "a", "expires_in": NaN}'),
+        reply(b'{"access_token": "a", "expires_in": 1e999}'),
         reply(b"no json"),
         reply({"error": "overloaded"}, 500),
         reply({"error": "invalid_request"}, 400),

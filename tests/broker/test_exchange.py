@@ -17,10 +17,10 @@ from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
 from claudebox.features.broker.server.credentials import Subscription, Unavailable
-from claudebox.features.broker.server.login_file import Tokens
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Limits
+from claudebox.login.form import Tokens
 from patience import PATIENCE, comes_true
 
 

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.features.login.exchange import exchange
+from claudebox.features.login.keep_in_step import bring_into_step
+from claudebox.login.form import FIELDS
 from claudebox.model import Login
+from claudebox.state import State
 from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
@@ -66,6 +68,15 @@ def token(path: Path) -> str:
 def refresh(text: str) -> str:
     """A script that stores new credentials as Claude does."""
     return f"umask 077; cat > {STORE}/.new <<'END'\n{text}\nEND\nmv {STORE}/.new {FILE}\n"
+
+
+def on_a_host(tmp_path: Path) -> Login:
+    """A login without a box."""
+    kept = State(str(tmp_path))
+    Path(kept.auth).mkdir(parents=True)
+    claude = tmp_path / ".claude"
+    claude.mkdir()
+    return Login(str(claude / ".credentials.json"), str(claude), kept, str(tmp_path / "own.json"), "/run/auth")
 
 
 @contextlib.contextmanager
@@ -167,6 +178,7 @@ def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     link = user_talk.account.home / ".claude" / ".credentials.json"
     link.parent.mkdir()
     link.symlink_to(real)
+    user_talk.account.own(link.parent)  # where Claude locks
     user_talk.inside(refresh(credentials("new", 8)))
     assert comes_true(lambda: token(real) == "access-new")
     assert link.is_symlink()
@@ -256,19 +268,18 @@ SHAPES = {
 @pytest.mark.parametrize("name", [*FORGERIES, *SHAPES])
 def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     """And it does not keep a newer one of the host from entering."""
-    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
-    host, boxes = Path(login.file), Path(login.directory) / ".credentials.json"
-    boxes.parent.mkdir()
+    login = on_a_host(tmp_path)
+    host, boxes = Path(login.file), Path(login.kept.auth_login)
     host.write_text(credentials("first", 1, **MCP))
-    exchange(login)
+    bring_into_step(login)
     assert token(boxes) == "access-first"
     script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
-    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.directory}, check=True)
+    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.kept.auth}, check=True)
     before = host.read_bytes()
-    exchange(login)
+    bring_into_step(login)
     assert host.read_bytes() == before
     host.write_text(credentials("second", 2))
-    exchange(login)
+    bring_into_step(login)
     assert token(host) == "access-second"
     assert token(boxes) == "access-second"
 
@@ -291,16 +302,134 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
 
 @pytest.mark.req("AUTH-01")
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("/tmp")])
-def test_lock_that_the_agent_leaves_does_not_lose_a_login(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
-) -> None:
-    monkeypatch.setattr("claudebox.features.login.exchange.LOCK_PATIENCE", 0.1)
-    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
+def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    login = on_a_host(tmp_path)
     Path(login.file).write_text(credentials("first", 1))
-    Path(login.directory).mkdir()
-    make(Path(login.directory) / ".storage-write.lock")
-    exchange(login)
-    assert token(Path(login.directory) / ".credentials.json") == "access-first"
+    make(Path(login.kept.auth) / ".storage-write.lock")
+    bring_into_step(login)
+    assert token(Path(login.kept.auth_login)) == "access-first"
+
+
+def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
+    """What the host's file holds when a box has written this into the shared one: as text, and the login in it."""
+    login = on_a_host(tmp_path)
+    host = Path(login.file)
+    host.write_text(credentials("first", 1, **MCP))
+    bring_into_step(login)
+    Path(login.kept.auth_login).write_text(text)
+    bring_into_step(login)
+
+    def refuse(constant: str) -> None:
+        pytest.fail(f"{constant} is no JSON, and Claude could not read its file")
+
+    return host.read_text(), json.loads(host.read_text(), parse_constant=refuse)["claudeAiOauth"]
+
+
+@pytest.mark.req("AUTH-01", "SEC-01")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("expiresAt", "NaN"),
+        ("expiresAt", "Infinity"),
+        ("expiresAt", "1e999"),
+        ("expiresAt", "true"),
+        ("refreshTokenExpiresAt", "NaN"),
+        ("refreshTokenExpiresAt", "-Infinity"),
+        ("foreign", "NaN"),
+        ("accessToken", json.dumps("two words")),
+        ("accessToken", json.dumps("x" * 20_000)),
+        ("refreshToken", json.dumps("line\nbreak")),
+        ("refreshToken", '"\\ud800"'),
+    ],
+)
+def test_what_no_claude_writes_does_not_reach_the_host(tmp_path: Path, name: str, value: str) -> None:
+    """Nor does the rest of such a login: half of one and half of another is none."""
+    if name in ("refreshTokenExpiresAt", "foreign"):
+        stored = json.dumps({"claudeAiOauth": {**oauth("new", 8), name: 4711}}).replace("4711", value)
+    else:
+        stored = json.dumps({"claudeAiOauth": {**oauth("new", 8), name: 4711}}).replace(": 4711", f": {value}")
+    _, login = after_a_box_stored(tmp_path, stored)
+    assert login["accessToken"] == "access-first"
+
+
+@pytest.mark.req("AUTH-01", "SEC-01")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("foreign", "canary"),
+        ("foreign", 4711),
+        ("loginEnded", "canary"),
+        ("subscriptionType", "canary " * 2),
+        ("subscriptionType", "canary" * 100),
+        ("subscriptionType", ["canary"]),
+        ("rateLimitTier", {"canary": 1}),
+        ("clientId", "canary\x1b[2J"),
+        ("scopes", "canary"),
+        ("scopes", ["canary"] * 100),
+        ("scopes", ["user:inference", {"canary": 1}]),
+        ("refreshTokenExpiresAt", "canary"),
+        ("refreshTokenExpiresAt", 10**400),
+    ],
+)
+def test_field_that_is_not_a_logins_does_not_reach_the_host(tmp_path: Path, name: str, value: Any) -> None:
+    text, login = after_a_box_stored(tmp_path, json.dumps({"claudeAiOauth": {**oauth("new", 8), name: value}}))
+    assert login == {**oauth("first", 1), **oauth("new", 8), "expiresAt": login["expiresAt"]}
+    assert login["accessToken"] == "access-new"
+    assert 'canary"' not in text.replace("canary-mcp", "")
+    assert MCP["mcpOAuth"] == json.loads(text)["mcpOAuth"]
+
+
+@pytest.mark.req("AUTH-01")
+def test_every_field_of_a_login_reaches_the_host(tmp_path: Path) -> None:
+    new = {
+        **oauth("new", 8),
+        "refreshTokenExpiresAt": now() + 30 * 24 * HOUR,
+        "subscriptionTypeSource": "profile",
+        "subscriptionTypeVerifiedAt": now(),
+        "rateLimitTier": "default_claude_max_5x",
+        "clientId": "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
+    }
+    assert new.keys() == FIELDS.keys()
+    _, login = after_a_box_stored(tmp_path, json.dumps({"claudeAiOauth": new}))
+    assert login == new
+
+
+@pytest.mark.req("AUTH-01")
+def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the lock was waited for, Claude on the host stored something: the next look decides anew."""
+    login = on_a_host(tmp_path)
+    host = Path(login.file)
+    host.write_text(credentials("first", 1))
+    bring_into_step(login)
+    Path(login.kept.auth_login).write_text(credentials("box", 4))
+
+    @contextlib.contextmanager
+    def slow(*_: Any) -> Iterator[None]:
+        host.write_text(credentials("host", 8, **MCP))
+        yield
+
+    monkeypatch.setattr("claudebox.features.login.keep_in_step.storage_lock", slow)
+    bring_into_step(login)
+    assert token(host) == "access-host"
+    assert "canary-mcp" in host.read_text()
+
+
+@pytest.mark.req("AUTH-01")
+def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Path) -> None:
+    login = on_a_host(tmp_path)
+    real = tmp_path / "dotfiles" / "credentials.json"
+    real.parent.mkdir()
+    real.write_text(credentials("first", 1))
+    login = login.replace(file=str(real))
+    bring_into_step(login)
+    Path(login.kept.auth_login).write_text(credentials("box", 4))
+    lock = Path(login.locks) / ".storage-write.lock"
+    lock.mkdir()
+    bring_into_step(login)
+    assert token(real) == "access-first"
+    lock.rmdir()
+    bring_into_step(login)
+    assert token(real) == "access-box"
 
 
 @pytest.mark.req("AUTH-01")

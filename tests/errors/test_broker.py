@@ -15,7 +15,7 @@ from errors.scene import Problems, Scene, Stage, old_kernel
 
 BROKER = Broker(
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", "", "", "", "", "ANTHROPIC_AUTH_TOKEN"),
-    *("/proc/nowhere", "/run/broker", "/nonexistent/journal"),
+    *("/proc/nowhere", "/run/broker", "/nonexistent/lock", "/nonexistent/journal"),
 )
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from claudebox.features.login import act
-from claudebox.features.login import exchange as login
 from claudebox.model import Login
 from claudebox.problem import FAILED
+from claudebox.state import State
 from errors.scene import Problems, Scene, Stage, old_kernel
 
 
+def login_kept_in(home: str) -> Login:
+    claude = "/home/alice/.claude"
+    return Login(f"{claude}/.credentials.json", claude, State(home), "/nonexistent/own", "/run/auth")
+
+
 def login_not_handed_over(scene: Scene) -> None:
-    directory = str(scene.machine.root / "gone" / "auth")
-    scene.monkeypatch.setattr(login, "exchange", lambda _: os.stat("/nonexistent"))
-    act.keep_in_step(Login("/home/alice/.claude/.credentials.json", directory, "/nonexistent/own", "/run/auth"))
+    act.start_keeping_in_step(login_kept_in(str(scene.machine.root / "gone")))
 
 
 def login_on_old_kernel(scene: Scene) -> None:
     old_kernel(scene).monkeypatch.setattr(act, "is_current", lambda _: True)
-    act.keep_in_step(Login("/home/alice/.claude/.credentials.json", "/nonexistent", "/nonexistent", "/run/auth"))
+    act.start_keeping_in_step(login_kept_in("/nonexistent"))
 
 
 PROBLEMS: Problems = {
