@@ -97,3 +97,15 @@ def test_diagrams_fit_a_terminal() -> None:
         r"^```\n(.*?)^```$", (CHECKOUT / "docs/architecture.md").read_text(), re.DOTALL | re.MULTILINE
     ):
         assert [line for line in block.splitlines() if len(line) > 80 or not line.isascii()] == []
+
+
+def test_public_host_and_commits_run_the_same_commands() -> None:
+    workflow = (CHECKOUT / ".github/workflows/tests.yml").read_text()
+    assert re.findall(r"run: (\S*(?:run-tests|ci/run).*)$", workflow, re.MULTILINE) == [
+        "./run-tests --quick",
+        ".ci/run",
+    ]
+    assert "\npermissions:\n  contents: read\n" in workflow
+    assert [use for use in re.findall(r"uses: (\S+)", workflow) if not re.search(r"@v\d+\.\d+\.\d+$", use)] == []
+    hooks = re.findall(r"entry: (.*)$", (CHECKOUT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
+    assert hooks == [".venv/bin/ruff format", ".venv/bin/ruff check", ".venv/bin/mypy", "./run-tests --quick"]
