@@ -11,7 +11,7 @@ from __future__ import annotations
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BROKER, OFF, PASSTHROUGH
+from claudebox.settings.table import AUTO, BROKER, FULL, OFF, PASSTHROUGH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ def _has_broker(facts: Facts) -> bool:
     return facts.install is not None and facts.settings.auth == BROKER
 
 
+def _shares_network(facts: Facts) -> bool:
+    return facts.settings.network.tier == FULL
+
+
+def _has_own_network(facts: Facts) -> bool:
+    return facts.settings.network.tier != FULL
+
+
 def _has_nix(facts: Facts) -> bool:
     settings = facts.settings
     return settings.nix.path not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
@@ -63,7 +71,8 @@ DECIDING = (
     Row("system", "decide", _always),
     Row("nix.decide", "decide", _has_nix),
     Row("system", "decide_etc", _always),
-    Row("network.decide", "decide", _always),
+    Row("network.decide", "decide", _shares_network),
+    Row("network.uplink", "decide", _has_own_network),
     Row("system", "decide_identity", _always),
     Row("claude.decide", "decide", _has_claude),
     Row("login.decide", "decide", _shares_login),
@@ -84,7 +93,7 @@ DECIDING = (
 # Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.
 COMPLETING = (
     Row("program", "complete", _always),
-    Row("network.decide", "complete", _always),
+    Row("network.uplink", "complete", _has_own_network),
     Row("claude.seed", "complete", _has_claude),
     Row("login.decide", "complete", _shares_login),
     Row("project", "complete", _always),
