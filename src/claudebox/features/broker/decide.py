@@ -46,6 +46,18 @@ SHORTEST = 8  # what is shorter is in every text, and no secret
 LIMITS = ("requests", "tokens", "streams", "minutes")
 
 
+def decide(facts: Facts, _: Draft) -> Contribution:
+    broker = plan_broker(facts)
+    return Contribution(
+        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
+        variables=tuple(broker_variables(broker, facts.tree)),
+        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
+        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        steps=(Step(Step.BESIDE, "broker"),),
+        decided=(("broker", broker),),
+    )
+
+
 def plan_broker(facts: Facts) -> Broker:
     """Raises a Problem if there is nothing to broker."""
     host, settings, claude = facts.host, facts.settings, facts.claude
@@ -164,15 +176,3 @@ def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     if tree.lstat(old) is not None and not tree.is_link(old):
         mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
     return mounts
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    broker = plan_broker(facts)
-    return Contribution(
-        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
-        variables=tuple(broker_variables(broker, facts.tree)),
-        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
-        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
-        steps=(Step(Step.BESIDE, "broker"),),
-        decided=(("broker", broker),),
-    )

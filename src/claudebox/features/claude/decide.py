@@ -16,6 +16,38 @@ from claudebox.remembered import path_note
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
+RULE = "claude"
+HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
+IMPORTED = Origin.of_rule(RULE, "your configuration")
+NONE_THERE = Origin.of_rule(RULE, "you have none")
+AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
+VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
+
+# The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
+# replaced from inside by a symlink, into which a later launch would mount.
+IMPORTED_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
+MANAGED = "/etc/claude-code"
+DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    install, claude = facts.install, facts.claude
+    assert install is not None
+    program = claude_program(install, tuple(word.path for word in facts.words), facts.home)
+    return Contribution(
+        mounts=(
+            *claude_mounts(install, facts.home, facts.project),
+            *home_mounts(claude, facts.trusted),
+            *managed_mounts(facts.tree, claude),
+        ),
+        variables=tuple(home_variables(claude)),
+        path=(Directory(posixpath.dirname(claude_path(facts.home)), Directory.CLAUDE),),
+        decided=(
+            *([("program", program)] if facts.runs_claude else []),
+            ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
+        ),
+    )
+
 
 def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
     origin = Origin.of_rule("claude", install.kind)
@@ -39,39 +71,6 @@ def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount
     if install.interpreter in install.files:
         links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
     return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    install, claude = facts.install, facts.claude
-    assert install is not None
-    program = claude_program(install, tuple(word.path for word in facts.words), facts.home)
-    return Contribution(
-        mounts=(
-            *claude_mounts(install, facts.home, facts.project),
-            *home_mounts(claude, facts.trusted),
-            *managed_mounts(facts.tree, claude),
-        ),
-        variables=tuple(home_variables(claude)),
-        path=(Directory(posixpath.dirname(claude_path(facts.home)), Directory.CLAUDE),),
-        decided=(
-            *([("program", program)] if facts.runs_claude else []),
-            ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
-        ),
-    )
-
-
-RULE = "claude"
-HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
-IMPORTED = Origin.of_rule(RULE, "your configuration")
-NONE_THERE = Origin.of_rule(RULE, "you have none")
-AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
-VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
-
-# The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
-# replaced from inside by a symlink, into which a later launch would mount.
-IMPORTED_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
-MANAGED = "/etc/claude-code"
-DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:

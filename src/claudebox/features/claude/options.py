@@ -50,6 +50,11 @@ class Mention(Record):
     origin: Origin
 
 
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
+    return Contribution(wishes=named.wishes, preparations=named.preparations)
+
+
 def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
     """What is there already needs nothing; about what does not exist, claude itself complains best."""
     wishes, preparations = [], []
@@ -93,8 +98,3 @@ def _mention(option: Named, value: Named) -> Mention:
         return Mention(option.path, value.path, Origin.of_option(option.path, REASON))
     said = option.origin if value.origin.is_typed else value.origin
     return Mention(option.path, value.path, said.replace(reason=REASON))
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
-    return Contribution(wishes=named.wishes, preparations=named.preparations)

@@ -35,6 +35,25 @@ class Seed(Record):
     findings: tuple[Finding, ...]
 
 
+def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    """What has to be written before Claude starts. Which of the user's hooks can run follows from all mounts."""
+    claude, person = facts.claude, facts.host.person
+    check_state(facts.tree, claude.kept, claude.instance, person.uid)
+
+    def can_run(command: str) -> bool:
+        from claudebox.features.claude.configuration import Runnable
+
+        return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
+
+    # Claude remembers the end of a key: with a broker not even that enters.
+    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
+    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
+    return plan.replace(
+        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
+        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
+    )
+
+
 def seed_state(
     trusted: TrustedSource, home: ClaudeHome, uid: int, project: str, api_key: str, can_run: Callable[[str], bool]
 ) -> Seed:
@@ -171,22 +190,3 @@ def _state_file(path: str, value: dict[str, Any]) -> Preparation:
     import json
 
     return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)
-
-
-def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
-    """What has to be written before Claude starts. Which of the user's hooks can run follows from all mounts."""
-    claude, person = facts.claude, facts.host.person
-    check_state(facts.tree, claude.kept, claude.instance, person.uid)
-
-    def can_run(command: str) -> bool:
-        from claudebox.features.claude.configuration import Runnable
-
-        return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
-
-    # Claude remembers the end of a key: with a broker not even that enters.
-    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
-    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
-    return plan.replace(
-        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
-        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
-    )

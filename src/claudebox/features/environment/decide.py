@@ -24,6 +24,23 @@ LOADER_PREFIXES = ("LD_", "MALLOC_", "GLIBC_")
 LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH NLSPATH RES_OPTIONS TZDIR".split())
 
 
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    environ, wishes = facts.host.environ, facts.settings.env
+    variables = plan_environment(
+        environ=environ,
+        person=facts.person,
+        path=draft.search_path,
+        shell=facts.system.shell,
+        certificates=facts.certificates,
+        features=draft.variables,
+        wishes=wishes,
+        dropped=facts.settings.dropped,
+        kept_out=dict(draft.kept_out),
+    )
+    findings = environment_findings(variables, wishes, environ)
+    return Contribution(findings=tuple(findings), decided=(("environment", variables),))
+
+
 def plan_environment(
     environ: dict[str, str],
     person: Person,
@@ -110,20 +127,3 @@ def environment_findings(
         if wish.value is None and wish.name not in environ
     ]
     return findings
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    environ, wishes = facts.host.environ, facts.settings.env
-    variables = plan_environment(
-        environ=environ,
-        person=facts.person,
-        path=draft.search_path,
-        shell=facts.system.shell,
-        certificates=facts.certificates,
-        features=draft.variables,
-        wishes=wishes,
-        dropped=facts.settings.dropped,
-        kept_out=dict(draft.kept_out),
-    )
-    findings = environment_findings(variables, wishes, environ)
-    return Contribution(findings=tuple(findings), decided=(("environment", variables),))

@@ -39,6 +39,30 @@ TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
 
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    """What keeps the agent from changing what the host runs later."""
+    tree, project, environ = facts.tree, facts.project, facts.host.environ
+    account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
+    others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
+    entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
+    opened = openings(facts.settings.writable, project, facts.host.person.home)
+    candidates = find_guarded(tree, (project, *others), entries, account)
+    outside = [facts.repository.outside] if facts.repository.outside else []
+    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
+        others=find_others(entries, candidates),
+        roots=tuple(dict.fromkeys((project, *others, *outside))),
+        git_configs=account.configs,
+    )
+    guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
+    return Contribution(
+        mounts=tuple(guards),
+        pins=tuple(mount.path for mount in guards),
+        findings=tuple(guard_findings(tree, guard, opened, project)),
+        steps=(Step(Step.AFTER, "guard"),),
+        decided=(("guard", guard),),
+    )
+
+
 def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], account: Account) -> list[Guarded]:
     """Everything that would count, whether it exists or not. `entries` is what a walk of the project found."""
     entries = tuple(entries)
@@ -214,27 +238,3 @@ def _has_names(tree: Tree, path: str) -> bool:
 def within(path: str, project: str) -> str:
     """As it is called in the project."""
     return path[len(project) + 1 :] if is_below(path, project) else path
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    """What keeps the agent from changing what the host runs later."""
-    tree, project, environ = facts.tree, facts.project, facts.host.environ
-    account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
-    others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
-    entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
-    opened = openings(facts.settings.writable, project, facts.host.person.home)
-    candidates = find_guarded(tree, (project, *others), entries, account)
-    outside = [facts.repository.outside] if facts.repository.outside else []
-    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
-        others=find_others(entries, candidates),
-        roots=tuple(dict.fromkeys((project, *others, *outside))),
-        git_configs=account.configs,
-    )
-    guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
-    return Contribution(
-        mounts=tuple(guards),
-        pins=tuple(mount.path for mount in guards),
-        findings=tuple(guard_findings(tree, guard, opened, project)),
-        steps=(Step(Step.AFTER, "guard"),),
-        decided=(("guard", guard),),
-    )

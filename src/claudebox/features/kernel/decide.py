@@ -24,26 +24,15 @@ LIFE_FINDING = Finding(
     "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
 )
 
-
-def allows_userns(userns: Named, *, as_root: bool) -> bool:
-    """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
-    if userns.path == ON and as_root:
-        raise Problem(
-            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
-            "start claudebox from an ordinary account",
-        )
-    return userns.path == ON
-
-
-def can_disable_userns(tree: Tree, bwrap: str) -> bool:
-    """Not before bwrap 0.8. Then the filter stands alone, which holds as well."""
-    program = tree.read(bwrap) or b""
-    return not program.startswith(ELF) or b"--disable-userns" in program
-
-
-def userns_findings(userns: Named) -> list[Finding]:
-    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
-    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
+# Of /proc, for root alone: other accounts may not touch these anyway.
+KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
+KERNEL_HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
+    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
+    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
+)
+KERNEL_SETTINGS = "/proc/sys"  # of which some belong to the namespaces of the box, and so to who made them
+KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -64,15 +53,25 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-# Of /proc, for root alone: other accounts may not touch these anyway.
-KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
-KERNEL_HIDDEN = (
-    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
-    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
-    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
-)
-KERNEL_SETTINGS = "/proc/sys"  # of which some belong to the namespaces of the box, and so to who made them
-KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
+def allows_userns(userns: Named, *, as_root: bool) -> bool:
+    """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
+    if userns.path == ON and as_root:
+        raise Problem(
+            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
+            "start claudebox from an ordinary account",
+        )
+    return userns.path == ON
+
+
+def can_disable_userns(tree: Tree, bwrap: str) -> bool:
+    """Not before bwrap 0.8. Then the filter stands alone, which holds as well."""
+    program = tree.read(bwrap) or b""
+    return not program.startswith(ELF) or b"--disable-userns" in program
+
+
+def userns_findings(userns: Named) -> list[Finding]:
+    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
+    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
 
 
 def kernel_masks(tree: Tree) -> list[Mount]:

@@ -18,6 +18,16 @@ from claudebox.state import Instance
 TYPE_CHECKING = False
 
 
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    if facts.secrets is None:
+        return Contribution()
+    return Contribution(
+        mounts=tuple(mask_mounts(facts.secrets, draft.mounts, draft.wished)),
+        findings=facts.secrets.findings,
+        preparations=facts.secrets.preparations,
+    )
+
+
 def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
     """At every place where the box would show such a file, but for where somebody asked for that very file."""
     named = {mount.path for mount in wished if any(mount.source == masked.path for masked in secrets.masked)}
@@ -34,16 +44,6 @@ def _mount(masked: Masked, path: str) -> Mount:
     if masked.decoy is None:
         return Mount(HIDE, path, origin, is_dir=False)
     return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    if facts.secrets is None:
-        return Contribution()
-    return Contribution(
-        mounts=tuple(mask_mounts(facts.secrets, draft.mounts, draft.wished)),
-        findings=facts.secrets.findings,
-        preparations=facts.secrets.preparations,
-    )
 
 
 def find_secrets(
