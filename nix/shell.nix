@@ -10,7 +10,9 @@
   nftables,
   nix,
   nodejs,
+  openssl,
   passt,
+  patchelf,
   procps,
   python3,
   shellcheck,
@@ -29,7 +31,9 @@ mkShell {
     nftables
     nix
     nodejs
+    openssl
     passt
+    patchelf
     procps
     python3
     shellcheck

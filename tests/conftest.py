@@ -1,7 +1,7 @@
 """Accounts to test as, and a way to run claudebox as one of them.
 
-Started as root, every test of the box runs twice: as root and as an ordinary user. Started as an ordinary user, the
-half that needs root is skipped, which CI does not accept.
+Started as root, every test of the box runs twice: as root and as an ordinary user, each worker's own. Started as an
+ordinary user, the half that needs root is skipped, which CI does not accept.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("golden",)
+from running import pins
+from running.machine import ACCOUNT, ACCOUNTS
+from running.needs import SYSTEM_PATH, needed
+
+pytest_plugins = ("golden", "dispositions", "running.plugin", "pytester")
 
 CHECKOUT = Path(__file__).parent.parent
 CLAUDEBOX = str(CHECKOUT / "claudebox")
-ORDINARY_USER = os.environ.get("CLAUDEBOX_TEST_USER", "claudebox-test")
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+ORDINARY_USER = ACCOUNT.format(WORKER % ACCOUNTS)
 
 
 @dataclass
@@ -115,11 +119,7 @@ class Box:
         return result.stdout
 
 
-def _accounts() -> list[str]:
-    return ["user", "root"]
-
-
-@pytest.fixture(params=_accounts())
+@pytest.fixture(params=["user", pytest.param("root", marks=pytest.mark.root)])
 def account(request: pytest.FixtureRequest) -> Iterator[Account]:
     yield from make_account(request.param)
 
@@ -131,15 +131,8 @@ def user() -> Iterator[Account]:
 
 
 def make_account(kind: str) -> Iterator[Account]:
-    if os.geteuid() != 0 and kind == "root":
-        pytest.skip("needs root")
-    if os.geteuid() == 0 and kind == "user":
-        try:
-            entry = pwd.getpwnam(ORDINARY_USER)
-        except KeyError:
-            pytest.skip(f"there is no user {ORDINARY_USER}: ./run-tests makes one")
-    else:
-        entry = pwd.getpwuid(os.geteuid())
+    is_made = os.geteuid() == 0 and kind == "user"
+    entry = pwd.getpwnam(ORDINARY_USER) if is_made else pwd.getpwuid(os.geteuid())
     # Not below pytest's own directory: that is private to who started the tests.
     home = Path(tempfile.mkdtemp(prefix="claudebox-home-", dir="/var/tmp")).resolve()
     home.chmod(0o755)
@@ -157,19 +150,20 @@ def project(account: Account) -> Path:
 
 
 @pytest.fixture
+@needed("box")
 def box(account: Account, project: Path) -> Box:
     return Box(account, project)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "req(*ids): the requirements that a test holds")
+@pytest.fixture
+@needed("claude")
+def claude() -> str:
+    """The real Claude Code."""
+    return pins.claude()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """In CI a skipped test is a failed one: a promise that nobody looked at."""
-    report = yield
-    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):  # type: ignore[attr-defined]
-        report.outcome = "failed"  # type: ignore[attr-defined]
-        report.longrepr = f"skipped in CI: {report.longrepr}"  # type: ignore[attr-defined]
-    return report
+@pytest.fixture
+@needed("old_claude")
+def old_claude() -> str:
+    """One that knows less."""
+    return pins.claude(pins.OLD_CLAUDE)

@@ -38,6 +38,7 @@ package_of() {
     dnf:ip) echo iproute ;;
     *:ip) echo iproute2 ;;
     *:nft) echo nftables ;;
+    *:node) echo nodejs ;;
     apt-get:nix) echo nix-bin ;; # without the daemon, which is another package
     *:pasta) echo passt ;;
     dnf:ps | pacman:ps) echo procps-ng ;;
@@ -101,8 +102,9 @@ run() {
     $authority env DEBIAN_FRONTEND=noninteractive "$@" </dev/null >&2 || say "that failed"
 }
 
-# Install the packages of some programs, or fail. `needed` says what the user can do about it.
-install_programs() {
+# Set `needed` to the command that installs the packages of some programs, or to the nearest thing to one. Fails if
+# nobody here could run it.
+find_command() {
     find_manager
     packages=
     for program in "$@"; do
@@ -119,6 +121,11 @@ install_programs() {
         return 1
     fi
     needed="${refresh:+$authority$refresh && }$authority$install"
+}
+
+# Install the packages of some programs, or fail. `needed` says what the user can do about it.
+install_programs() {
+    find_command "$@" || return
     say "installing$packages:"
     # shellcheck disable=SC2086
     [ -z "$refresh" ] || [ -n "$refreshed" ] || run $refresh
@@ -170,7 +177,7 @@ need() {
     for program in "$@"; do
         have "$program" || die "\`$program\` is still missing" "$needed"
     done
-    [ -n "$python" ] || find_python || die "there is no Python 3.11 or newer" "$needed"
+    [ -n "${python-}" ] || find_python || die "there is no Python 3.11 or newer" "$needed"
 }
 
 # What `claudebox` needs to start. Git is wished for: whoever cannot install it is told by --check.

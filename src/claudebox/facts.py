@@ -109,6 +109,8 @@ def claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPla
 def find_login(facts: Facts) -> Login:
     """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
     claude = facts.claude
-    files = (claude.kept.login, f"{claude.users}/{LOGIN_FILE}")
-    found = (facts.trusted.find(file, is_dir=False) for file in files)
-    return Login(next(filter(None, found), ""), claude.kept.auth, claude.instance.own_login, claude.auth_place)
+    kept = claude.kept
+    file, locks = facts.trusted.find(kept.login, is_dir=False), kept.directory
+    if file is None:
+        file, locks = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False), claude.users
+    return Login(file or "", locks, kept, claude.instance.own_login, claude.auth_place)

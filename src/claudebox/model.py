@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from claudebox.state import Instance
+    from claudebox.state import Instance, State
 
     # A file is the user's own, or comes with claudebox; the project's is another matter: the agent can write it.
     Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
@@ -130,6 +130,7 @@ class Uplink(Record):
     near: tuple[str, ...]  # this host and what it is linked to, if the rest is open
     resolv_conf: str
     sysctls: tuple[tuple[str, str], ...] = ()  # of the box's namespace: file below /proc/sys/net, value
+    tun_hint: str = ""  # if the device for it cannot be opened here
 
 
 class Network(Record):
@@ -220,12 +221,13 @@ class Preparation(Record):
 
 
 class Login(Record):
-    """Claude's login: the user's own file, and the directory that all boxes share a copy in."""
+    """Claude's login: the user's own file, and the copy that all boxes share."""
 
     file: str  # "" if there is none
-    directory: str
-    own_file: str  # where a Claude that does not know of that directory keeps it, in the project's state
-    place: str  # the directory in the box
+    locks: str  # the directory in which Claude locks that file
+    kept: State  # which knows where the boxes' copy is
+    own_file: str  # where a Claude that does not know of that copy keeps its own, in the project's state
+    place: str  # of the copy's directory in the box
 
 
 class Broker(Record):
@@ -240,6 +242,7 @@ class Broker(Record):
     token_name: str  # the variable of the box that gets the token of the launch
     sockets: str  # a directory, in which each launch makes one with its socket
     place: str  # that directory in the box
+    lock: str  # of brokers among each other, around a renewal
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of one, used or not

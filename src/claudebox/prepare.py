@@ -102,10 +102,21 @@ def _write(parent: int, name: str, content: bytes) -> None:
                 raise OSError(0, "the disk is full")
         finally:
             os.close(descriptor)
-        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        _put_in_place(parent, temporary, name, content)
     except OSError:
         os.unlink(temporary, dir_fd=parent)
         raise
+
+
+def _put_in_place(parent: int, temporary: str, name: str, content: bytes) -> None:
+    """Not over the same from another box that starts at this moment: it may be mounted already, and looked at."""
+    try:
+        os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError:  # something is there, or the file system has no links
+        if not _has(parent, name, content):
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            return
+    os.unlink(temporary, dir_fd=parent)
 
 
 def _has(parent: int, name: str, content: bytes) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # Below the directory of the state, whatever that is called: what the user writes, and what tells of other projects.
-USERS_OWN = tuple(path.removeprefix(SHOWN.directory) for path in SHOWN.users_own)
+USERS_OWN = tuple(path.removeprefix(SHOWN.directory) for path in SHOWN.users_own())
 INSTANCES = SHOWN.instances.removeprefix(SHOWN.directory)
 
 

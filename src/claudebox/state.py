@@ -62,9 +62,9 @@ class State(Record):
 
     @property
     def login(self) -> str:
+        """Of boxes only, if the user made one: else they share the user's own."""
         return f"{self.directory}/{LOGIN_FILE}"
 
-    @property
     def users_own(self) -> tuple[str, ...]:
         """What the user writes. No box sees it."""
         return self.config, self.profiles, self.login
@@ -101,6 +101,10 @@ class State(Record):
     @property
     def auth(self) -> str:
         return f"{self.directory}/auth"
+
+    @property
+    def auth_login(self) -> str:
+        return f"{self.auth}/{LOGIN_FILE}"
 
     @property
     def auth_note(self) -> str:

@@ -176,6 +176,7 @@ def test_damaged_file_means_that_nothing_was_agreed(box: Box, damage: str) -> No
     unasked(box)
 
 
+@pytest.mark.box
 def test_unreadable_file_means_that_nothing_was_agreed(user: Account) -> None:
     """Root can read everything."""
     project = user.home / "src" / "shop"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box
+from running.versions import versions
 
 pytestmark = pytest.mark.req("INST-02")
 
@@ -51,7 +52,6 @@ PLACES = (
     ".gitlab-ci.yml",
     ".hg/hgrc",
 )
-BWRAPS = [path for path in os.environ.get("CLAUDEBOX_TEST_BWRAPS", "").split(":") if path] or ["/usr/bin/bwrap"]
 ALWAYS_POSSIBLE = {"write", "write_through_proc", "truncate", "change_mode", "link", "rename", "replace_by_symlink"}
 
 
@@ -108,7 +108,7 @@ def test_place_can_be_changed_without_the_guard(box: Box, full_project: Path, pl
     assert "mount_over" not in worked
 
 
-@pytest.mark.parametrize("bwrap", BWRAPS)
+@pytest.mark.parametrize("bwrap", versions("bwrap"))
 @pytest.mark.parametrize("place", [".git/hooks/", "service/api/.envrc"])
 def test_place_cannot_be_changed_with_any_bwrap(box: Box, full_project: Path, bwrap: str, place: str) -> None:
     path = full_project / place.rstrip("/")

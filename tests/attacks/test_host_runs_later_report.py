@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box
-from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal, comes_true
+from patience import comes_true
+from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
 
 pytestmark = pytest.mark.req("INST-02")
 

@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SEC-02")
+# Root has one keyring, whichever worker it is.
+pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.xdist_group("keyring")]
 
 CANARY = "canary-41be07"
 NAME = "claudebox-test:canary"

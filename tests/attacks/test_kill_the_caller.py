@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from conftest import CHECKOUT, CLAUDEBOX, Account, Box
-from network.processes import wait_until
+from patience import PATIENCE, comes_true
 
 pytestmark = pytest.mark.req("SAND-15")
 
@@ -19,13 +19,14 @@ WITHOUT_SCOPES = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-from claudebox.launch import attended, box, landlock
-landlock.SCOPES_SINCE = 1000
+import claudebox.launch as launch
+from claudebox.process import isolation
+isolation.SCOPES_SINCE = 1000
 {change}
 cli.main()
 """
 SHARES_THE_GROUP = (
-    "fork = attended.fork_below; box.fork_below = lambda *a, **b: fork(*a, **{**b, 'shares_group': True})"
+    "fork = launch.fork_below; launch.fork_below = lambda *a, **b: fork(*a, **{**b, 'shares_group': True})"
 )
 PYTHON = os.path.realpath(sys.executable)
 
@@ -68,9 +69,9 @@ def test_signal_to_the_group_reaches_the_program_all_the_same(box: Box, account:
         **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
-        assert wait_until((box.project / "ready").exists)
+        assert comes_true((box.project / "ready").exists)
         os.killpg(process.pid, number)
-        assert process.communicate(timeout=20) == ("caught\n", None)
+        assert process.communicate(timeout=PATIENCE) == ("caught\n", None)
         assert process.returncode == 5
     finally:
         process.kill()

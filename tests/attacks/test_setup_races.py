@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -15,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from conftest import CHECKOUT, CLAUDEBOX, Account, Box
-from network.processes import wait_until
+from patience import comes_true
+from running.versions import versions
 
 pytestmark = pytest.mark.req("SAND-09")
 
@@ -23,9 +23,6 @@ CANARY = "canary-3ad01c"
 REFUSED = 125
 LAUNCHES = int(os.environ.get("CLAUDEBOX_TEST_LAUNCHES", "40"))
 MOST_LAUNCHES = 400  # until an attack on a box that is not protected has success
-BWRAPS = [path for path in os.environ.get("CLAUDEBOX_TEST_BWRAPS", "").split(":") if path] or [
-    shutil.which("bwrap") or "/usr/bin/bwrap"
-]
 
 # What the agent runs in its box, which is the directory above: exchange two names, over and over, with one and the
 # other in place for a while.
@@ -43,8 +40,8 @@ BLIND = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-from claudebox.launch import box, inspection
-box.expect = lambda plan: ()
+import claudebox.launch as launch
+launch.expect = lambda plan: ()
 cli.main()
 """
 LOOKING = (CLAUDEBOX,)
@@ -52,7 +49,7 @@ Attack = Callable[[Box, tuple[str, ...], int], Counter[str]]
 NOT_LOOKING = (os.path.realpath(sys.executable), "-I", "-c", BLIND, str(CHECKOUT / "src"))
 
 
-@pytest.fixture(params=BWRAPS)
+@pytest.fixture(params=versions("bwrap"))
 def any_box(box: Box, request: pytest.FixtureRequest) -> Box:
     environ = {**box.account.environ, "CLAUDEBOX_BWRAP": request.param}
     return replace(box, account=replace(box.account, environ=environ))
@@ -73,7 +70,7 @@ def agent(account: Account, where: Path, one: str, other: str) -> Iterator[None]
         **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
-        assert wait_until((where / "begun").exists)
+        assert comes_true((where / "begun").exists)
         yield
         assert process.poll() is None, "the agent gave up"
     finally:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from claudebox.process.isolation import can_scope
 from conftest import CLAUDEBOX
 
 TYPE_CHECKING = False
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.req("SEC-02", "SAND-09"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts of its own"),
-    pytest.mark.skipif(not can_scope(), reason="the kernel has no Landlock scopes"),
+    pytest.mark.root,  # for mounts of its own
+    pytest.mark.landlock,
 ]
 
 AGENTS = str(Path(__file__).parent / "agents.py")

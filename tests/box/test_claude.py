@@ -111,10 +111,7 @@ def test_missing_claude_is_127_and_unusable_claude_126(box: Box, account: Accoun
 
 
 @pytest.mark.req("SAND-01")
-def test_real_claude_tells_its_version(box: Box) -> None:
-    real = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
-    if not real:
-        pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
-    result = box.claudebox("--yes", "--claude", real, "--", "--version")
+def test_real_claude_tells_its_version(box: Box, claude: str) -> None:
+    result = box.claudebox("--yes", "--claude", claude, "--", "--version")
     assert result.returncode == 0, result.stderr
     assert "(Claude Code)" in result.stdout

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+from running.needs import needed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
@@ -63,6 +66,7 @@ def test_bundle_of_the_system_is_readable(box: Box) -> None:
 
 
 @pytest.fixture(scope="module")
+@needed("openssl")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the certificate of an authority, and a server's key and certificate signed by it."""
     place = tmp_path_factory.mktemp("authority")
@@ -78,7 +82,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-days",
         "2",
     ]
-    authority = [*openssl, "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem"]
+    signs = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]  # newer Pythons check strictly
+    authority = [*openssl, *signs, "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem"]
     subprocess.run(authority, cwd=place, check=True, capture_output=True)
     names = ["-addext", "subjectAltName=DNS:shop.test", "-addext", "basicConstraints=critical,CA:FALSE"]
     server = [*openssl, *names, "-subj", "/CN=shop.test", "-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "server.key"]
@@ -92,7 +97,7 @@ def tls_server(authority: Path) -> Iterator[int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(20)
+    listener.settimeout(PATIENCE)
 
     def serve() -> None:
         try:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from running.versions import versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
 CANARY = "canary-e15b40"
-BWRAPS = [path for path in os.environ.get("CLAUDEBOX_TEST_BWRAPS", "").split(":") if path] or [
-    shutil.which("bwrap") or "/usr/bin/bwrap"
-]
 
 
-@pytest.fixture(params=BWRAPS)
+@pytest.fixture(params=versions("bwrap"))
 def any_box(box: Box, request: pytest.FixtureRequest) -> Box:
     environ = {**box.account.environ, "CLAUDEBOX_BWRAP": request.param}
     return replace(box, account=replace(box.account, environ=environ))

@@ -11,13 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudebox.process.isolation import can_scope
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Box
 
-pytestmark = pytest.mark.skipif(not can_scope(), reason="the kernel has no Landlock scopes")
+pytestmark = pytest.mark.landlock
 
 CONNECT = """
 import socket, sys

@@ -34,14 +34,12 @@ int main(void) {
 MAKEFILE = "answer: answer.c\n\tcc -g -pthread -o $@ $<\nall: answer\n"
 
 
-needs_node = pytest.mark.skipif(not shutil.which("npm", path=SYSTEM), reason="npm is not installed")
-
-
 def compiled(box: Box, account: Account) -> None:
     account.write(box.project / "answer.c", C)
     account.write(box.project / "Makefile", MAKEFILE)
 
 
+@pytest.mark.git
 def test_git(box: Box) -> None:
     script = """
     git init -q && git add README.md && git commit -qm first && git checkout -qb work && echo more >>README.md &&
@@ -50,11 +48,13 @@ def test_git(box: Box) -> None:
     assert box.sh(script.replace("../../tmp-tree", "/tmp/tree")).split() == ["second", "first"]
 
 
+@pytest.mark.gcc
 def test_compiler_and_make(box: Box, account: Account) -> None:
     compiled(box, account)
     assert box.sh("make -s -j2 all && ./answer") == "42\n"
 
 
+@pytest.mark.gcc
 def test_sanitizers(box: Box, account: Account) -> None:
     """The one for leaks stops its own threads by ptrace."""
     account.write(box.project / "leak.c", "#include <stdlib.h>\nint main(void) { return malloc(7) == malloc(8); }\n")
@@ -62,6 +62,8 @@ def test_sanitizers(box: Box, account: Account) -> None:
     assert "LeakSanitizer: detected memory leaks" in done.stderr, done.stderr
 
 
+@pytest.mark.gcc
+@pytest.mark.gdb
 def test_debugger_of_an_own_child(box: Box, account: Account) -> None:
     compiled(box, account)
     script = (
@@ -71,6 +73,8 @@ def test_debugger_of_an_own_child(box: Box, account: Account) -> None:
     assert all(words in seen for words in ("$1 = (void *) 0x1", "#0  work (number=0x1)", "exited normally")), seen
 
 
+@pytest.mark.gcc
+@pytest.mark.strace
 def test_tracer_of_own_children(box: Box, account: Account) -> None:
     compiled(box, account)
     seen = box.sh("make -s all && strace -f -o trace ./answer && cat trace")
@@ -79,7 +83,7 @@ def test_tracer_of_own_children(box: Box, account: Account) -> None:
     assert "exited with 0" in seen
 
 
-@needs_node
+@pytest.mark.npm
 def test_node_with_children_and_threads(box: Box) -> None:
     program = """
     const { execFileSync } = require("child_process"), { Worker } = require("worker_threads");
@@ -91,7 +95,7 @@ def test_node_with_children_and_threads(box: Box) -> None:
     assert box.inside("node", "-e", program).stdout == "thread child\n"
 
 
-@needs_node
+@pytest.mark.npm
 def test_npm_install(box: Box, account: Account) -> None:
     """Of a package that is at hand, with a script of its own."""
     package = '{"name": "left", "version": "1.0.0", "bin": {"left": "left.js"}, "scripts": {"install": "touch ran"}}'
@@ -143,6 +147,7 @@ def test_python_with_many_processes(box: Box, account: Account) -> None:
     assert box.sh("python3 many.py", timeout=PATIENCE) == "done\n"
 
 
+@pytest.mark.sqlite3
 def test_sqlite(box: Box) -> None:
     """With a log beside the file, which processes share by mapping it."""
     script = """
@@ -152,6 +157,7 @@ def test_sqlite(box: Box) -> None:
     assert box.sh(script).split() == ["wal", "42", "ok"]
 
 
+@pytest.mark.tmux
 def test_terminal_multiplexer(box: Box) -> None:
     script = """
     tmux -L shop -f /dev/null new -d -s shop 'echo inside >out; tmux -L shop wait -S done; sleep 9' &&
@@ -160,6 +166,7 @@ def test_terminal_multiplexer(box: Box) -> None:
     assert box.sh(script) == "inside\n"
 
 
+@pytest.mark.ps
 def test_programs_that_look_at_the_system(box: Box) -> None:
     """Some complain that a socket of theirs is missing, and then look elsewhere."""
     assert " lo:" in box.sh("ip address")

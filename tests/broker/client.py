@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from claudebox.features.broker.server.messages import Reader, read_answer, read_body
+from patience import PATIENCE
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Client:
     def __init__(self, path: Path, dummy: str) -> None:
         self.dummy = dummy
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
+        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(path))
         self.reader = Reader(self.socket.recv)
 

@@ -18,14 +18,22 @@ from claudebox.features.broker.server.journal import Journal, read_journal
 from claudebox.features.broker.server.run import BACKLOG, serve
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
 from claudebox.features.broker.server.usage import Limits, Meter
+from running.needs import needed
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"
 
 
 @pytest.fixture(scope="session")
+@needed("openssl")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(autouse=True)
+@needed("localhost")
+def stand_ins() -> None:
+    """Their addresses are called so."""
 
 
 @dataclass

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.standin import Asked, Pieces, reply
+from patience import PATIENCE
 
 FIRST = {"access": "access-token-0", "refresh": "refresh-token-0"}
 OTHERS = {"mcpOAuth": {"tea|1": {"accessToken": "of an MCP server"}}}
@@ -47,13 +48,16 @@ class Issuer:
     valid_seconds: float = 8 * 3600
     number: int = 0
     has_ended: bool = False
-    pause: float = 0.0
+    go: threading.Event | None = None  # until when an answer takes
+    begun: threading.Event = field(default_factory=threading.Event)
     grants: list[dict[str, Any]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, asked: Asked) -> Pieces:
-        time.sleep(self.pause)
+        self.begun.set()
+        if self.go:
+            self.go.wait(PATIENCE)
         with self.lock:
             wish = asked.json
             if self.has_ended or wish["refresh_token"] != f"refresh-token-{self.number}":

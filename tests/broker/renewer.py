@@ -1,8 +1,8 @@
 """One of several processes around one login: a broker, or a stand-in for Claude Code on the host.
 
-    renewer.py broker|claude FILE TOKEN_URL API_URL OWN_LOCK SECONDS
+    renewer.py broker|claude FILE TOKEN_URL OWN_LOCK ENOUGH
 
-Prints how often it used the login, and stops with an error when it has none.
+Goes on until the file ENOUGH exists, prints which tokens it used, and stops with an error when it has none.
 """
 
 from __future__ import annotations
@@ -71,16 +71,15 @@ def access_as_claude(file: Path, url: str) -> str:
 
 
 def main() -> None:
-    kind, file, token_url, own_lock, seconds = sys.argv[1:]
+    kind, file, token_url, own_lock, enough = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
     from claudebox.features.broker.server.credentials import Subscription, TokenEndpoint
     from claudebox.features.broker.server.upstream import Upstream, read_address, trust
 
     endpoint = TokenEndpoint(Upstream(read_address(token_url), None, trust("")))
     login = Subscription(file, str(Path(file).parent), own_lock, endpoint.exchange)
-    deadline = time.monotonic() + float(seconds)
     used = []
-    while time.monotonic() < deadline:
+    while not os.path.exists(enough):
         if kind == "broker":
             used.append(dict(login.headers())["authorization"].removeprefix("Bearer "))
         else:

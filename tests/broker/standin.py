@@ -49,9 +49,12 @@ def make_certificates(directory: Path) -> Certificates:
     """A CA, and a certificate of it for localhost and 127.0.0.1."""
     authority, key, server, request = (directory / name for name in ("ca.pem", "ca.key", "server.pem", "server.csr"))
     extensions = directory / "extensions"
-    extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    # Newer Pythons check strictly.
+    names = "subjectAltName=DNS:localhost,IP:127.0.0.1"
+    extensions.write_text(f"{names}\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
+    signs = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-    openssl("req", "-x509", *new, "-subj", "/CN=stand-in CA", "-keyout", str(key), "-out", str(authority))
+    openssl("req", "-x509", *new, "-subj", "/CN=stand-in CA", *signs, "-keyout", str(key), "-out", str(authority))
     own = directory / "server.key"
     openssl("req", *new[:-2], "-subj", "/CN=localhost", "-keyout", str(own), "-out", str(request))
     signing = ("-CA", str(authority), "-CAkey", str(key), "-CAcreateserial", "-days", "2")

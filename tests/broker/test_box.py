@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from claudebox.features.broker.trial import DOES_NOT, SPEAKS
 
 from broker.login import Issuer, log_in, stored
 from broker.standin import Certificates, Server
@@ -26,30 +26,13 @@ from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
 from claudebox.demo.stand_in import StandIn, Step
 from claudebox.features.broker.forwarder import CODE
-from claudebox.features.nix.trial import RECORD
-from terminal.pseudoterminal import comes_true
+from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
     from conftest import Account, Box
 
 KEY = "sk-ant-api03-w7Rk2pXz9QmLt4Vb8NcYd1Hs6Jf3Ga5Ue0KoTiZqWxCv"
 BROKER = ("--auth", "broker", "--network", "none")
-
-
-@pytest.fixture
-def claude() -> str:
-    path = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
-    if not path:
-        pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
-    return path
-
-
-@pytest.fixture
-def old_claude() -> str:
-    path = os.environ.get("CLAUDEBOX_TEST_OLD_CLAUDE")
-    if not path:
-        pytest.skip("CLAUDEBOX_TEST_OLD_CLAUDE names no Claude Code")
-    return path
 
 
 @dataclass
@@ -137,7 +120,7 @@ def test_claude_works_without_a_network(with_key: Talk) -> None:
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert {headers.get("x-api-key") for headers in with_key.seen} == {KEY}
     assert {headers.get("authorization") for headers in with_key.seen} == {None}
-    assert comes_true(lambda: with_key.left == [], 5)
+    assert comes_true(lambda: with_key.left == [])
 
 
 @pytest.mark.req("AUTH-03")
@@ -213,7 +196,7 @@ print("looked at", len(processes), "processes;", os.environ.get("ANTHROPIC_AUTH_
 
 
 def sweep(secret: str) -> str:
-    return f"cat > /tmp/sweep.py <<'END'\n{SWEEP}END\nsleep 5 & python3 /tmp/sweep.py {secret[::-1]}"
+    return f"cat > /tmp/sweep.py <<'END'\n{SWEEP}END\nsleep 1000 & python3 /tmp/sweep.py {secret[::-1]}"
 
 
 @pytest.mark.req("AUTH-03", "SAND-03")
@@ -240,7 +223,7 @@ def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
         "--yes", "--claude", talk.claude, "--run", "sh", "-c", "cat ~/.claude/.credentials.json"
     )
     assert "access-token-0" in before.stdout
-    assert comes_true(lambda: watchers(talk.account.home) == [], 5)  # who would take it from there
+    assert comes_true(lambda: watchers(talk.account.home) == [])  # who would take it from there
     # One that a Claude stored where it usually is, and nobody has taken from there.
     (state,) = (talk.account.home / ".claudebox" / "instances").glob("*/claude")
     (state / ".credentials.json").unlink()
@@ -284,7 +267,7 @@ def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
             (CLAUDEBOX, *talk.words("--run", "sh", "-c", script)),
             cwd=talk.box.project,
             env={**talk.account.environ, **talk.environ},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -312,28 +295,38 @@ def brokers(talk: Talk) -> list[int]:
     return found
 
 
+# Waits for an answer of the broker, whatever it is.
+IS_AT_WORK = """
+import os, socket
+box = socket.socket(socket.AF_UNIX)
+box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+box.sendall(b"GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+box.recv(1)
+"""
+
+
 @pytest.mark.req("AUTH-03")
 def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None:
     talk = user_with_key
-    with running(talk, "echo up; sleep 60") as process:
+    with running(talk, "echo up; sleep 1000") as process:
         assert process.stdout
         assert process.stdout.readline() == "up\n"
-        assert len(brokers(talk)) == 1
+        assert comes_true(lambda: len(brokers(talk)) == 1)
         process.kill()
-        assert comes_true(lambda: brokers(talk) == [], 5)
-        assert comes_true(lambda: talk.left == [], 5)
+        assert comes_true(lambda: brokers(talk) == [])
+        assert comes_true(lambda: talk.left == [])
 
 
 @pytest.mark.req("AUTH-03")
 def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
     talk = user_with_key
-    with running(talk, "echo up; sleep 60") as process:
+    with running(talk, f"python3 -c '{IS_AT_WORK}'; echo up; sleep 1000") as process:
         assert process.stdout
         assert process.stdout.readline() == "up\n"
-        time.sleep(1)  # at work by now
+        assert comes_true(lambda: len(brokers(talk)) == 1)
         (broker,) = brokers(talk)
         os.kill(broker, signal.SIGKILL)
-        assert process.wait(5) == 125
+        assert process.wait(PATIENCE) == 125
         assert process.stderr
         assert "the broker was ended, and the box with it" in process.stderr.read()
     assert talk.left == []
@@ -343,29 +336,30 @@ def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
 def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None:
     talk = user_with_key
     for number in range(10):
-        with running(talk, "echo up; sleep 60") as process:
+        with running(talk, "echo up; sleep 1000") as process:
             # The launcher holds the same things for a moment, before it hands them over.
-            assert comes_true(lambda: bool({*brokers(talk)} - {process.pid}), 5)
+            assert comes_true(lambda: bool({*brokers(talk)} - {process.pid}))
             time.sleep(number * 0.02)
             for broker in {*brokers(talk)} - {process.pid}:
                 os.kill(broker, signal.SIGKILL)
-            assert process.wait(5) != 0
-        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+            assert process.wait(PATIENCE) != 0
+        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
 
 
 @pytest.mark.req("AUTH-03")
 def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key: Talk) -> None:
     talk = user_with_key
-    with running(talk, "echo up; sleep 60") as process:
+    with running(talk, "echo up; sleep 1000") as process:
         assert process.stdout
         assert process.stdout.readline() == "up\n"
+        assert comes_true(lambda: len(brokers(talk)) == 1)
         (broker,) = brokers(talk)
         os.kill(broker, signal.SIGSTOP)
         process.kill()
         os.kill(broker, signal.SIGKILL)
-    assert len(talk.left) == 1
-    talk.inside("sleep 0.5")
-    assert comes_true(lambda: talk.left == [], 5)
+    (left,) = talk.left
+    with running(talk, "echo up; sleep 1000"):
+        assert comes_true(lambda: left not in talk.left)
 
 
 @pytest.mark.req("AUTH-03", "FAIL-01")
@@ -385,14 +379,14 @@ def test_what_the_broker_cannot_do_starts_nothing(user_with_key: Talk, environ: 
     done = talk.box.claudebox(*talk.words("--run", "echo", "started"), env={**talk.environ, **environ})
     assert (done.returncode, done.stdout) == (125, "")
     assert message in " ".join(done.stderr.split())
-    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
 
 
 # Answers in the place of an API that is not running at the moment.
 IN_ITS_PLACE = """
 import os, socket, sys
 api = socket.create_server(("127.0.0.1", int(sys.argv[1])))
-api.settimeout(5)
+api.settimeout(20)
 box = socket.socket(socket.AF_UNIX)
 box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
 token = os.environ["ANTHROPIC_AUTH_TOKEN"]
@@ -460,11 +454,8 @@ def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
             opened.type("please do it", "Enter")
             assert opened.shows(ANSWER), opened.text()
             assert (talk.box.project / "marker").read_text() == "it-ran\n"
-            opened.type("C-c")
-            time.sleep(0.2)
-            opened.type("C-c")
-            assert comes_true(opened.is_over, 10), opened.text()
-    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+            assert opened.leave(), opened.text()
+    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
 
 
 @pytest.mark.req("AUTH-03")
@@ -482,11 +473,11 @@ def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
     talk.account.own(log_in(talk.account.home / ".claude", 0).parent)
     with Server(Issuer(has_ended=True)) as server:
         talk.environ["CLAUDEBOX_TOKEN_URL"] = f"{server.url}/v1/oauth/token"
-        started = time.monotonic()
         done = talk()
+        renewals = len(server.asked)
     assert done.returncode == 1
     assert "type /login" in done.stdout
-    assert time.monotonic() - started < 20
+    assert renewals == 1
 
 
 @pytest.mark.req("AUTH-03")
@@ -505,23 +496,31 @@ def test_claude_works_through_a_forwarder(user_with_key: Talk) -> None:
 @pytest.mark.parametrize("how", ["box ends", "launcher is killed", "broker is asked to end"])
 def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, how: str) -> None:
     """The refresh token has been used by then, and what came for it is known to the broker alone."""
-    talk, issuer = user_with_key, Issuer(pause=1.5)
+    talk, go = user_with_key, threading.Event()
+    issuer = Issuer(go=go)
     file = log_in(talk.account.home / ".claude", 60)
     talk.account.own(file.parent)
     with Server(issuer) as server:
         talk.environ |= {"ANTHROPIC_API_KEY": "", "CLAUDEBOX_TOKEN_URL": f"{server.url}/v1/oauth/token"}
-        with running(talk, "echo up; sleep 1" if how == "box ends" else "echo up; sleep 60") as process:
+        with running(talk, "echo up; cat") as process:
+            assert process.stdin
             assert process.stdout
             assert process.stdout.readline() == "up\n"
-            time.sleep(1)
-            if how == "launcher is killed":
+            assert issuer.begun.wait(PATIENCE)
+            if how == "box ends":
+                process.stdin.close()
+                assert process.stdout.read() == ""
+            elif how == "launcher is killed":
                 process.kill()
-            elif how == "broker is asked to end":
+                process.wait(PATIENCE)
+            else:
+                assert comes_true(lambda: len(brokers(talk)) == 1)
                 (broker,) = brokers(talk)
                 os.kill(broker, signal.SIGTERM)
-            process.wait(5)
-        assert comes_true(lambda: bool(issuer.grants), 5)
-        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []), 5)
+            go.set()
+            process.wait(PATIENCE)
+        assert comes_true(lambda: bool(issuer.grants))
+        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
     assert stored(file)["refreshToken"] == "refresh-token-1"
 
 
@@ -530,29 +529,3 @@ def test_an_older_claude_works_without_a_network(with_key: Talk, old_claude: str
     with_key.claude = old_claude
     done = with_key()
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
-
-
-@pytest.mark.req("AUTH-03")
-@pytest.mark.parametrize(("name", "answer"), [("claude", SPEAKS), ("old_claude", DOES_NOT)])
-def test_claude_of_no_known_version_is_asked_once(
-    user_with_key: Talk, name: str, answer: str, request: pytest.FixtureRequest
-) -> None:
-    talk = user_with_key
-    talk.claude = in_disguise(talk.account, request.getfixturevalue(name))
-    record = talk.account.home / ".claudebox" / RECORD
-    for _ in range(2):
-        done = talk()
-        assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
-        assert [line.split()[1] for line in record.read_text().splitlines()[1:]] == [answer]
-
-
-def in_disguise(account: Account, claude: str) -> str:
-    """A copy without the file that tells its version."""
-    package = Path(claude).resolve()
-    while not (package / "package.json").exists():
-        package = package.parent
-    copy = account.home / "lib" / "node_modules" / "some" / "claude"
-    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("package.json"))
-    (copy / "package.json").write_text('{"type": "module"}')
-    account.own(account.home / "lib")
-    return str(copy / Path(claude).resolve().relative_to(package))

@@ -17,11 +17,11 @@ from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
 from claudebox.features.broker.server.credentials import Subscription, Unavailable
-from claudebox.features.broker.server.login_file import Tokens
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Limits
-from terminal.pseudoterminal import comes_true
+from claudebox.login.form import Tokens
+from patience import PATIENCE, comes_true
 
 
 @pytest.mark.req("AUTH-03")
@@ -48,7 +48,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
     with broker.client() as client:
         client.ask(b'{"messages": "secret plan"}')
         client.ask(target="/v1/organizations/me")
-    assert comes_true(lambda: len(broker.journal) == 2, 5)
+    assert comes_true(lambda: len(broker.journal) == 2)
     first, second = broker.journal
     assert {name: first[name] for name in ("path", "model", "input_tokens", "output_tokens", "status")} == {
         "path": "/v1/messages",
@@ -249,7 +249,7 @@ def test_answers_are_streamed(start: Start) -> None:
         first, *rest = chunked(b"one", b"two")
         yield first
         yield rest[0]
-        go.wait(10)
+        go.wait(PATIENCE)
         yield from rest[1:]
 
     with start(slow).client() as client:
@@ -318,13 +318,15 @@ def test_who_goes_away_takes_the_request_along(start: Start) -> None:
     )
     read_answer(client.reader)
     client.socket.close()
-    assert noticed.wait(5)
-    assert comes_true(lambda: broker.session.meter.streams == 0, 5)
+    assert noticed.wait(PATIENCE)
+    assert comes_true(lambda: broker.session.meter.streams == 0)
 
 
 def test_who_goes_away_before_the_answer_takes_the_request_along(start: Start) -> None:
+    over = threading.Event()
+
     def silent(_: Asked) -> Pieces:
-        time.sleep(3)
+        over.wait(PATIENCE)
         yield b""
 
     broker = start(silent)
@@ -332,9 +334,10 @@ def test_who_goes_away_before_the_answer_takes_the_request_along(start: Start) -
     client.socket.sendall(
         f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
     )
-    assert comes_true(lambda: broker.session.meter.streams == 1, 5)
+    assert comes_true(lambda: broker.session.meter.streams == 1)
     client.socket.close()
-    assert comes_true(lambda: broker.session.meter.streams == 0, 2)
+    assert comes_true(lambda: broker.session.meter.streams == 0, PATIENCE / 2)
+    over.set()
 
 
 @pytest.mark.parametrize(
@@ -354,19 +357,24 @@ def test_limits_hold(start: Start, limits: Limits, asked: int) -> None:
 @pytest.mark.parametrize(("read", "used"), [(0, 100), (1, 16), (31, 15 + 30)])
 def test_who_goes_away_before_the_sum_has_used_tokens_all_the_same(start: Start, read: int, used: int) -> None:
     first, _, delta, *_ = message()
+    over = threading.Event()
 
     def unfinished(_: Asked) -> Pieces:
         pieces = [first, *[delta] * 100][:read]
         if pieces:
             yield from list(chunked(*pieces))[:-1]
-        time.sleep(2)
+        over.wait(PATIENCE)
 
     broker = start(unfinished)
     with broker.client() as client:
         head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 400\r\n\r\n"
         client.socket.sendall(head.encode() + b" " * 400)
-        time.sleep(0.5)
-    assert comes_true(lambda: broker.session.meter.tokens > 0, 5)
+        assert comes_true(lambda: len(broker.api.asked) == 1)
+        seen = b""
+        while seen.count(b"event: ") < read:
+            seen += client.socket.recv(1 << 16)
+    assert comes_true(lambda: broker.session.meter.tokens > 0, PATIENCE / 2)
+    over.set()
     assert broker.session.meter.tokens == used
 
 
@@ -381,14 +389,14 @@ def test_streams_are_limited(start: Start) -> None:
     go = threading.Event()
 
     def slow(asked: Asked) -> Pieces:
-        go.wait(10)
+        go.wait(PATIENCE)
         yield from hello(asked)
 
     broker = start(slow, limits=Limits(streams=1))
     with broker.client() as first, broker.client() as second:
         thread = threading.Thread(target=first.ask)
         thread.start()
-        assert comes_true(lambda: broker.session.meter.streams == 1, 5)
+        assert comes_true(lambda: broker.session.meter.streams == 1)
         answer = second.ask()
         assert (answer.status, answer.headers["x-should-retry"]) == (429, "true")
         go.set()
@@ -446,7 +454,7 @@ def test_too_many_connections_are_closed(start: Start) -> None:
             return client.ask().status == 200
         return False
 
-    assert comes_true(works, 5)
+    assert comes_true(works)
 
 
 def test_no_connection_is_an_error_that_claude_understands(start: Start) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,15 +8,6 @@ from claude.session import Talk
 
 if TYPE_CHECKING:
     from conftest import Account, Box
-
-
-@pytest.fixture
-def claude() -> str:
-    """The real Claude Code."""
-    path = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
-    if not path:
-        pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
-    return path
 
 
 @pytest.fixture

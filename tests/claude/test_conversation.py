@@ -30,7 +30,8 @@ PLANTED = (
     "src/other/.env",
 )
 # The brackets keep the search from finding itself; the system's own directories hold nothing of the user.
-GREP = "grep -rIs --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude-dir=node_modules"
+# `command`: the Bash tool of some versions has a function of that name, which does not end on `/`.
+GREP = "command grep -rIs --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude-dir=node_modules"
 SEARCH = f"{GREP} 'canary[-]' /; env; cat /proc/*/environ"
 
 

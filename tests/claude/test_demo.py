@@ -71,6 +71,7 @@ def test_demo_with_claude_succeeds(user: Account, claude: str) -> None:
 
 
 @pytest.mark.req("SAND-01", "SAND-09")
+@pytest.mark.box
 def test_demo_without_claude_and_npm_says_so_and_succeeds(account: Account) -> None:
     from conftest import CLAUDEBOX
 
@@ -86,6 +87,7 @@ def test_demo_without_claude_and_npm_says_so_and_succeeds(account: Account) -> N
     assert (list(temporary.iterdir()), sorted(os.listdir(account.home))) == ([], ["bin", "tmp"])
 
 
+@pytest.mark.box
 def test_demo_notices_a_leak(user: Account) -> None:
     path = commands_in(user, *NEEDED)
     done = user.run("/usr/bin/python3", "-I", "-S", "-c", LEAKY, SOURCE, env={"PATH": path})
@@ -95,6 +97,7 @@ def test_demo_notices_a_leak(user: Account) -> None:
     assert f"{SECRETS - 1} of {SECRETS} secrets stayed outside." in done.stdout
 
 
+@pytest.mark.box
 def test_demo_notices_that_nothing_was_tried(user: Account) -> None:
     path = commands_in(user, *NEEDED)
     done = user.run("/usr/bin/python3", "-I", "-S", "-c", LAZY, SOURCE, env={"PATH": path})

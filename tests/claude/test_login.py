@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shlex
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.features.login.exchange import exchange
+from claudebox.features.login.keep_in_step import bring_into_step
+from claudebox.login.form import FIELDS
 from claudebox.model import Login
-from terminal.pseudoterminal import comes_true
+from claudebox.state import State
+from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
     from conftest import Account
@@ -67,6 +70,15 @@ def refresh(text: str) -> str:
     return f"umask 077; cat > {STORE}/.new <<'END'\n{text}\nEND\nmv {STORE}/.new {FILE}\n"
 
 
+def on_a_host(tmp_path: Path) -> Login:
+    """A login without a box."""
+    kept = State(str(tmp_path))
+    Path(kept.auth).mkdir(parents=True)
+    claude = tmp_path / ".claude"
+    claude.mkdir()
+    return Login(str(claude / ".credentials.json"), str(claude), kept, str(tmp_path / "own.json"), "/run/auth")
+
+
 @contextlib.contextmanager
 def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A box that goes on until its standard input ends."""
@@ -92,10 +104,6 @@ def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen
         finally:
             process.kill()
             process.wait()
-
-
-def wait_for(condition: Any, patience: float = 5) -> bool:
-    return comes_true(condition, patience)
 
 
 def watchers(home: Path) -> list[int]:
@@ -127,7 +135,7 @@ def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
     file = log_in(talk.account)
     done = talk.inside(refresh(credentials("new", 8)))
     assert done.returncode == 0, done.stderr
-    assert wait_for(lambda: token(file) == "access-new")
+    assert comes_true(lambda: token(file) == "access-new")
     assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
     status = file.stat()
     assert (stat.S_IMODE(status.st_mode), status.st_uid) == (PRIVATE, talk.account.uid)
@@ -138,7 +146,7 @@ def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
 def test_refresh_inside_reaches_the_host_while_the_box_runs(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     with running(user_talk, refresh(credentials("new", 8)) + "cat"):
-        assert wait_for(lambda: token(file) == "access-new")
+        assert comes_true(lambda: token(file) == "access-new")
 
 
 @pytest.mark.req("AUTH-01")
@@ -148,8 +156,8 @@ def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
     own = "~/.claude/.credentials.json"
     done = talk.inside(f"cat {own}; umask 077; echo '{credentials('new', 8)}' > ~/.claude/new; mv ~/.claude/new {own}")
     assert "access-first" in done.stdout
-    assert wait_for(lambda: token(file) == "access-new")
-    assert wait_for((talk.state / ".credentials.json").is_symlink)
+    assert comes_true(lambda: token(file) == "access-new")
+    assert comes_true((talk.state / ".credentials.json").is_symlink)
     assert "access-new" in talk.inside(f"cat {own}").stdout
 
 
@@ -160,7 +168,7 @@ def test_box_adds_nothing_but_a_login_to_the_hosts_file(user_talk: Talk) -> None
     new["claudeAiOauth"]["hooks"] = {"evil": ["command"]}
     new["hooks"] = {"evil": ["command"]}
     user_talk.inside(refresh(json.dumps(new)))
-    assert wait_for(lambda: token(file) == "access-new")
+    assert comes_true(lambda: token(file) == "access-new")
     assert "evil" not in file.read_text()
 
 
@@ -170,8 +178,9 @@ def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     link = user_talk.account.home / ".claude" / ".credentials.json"
     link.parent.mkdir()
     link.symlink_to(real)
+    user_talk.account.own(link.parent)  # where Claude locks
     user_talk.inside(refresh(credentials("new", 8)))
-    assert wait_for(lambda: token(real) == "access-new")
+    assert comes_true(lambda: token(real) == "access-new")
     assert link.is_symlink()
 
 
@@ -183,7 +192,7 @@ def test_rename_on_the_host_is_seen_inside(user_talk: Talk) -> None:
         assert box.stdout
         assert box.stdout.readline() == "up\n"
         user_talk.account.write(file.with_name("x"), credentials("new", 8, **MCP), mode=PRIVATE).rename(file)
-        assert wait_for(lambda: box.poll() is not None)
+        assert comes_true(lambda: box.poll() is not None)
         assert box.stdout.read() == "seen\n"
     assert token(file) == "access-new"
 
@@ -219,8 +228,8 @@ def test_two_boxes_that_refresh_at_once_leave_the_newest(user_talk: Talk) -> Non
         for name, offset in (("a", 0.0), ("b", 0.5))
     ]
     with running(user_talk, rounds[0]) as first, running(user_talk, rounds[1]) as second:
-        assert (first.wait(10), second.wait(10)) == (0, 0)
-        assert wait_for(lambda: watchers(user_talk.account.home) == [])
+        assert (first.wait(PATIENCE), second.wait(PATIENCE)) == (0, 0)
+        assert comes_true(lambda: watchers(user_talk.account.home) == [])
     assert token(file) == "access-b4"
     assert token(user_talk.account.home / ".claudebox" / "auth" / ".credentials.json") == "access-b4"
     assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
@@ -259,19 +268,18 @@ SHAPES = {
 @pytest.mark.parametrize("name", [*FORGERIES, *SHAPES])
 def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     """And it does not keep a newer one of the host from entering."""
-    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
-    host, boxes = Path(login.file), Path(login.directory) / ".credentials.json"
-    boxes.parent.mkdir()
+    login = on_a_host(tmp_path)
+    host, boxes = Path(login.file), Path(login.kept.auth_login)
     host.write_text(credentials("first", 1, **MCP))
-    exchange(login)
+    bring_into_step(login)
     assert token(boxes) == "access-first"
     script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
-    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.directory}, check=True)
+    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.kept.auth}, check=True)
     before = host.read_bytes()
-    exchange(login)
+    bring_into_step(login)
     assert host.read_bytes() == before
     host.write_text(credentials("second", 2))
-    exchange(login)
+    bring_into_step(login)
     assert token(host) == "access-second"
     assert token(boxes) == "access-second"
 
@@ -282,28 +290,146 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
     file = log_in(user_talk.account)
     before = file.read_bytes()
     script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
-    assert user_talk.inside(script, timeout=10).returncode == 0
-    assert wait_for(lambda: watchers(user_talk.account.home) == [], 3)
+    assert user_talk.inside(script).returncode == 0
+    assert comes_true(lambda: watchers(user_talk.account.home) == [])
     assert file.read_bytes() == before
     # The host's own Claude touches its file: both sides are looked at again.
     user_talk.account.write(file, credentials("second", 2), mode=PRIVATE)
-    done = user_talk.inside(f"cat {FILE}", timeout=10)
+    done = user_talk.inside(f"cat {FILE}")
     assert not broke(done), done.stderr
     assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-second"
 
 
 @pytest.mark.req("AUTH-01")
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("/tmp")])
-def test_lock_that_the_agent_leaves_does_not_lose_a_login(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
-) -> None:
-    monkeypatch.setattr("claudebox.features.login.exchange.LOCK_PATIENCE", 0.1)
-    login = Login(str(tmp_path / "host.json"), str(tmp_path / "auth"), str(tmp_path / "own.json"), "/run/auth")
+def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    login = on_a_host(tmp_path)
     Path(login.file).write_text(credentials("first", 1))
-    Path(login.directory).mkdir()
-    make(Path(login.directory) / ".storage-write.lock")
-    exchange(login)
-    assert token(Path(login.directory) / ".credentials.json") == "access-first"
+    make(Path(login.kept.auth) / ".storage-write.lock")
+    bring_into_step(login)
+    assert token(Path(login.kept.auth_login)) == "access-first"
+
+
+def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
+    """What the host's file holds when a box has written this into the shared one: as text, and the login in it."""
+    login = on_a_host(tmp_path)
+    host = Path(login.file)
+    host.write_text(credentials("first", 1, **MCP))
+    bring_into_step(login)
+    Path(login.kept.auth_login).write_text(text)
+    bring_into_step(login)
+
+    def refuse(constant: str) -> None:
+        pytest.fail(f"{constant} is no JSON, and Claude could not read its file")
+
+    return host.read_text(), json.loads(host.read_text(), parse_constant=refuse)["claudeAiOauth"]
+
+
+@pytest.mark.req("AUTH-01", "SEC-01")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("expiresAt", "NaN"),
+        ("expiresAt", "Infinity"),
+        ("expiresAt", "1e999"),
+        ("expiresAt", "true"),
+        ("refreshTokenExpiresAt", "NaN"),
+        ("refreshTokenExpiresAt", "-Infinity"),
+        ("foreign", "NaN"),
+        ("accessToken", json.dumps("two words")),
+        ("accessToken", json.dumps("x" * 20_000)),
+        ("refreshToken", json.dumps("line\nbreak")),
+        ("refreshToken", '"\\ud800"'),
+    ],
+)
+def test_what_no_claude_writes_does_not_reach_the_host(tmp_path: Path, name: str, value: str) -> None:
+    """Nor does the rest of such a login: half of one and half of another is none."""
+    if name in ("refreshTokenExpiresAt", "foreign"):
+        stored = json.dumps({"claudeAiOauth": {**oauth("new", 8), name: 4711}}).replace("4711", value)
+    else:
+        stored = json.dumps({"claudeAiOauth": {**oauth("new", 8), name: 4711}}).replace(": 4711", f": {value}")
+    _, login = after_a_box_stored(tmp_path, stored)
+    assert login["accessToken"] == "access-first"
+
+
+@pytest.mark.req("AUTH-01", "SEC-01")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("foreign", "canary"),
+        ("foreign", 4711),
+        ("loginEnded", "canary"),
+        ("subscriptionType", "canary " * 2),
+        ("subscriptionType", "canary" * 100),
+        ("subscriptionType", ["canary"]),
+        ("rateLimitTier", {"canary": 1}),
+        ("clientId", "canary\x1b[2J"),
+        ("scopes", "canary"),
+        ("scopes", ["canary"] * 100),
+        ("scopes", ["user:inference", {"canary": 1}]),
+        ("refreshTokenExpiresAt", "canary"),
+        ("refreshTokenExpiresAt", 10**400),
+    ],
+)
+def test_field_that_is_not_a_logins_does_not_reach_the_host(tmp_path: Path, name: str, value: Any) -> None:
+    text, login = after_a_box_stored(tmp_path, json.dumps({"claudeAiOauth": {**oauth("new", 8), name: value}}))
+    assert login == {**oauth("first", 1), **oauth("new", 8), "expiresAt": login["expiresAt"]}
+    assert login["accessToken"] == "access-new"
+    assert 'canary"' not in text.replace("canary-mcp", "")
+    assert MCP["mcpOAuth"] == json.loads(text)["mcpOAuth"]
+
+
+@pytest.mark.req("AUTH-01")
+def test_every_field_of_a_login_reaches_the_host(tmp_path: Path) -> None:
+    new = {
+        **oauth("new", 8),
+        "refreshTokenExpiresAt": now() + 30 * 24 * HOUR,
+        "subscriptionTypeSource": "profile",
+        "subscriptionTypeVerifiedAt": now(),
+        "rateLimitTier": "default_claude_max_5x",
+        "clientId": "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
+    }
+    assert new.keys() == FIELDS.keys()
+    _, login = after_a_box_stored(tmp_path, json.dumps({"claudeAiOauth": new}))
+    assert login == new
+
+
+@pytest.mark.req("AUTH-01")
+def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the lock was waited for, Claude on the host stored something: the next look decides anew."""
+    login = on_a_host(tmp_path)
+    host = Path(login.file)
+    host.write_text(credentials("first", 1))
+    bring_into_step(login)
+    Path(login.kept.auth_login).write_text(credentials("box", 4))
+
+    @contextlib.contextmanager
+    def slow(*_: Any) -> Iterator[None]:
+        host.write_text(credentials("host", 8, **MCP))
+        yield
+
+    monkeypatch.setattr("claudebox.features.login.keep_in_step.storage_lock", slow)
+    bring_into_step(login)
+    assert token(host) == "access-host"
+    assert "canary-mcp" in host.read_text()
+
+
+@pytest.mark.req("AUTH-01")
+def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Path) -> None:
+    login = on_a_host(tmp_path)
+    real = tmp_path / "dotfiles" / "credentials.json"
+    real.parent.mkdir()
+    real.write_text(credentials("first", 1))
+    login = login.replace(file=str(real))
+    bring_into_step(login)
+    Path(login.kept.auth_login).write_text(credentials("box", 4))
+    lock = Path(login.locks) / ".storage-write.lock"
+    lock.mkdir()
+    bring_into_step(login)
+    assert token(real) == "access-first"
+    lock.rmdir()
+    bring_into_step(login)
+    assert token(real) == "access-box"
 
 
 @pytest.mark.req("AUTH-01")
@@ -313,12 +439,32 @@ def test_host_lock_is_respected(user_talk: Talk) -> None:
     lock = file.parent / ".storage-write.lock"
     lock.mkdir()
     user_talk.account.own(lock)
-    with running(user_talk, refresh(credentials("new", 8)) + "cat"):
-        time.sleep(1)
+    boxes = user_talk.account.home / ".claudebox" / "auth" / ".credentials.json"
+    with running(user_talk, refresh(credentials("new", 8)) + "cat") as box:
+        assert comes_true(lambda: is_fresh(lock) and boxes.exists() and token(boxes) == "access-new")
+        comes_true(lambda: is_fresh(lock) and is_taken(boxes.parent.with_suffix(".lock")), 5)  # somebody waits for it
         assert token(file) == "access-first"
         lock.rmdir()
-        assert wait_for(lambda: token(file) == "access-new")
-    assert not lock.exists()
+        assert box.stdin
+        box.stdin.close()
+        assert comes_true(lambda: token(file) == "access-new")
+    assert comes_true(lambda: not lock.exists())
+
+
+def is_fresh(lock: Path) -> bool:
+    """An old one would be taken for one that a dead process left."""
+    os.utime(lock)
+    return True
+
+
+def is_taken(file: Path) -> bool:
+    """Whether somebody has locked this file."""
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @pytest.mark.req("AUTH-01")
@@ -343,7 +489,7 @@ def test_login_is_not_brought_back_after_logging_out_on_the_host(user_talk: Talk
     user_talk.inside("true")
     user_talk.account.write(file, json.dumps(MCP), mode=PRIVATE)  # what `/logout` leaves
     user_talk.inside("true")
-    assert wait_for(lambda: watchers(user_talk.account.home) == [], 3)
+    assert comes_true(lambda: watchers(user_talk.account.home) == [])
     assert load(file) == MCP
 
 
@@ -354,7 +500,7 @@ def test_login_for_boxes_only_is_preferred(talk: Talk) -> None:
     done = talk.inside(f"cat {FILE}")
     assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-boxes"
     talk.inside(refresh(credentials("new", 9)))
-    assert wait_for(lambda: token(boxes) == "access-new")
+    assert comes_true(lambda: token(boxes) == "access-new")
     assert token(host) == "access-host"
 
 
@@ -412,8 +558,8 @@ def test_nothing_stays_behind(talk: Talk, end: str) -> None:
             box.send_signal(signal.SIGKILL)
         else:
             box.stdin.close()
-        box.wait(5)
-        assert wait_for(lambda: watchers(talk.account.home) == [], 2)
+        box.wait(PATIENCE)
+        assert comes_true(lambda: watchers(talk.account.home) == [])
     names = {path.name for path in (talk.account.home / ".claudebox" / "auth").iterdir()}
     assert names == {".credentials.json"}
     assert {path.name for path in (talk.account.home / ".claude").iterdir()} == {".credentials.json"}
@@ -421,14 +567,19 @@ def test_nothing_stays_behind(talk: Talk, end: str) -> None:
 
 @pytest.mark.req("SAND-15")
 def test_output_ends_with_the_box(user_talk: Talk) -> None:
-    """`claudebox … | cat` comes back at once: nobody else holds the pipe."""
+    """`claudebox … | cat` comes back at once: who keeps the login up to date may be slow, and holds no pipe."""
     log_in(user_talk.account)
-    with running(user_talk, "echo done") as box:
+    with running(user_talk, "echo up; cat; echo done") as box:
         assert box.stdout
-        box.wait(5)
-        end = time.monotonic()
-        assert box.stdout.read() == "done\n"
-        assert time.monotonic() - end < 0.15
+        assert box.stdin
+        assert box.stdout.readline() == "up\n"
+        (beside,) = [pid for pid in watchers(user_talk.account.home) if os.getsid(pid) == pid != box.pid]
+        os.kill(beside, signal.SIGSTOP)
+        try:
+            box.stdin.close()
+            assert box.stdout.read() == "done\n"
+        finally:
+            os.kill(beside, signal.SIGCONT)
 
 
 @pytest.mark.req("SAND-15", "SAND-14")
@@ -440,4 +591,4 @@ def test_box_with_a_login_ends_as_its_program_does(user_talk: Talk) -> None:
         assert box.stdout.readline() == "up\n"
         box.stdin.write("\n")
         box.stdin.close()
-        assert box.wait(5) == 7
+        assert box.wait(PATIENCE) == 7

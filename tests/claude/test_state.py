@@ -74,7 +74,7 @@ def test_first_boxes_of_a_project_can_start_at_once(user_talk: Talk) -> None:
         talk = replace(user_talk, box=replace(user_talk.box, project=project))
         with ThreadPoolExecutor(8) as pool:
             boxes = list(pool.map(lambda _, talk=talk: talk.inside("true"), range(8)))
-        assert [said(box) for box in boxes if box.returncode != 0] == []
+        assert [said(box).partition("error: ")[2] for box in boxes if box.returncode != 0] == []
 
 
 @pytest.mark.req("INST-02", "SAND-08")
@@ -152,7 +152,7 @@ def test_state_file_that_is_no_file_is_refused(user_talk: Talk, kind: str) -> No
     place = user_talk.state / ".claude.json"
     make = {"symlink": f"ln -s {secret} .claude.json", "fifo": "mkfifo .claude.json", "directory": "mkdir .claude.json"}
     user_talk.inside(f"cd ~/.claude; rm .claude.json; {make[kind]}")
-    done = user_talk.inside("cat ~/.claude/.claude.json", timeout=10)
+    done = user_talk.inside("cat ~/.claude/.claude.json")
     assert (done.returncode, done.stdout) == (FAILED, "")
     assert f"cd {place.parent}\n      mv .claude.json" in done.stderr
     assert secret.read_text() == SECRET
@@ -200,9 +200,8 @@ def test_users_own_damaged_file_is_an_error(user_talk: Talk, name: str, content:
 
 
 @pytest.mark.req("FAIL-01")
+@pytest.mark.root
 def test_state_of_somebody_else_is_refused(user_talk: Talk) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
     start(user_talk)
     for place in (user_talk.state, user_talk.instance, user_talk.instance.parent, user_talk.instance.parent.parent):
         os.chown(place, 0, 0)
@@ -263,9 +262,8 @@ def test_full_disk_is_a_clear_error_and_loses_nothing(user_talk: Talk) -> None:
 
 
 @pytest.mark.req("FAIL-01")
+@pytest.mark.root
 def test_really_full_disk_is_a_clear_error(user_talk: Talk) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
     from conftest import CLAUDEBOX
 
     root = user_talk.account.home / ".claudebox"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from claudebox.doctor.report import report_text
 
-from claudebox.doctor import trial
+from claudebox import trial
+from claudebox.doctor import report_text
 from claudebox.features.network import check as uplink
+from claudebox.features.network import tun
+from claudebox.features.network.tun import TUN
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.settings.values import Settings, from_options, merge
@@ -23,15 +25,11 @@ from claudebox.view.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
+from patience import PATIENCE, comes_true
+from running.versions import each, path
 
 CABLE = "ip link add eth0 type veth peer name far; ip link set far up; ip link set eth0 up; ip link set lo up;"
 DEFAULT_ROUTE = "ip address add 198.51.100.2/24 dev eth0; ip route add default via 198.51.100.1;"
-
-
-def pairs() -> list[tuple[str, str]]:
-    """pasta and nft of this release, and of later ones."""
-    newer = [os.environ.get(name, "").split(":") for name in ("CLAUDEBOX_TEST_PASTAS", "CLAUDEBOX_TEST_NFTS")]
-    return [("pasta", "nft"), *(pair for pair in zip(*newer, strict=False) if all(pair))]
 
 
 def rows_of(output: str) -> dict[str, dict[str, Any]]:
@@ -57,10 +55,10 @@ def program(account: Account, name: str, script: str) -> str:
 
 
 @pytest.mark.req("UX-05", "NET-01", "NET-02")
-@pytest.mark.parametrize(("pasta", "nft"), pairs())
-def test_box_is_connected_and_its_filter_holds(box: Box, pasta: str, nft: str) -> None:
-    options = ("--pasta", shutil.which(pasta) or pasta, "--nft", shutil.which(nft) or nft)
-    found = check(box, *options)
+@pytest.mark.network
+@pytest.mark.parametrize("version", each(str))
+def test_box_is_connected_and_its_filter_holds(box: Box, version: str) -> None:
+    found = check(box, "--pasta", path("pasta", version), "--nft", path("nft", version))
     assert [found[name]["state"] for name in ("pasta", "nft", "network inet")] == ["ok", "ok", "ok"]
     assert found["network inet"]["measured"] == "pasta and nft connected a box; its filter rejected a private address"
     assert found["nft"]["measured"][0].isdigit()
@@ -72,10 +70,7 @@ def test_nothing_is_left_behind(box: Box, account: Account) -> None:
     shutil.copy(shutil.which("pasta") or "", account.home / "bin" / "pasta")
     pasta = account.home / "bin" / "pasta"
     assert check(box, "--pasta", str(pasta))["network inet"]["state"] == "ok"
-    end = time.monotonic() + 10
-    while running(pasta) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert running(pasta) == []
+    assert comes_true(lambda: running(pasta) == [])
 
 
 def running(path: Path) -> list[str]:
@@ -135,6 +130,62 @@ def test_no_default_route(box: Box) -> None:
 def test_no_tun_device(box: Box) -> None:
     row = check(box, around=changed("mount -t tmpfs none /dev/net;", "--mount"))["network inet"]
     assert (row["state"], row["why"], row["fix"]) == ("note", "there is no /dev/net/tun", ["sudo modprobe tun"])
+
+
+def with_device(account: Account, mode: str) -> tuple[str, ...]:
+    """Words for root that start a program as this account, on a machine whose device has this mode."""
+    made = f"mount -t tmpfs -o mode=0755 none /dev/net; mknod -m {mode} {TUN} c 10 200;"
+    become = f"setpriv --reuid {account.uid} --regid {account.gid} --clear-groups"
+    return ("unshare", "--mount", "sh", "-ec", f'{made} exec {become} "$@"', "sh")
+
+
+def as_root(box: Box, *words: str) -> subprocess.CompletedProcess[str]:
+    environ = box.account.environ
+    return subprocess.run(
+        words, cwd=box.project, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+@pytest.fixture
+def users_box(user: Account) -> Box:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to make a device")
+    return Box(user, user.write(user.home / "shop" / "README.md").parent)
+
+
+@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+def test_closed_device_is_measured_by_the_check(users_box: Box) -> None:
+    words = (*with_device(users_box.account, "0600"), CLAUDEBOX, "--check", "--json")
+    row = rows_of(as_root(users_box, *words).stdout)["network inet"]
+    assert (row["state"], row["why"]) == ("note", f"{TUN} has mode 0600 and belongs to root: you cannot open it")
+    assert row["fix"] == [tun.OPEN_NOW, tun.OPEN_FOR_GOOD]
+
+
+@pytest.mark.req("NET-02", "FAIL-01")
+def test_closed_device_is_measured_by_the_launch(users_box: Box) -> None:
+    words = (*with_device(users_box.account, "0600"), CLAUDEBOX, "--yes", "--network", "inet", "--run", "true")
+    done = as_root(users_box, *words)
+    assert done.returncode == 125
+    assert "pasta cannot connect the box" in done.stderr
+    assert f"hint: {TUN} has mode 0600 and belongs to root" in done.stderr
+    assert [line.strip() for line in done.stderr.splitlines()][-2:] == [tun.OPEN_NOW, tun.OPEN_FOR_GOOD]
+
+
+@pytest.mark.req("UX-05", "NET-02")
+def test_device_with_the_mode_that_is_advised_works(users_box: Box) -> None:
+    mode = tun.OPEN_NOW.split()[2]
+    words = with_device(users_box.account, mode)
+    assert rows_of(as_root(users_box, *words, CLAUDEBOX, "--check", "--json").stdout)["network inet"]["state"] == "ok"
+    done = as_root(users_box, *words, CLAUDEBOX, "--yes", "--network", "inet", "--run", "true")
+    assert (done.returncode, "error" in done.stderr) == (0, False)
+
+
+@pytest.mark.req("NET-02", "FAIL-01")
+def test_launch_without_a_tun_device(box: Box) -> None:
+    around = changed("mount -t tmpfs none /dev/net;", "--mount")
+    done = box.account.run(*around, CLAUDEBOX, "--yes", "--network", "inet", "--run", "true", cwd=box.project)
+    assert done.returncode == 125
+    assert [line.strip() for line in done.stderr.splitlines()][-2:] == [f"hint: there is no {TUN}", tun.LOAD]
 
 
 @pytest.mark.req("UX-05", "NET-02", "FAIL-01")
@@ -202,16 +253,28 @@ SCREENS: dict[str, tuple[str, list[str] | str, tuple[str, ...]]] = {
     "no-nf-tables": (PROGRAMS, REFUSALS["filter"], ()),
     "no-tun": (PROGRAMS, REFUSALS["old tun"], ()),
     "no-tun-in-a-container": (f"{PROGRAMS}\n{CONTAINER}", REFUSALS["new tun"], ()),
-    "broken-tun": (f"{PROGRAMS}\n/dev/net/tun", REFUSALS["new tun"], ()),
+    "closed-tun": (PROGRAMS, REFUSALS["old tun"], ()),
+    "closed-tun-of-another": (f"{PROGRAMS}\n{CONTAINER}", REFUSALS["new tun"], ()),
+    "broken-tun": (PROGRAMS, REFUSALS["new tun"], ()),
+    "broken-tun-of-ones-own": (PROGRAMS, REFUSALS["new tun"], ()),
     "no-default-route": (PROGRAMS, [], ()),
     "silent-pasta": (PROGRAMS, REFUSALS["other"], ("--network", "inet")),
     "filter-does-not-hold": (PROGRAMS, ["10.255.255.1", "fdff:ffff:ffff::1"], ()),
+}
+# Owner and mode of the device, where there is one.
+DEVICES = {
+    "closed-tun": (0, 0o600),
+    "closed-tun-of-another": (4242, 0o660),
+    "broken-tun": (0, 0o666),
+    "broken-tun-of-ones-own": (1000, 0o600),
 }
 
 
 def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
     planted, answer, words = SCREENS[name]
     machine = Machine(root).plant(planted).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    if name in DEVICES:
+        machine.give(TUN, *DEVICES[name])
     if name == "no-default-route":
         machine.neighbourhood = machine.neighbourhood.replace(has_ipv4=False, has_ipv6=False)
 
@@ -232,7 +295,7 @@ def test_network_rows_are_exactly_this(
 ) -> None:
     rows = screen_rows(name, tmp_path, monkeypatch)
     text = report_text(rows, "claudebox 0.1.0 on Debian GNU/Linux 12 (bookworm), Linux 6.1.0", Style(False))
-    golden.check(f"network/{name}.txt", text)
+    golden.check_scene("network.txt", name, text)
     # Commands are not broken, so that they can be copied.
     lines = [line for line in text.splitlines() if not line.startswith(("  fix:", "       "))]
     assert [line for line in lines if width(line) > WIDTH] == []
@@ -248,9 +311,9 @@ def test_only_what_is_wanted_or_dangerous_fails(tmp_path: Path, monkeypatch: pyt
     assert states == {name: OK if name == "works" else FAIL if name in failing else NOTE for name in SCREENS}
 
 
-def test_every_golden_file_is_used(golden: Golden) -> None:
-    assert golden.names("network") == {f"{name}.txt" for name in SCREENS}
-    assert golden.names() == {"check.txt"}
+def test_every_golden_text_is_used(golden: Golden) -> None:
+    assert golden.scenes("network.txt") == set(SCREENS)
+    assert golden.names() == {"check.txt", "network.txt"}
 
 
 # Small things
@@ -292,4 +355,4 @@ def test_number_in_what_a_program_says_about_itself(text: str, number: str) -> N
 
 
 def test_explanation_of_nothing_known_is_empty(tmp_path: Path) -> None:
-    assert uplink.explain(Tree(str(tmp_path)), "something else") == ("", ())
+    assert uplink.explain(Tree(str(tmp_path)), 1000, "something else") == ("", ())

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from conftest import SYSTEM_PATH, make_account
-from flake.machine import Flake, Machine, Package, nix_programs, read_package, set_up
-
-OWN, *NEWER = nix_programs()
+from conftest import make_account
+from flake.machine import Flake, Machine, Package, read_package, set_up
+from running.needs import needed
+from running.versions import path, versions
 
 
 @pytest.fixture(scope="session")
+@needed("box", "nix", "git")
 def flake() -> Iterator[Flake]:
-    yield from make_flake(OWN)
+    yield from make_flake(path("nix"))
 
 
-@pytest.fixture(scope="session", params=[OWN, *NEWER])
+@pytest.fixture(scope="session", params=versions("nix"))
+@needed("box", "nix", "git")
 def flake_of_each_nix(request: pytest.FixtureRequest) -> Iterator[Flake]:
-    if request.param == OWN:
+    if request.param == path("nix"):
         yield request.getfixturevalue("flake")
     else:
         yield from make_flake(request.param)
 
 
 def make_flake(nix: str) -> Iterator[Flake]:
-    missing = [program for program in (nix, "patchelf") if not shutil.which(program, path=SYSTEM_PATH)]
-    if missing:
-        pytest.skip(f"needs {' and '.join(missing)}")
     for account in make_account("user"):
         flake = set_up(account, nix)
         yield flake

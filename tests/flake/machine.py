@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from claudebox.host.system import CERTIFICATE_BUNDLES
-from conftest import CHECKOUT, SYSTEM_PATH, Account
+from conftest import CHECKOUT, Account
 
 SYSTEM = f"{platform.machine()}-linux"
 STUBS = Path(__file__).parent
@@ -199,9 +199,3 @@ def facts() -> dict[str, str]:
         "stdlib": sysconfig.get_path("stdlib"),
         "venv": sys.prefix,
     }
-
-
-def nix_programs() -> list[str]:
-    """The system's own, and those of later releases."""
-    own = shutil.which("nix", path=SYSTEM_PATH) or "/usr/bin/nix"
-    return list(dict.fromkeys([own, *filter(None, os.environ.get("CLAUDEBOX_TEST_NIXES", "").split(":"))]))

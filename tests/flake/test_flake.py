@@ -11,8 +11,8 @@ import re
 import pytest
 
 from claudebox import __version__
-from conftest import CHECKOUT
 from flake.machine import SYSTEM, Flake, Package
+from running.needs import NEEDS, programs_of
 
 SYSTEMS = ["aarch64-linux", "x86_64-linux"]
 # A system's configuration, as docs/nix.md has it, which takes the package from the overlay.
@@ -100,7 +100,6 @@ def test_overlay_gives_the_package(flake: Flake) -> None:
 
 
 def test_development_shell_has_what_the_tests_need(flake: Flake) -> None:
-    (needed,) = re.findall(r"^need (.*)$", (CHECKOUT / "run-tests").read_text(), re.MULTILINE)
     shell = flake.build(f"devShells.{SYSTEM}.default")
     there = {path.name for path in (flake.machine.seen_from_here(shell) / "bin").iterdir()}
-    assert {*needed.split(), "nix", "npm", "python3"} <= there
+    assert {*programs_of(NEEDS), "python3"} <= there

@@ -16,6 +16,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from claudebox.facts import Facts
 from claudebox.host import Host
 from claudebox.host.network import Neighbourhood
 from claudebox.host.nix_daemon import Daemon
@@ -23,7 +24,7 @@ from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
 from claudebox.paths import is_inside
-from claudebox.plan import make_plan
+from claudebox.plan import decide, survey
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
 from claudebox.state import State
@@ -43,20 +44,25 @@ HOME_NETWORK = Neighbourhood(
 )
 
 
-class PlantedTree(Tree):
-    """A tree in which claudebox's own state belongs to who sits there, whoever runs the tests."""
+class OwnedTree(Tree):
+    """Files of which some seem to have another owner than who made them here: claudebox's own state, and named ones."""
 
-    def __init__(self, root: str, state: str, uid: int) -> None:
+    def __init__(self, root: str, state: str, uid: int, owners: dict[str, int]) -> None:
         super().__init__(root)
         self.state = state
         self.uid = uid
+        self.owners = owners
 
     def lstat(self, path: str) -> os.stat_result | None:
         status = super().lstat(path)
-        if status is None or status.st_uid != os.getuid() or not is_inside(path, self.state):
+        if status is None:
+            return None
+        is_state = status.st_uid == os.getuid() and is_inside(path, self.state)
+        owner = self.owners.get(path, self.uid if is_state else status.st_uid)
+        if owner == status.st_uid:
             return status
         more = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
-        return os.stat_result((*status[:4], self.uid, *status[5:]), more)
+        return os.stat_result((*status[:4], owner, *status[5:]), more)
 
 
 @dataclass
@@ -71,6 +77,7 @@ class Machine:
     python: str = "/usr/bin/python3"
     neighbourhood: Neighbourhood = HOME_NETWORK
     nix_daemon: Daemon = KIND_DAEMON
+    owners: dict[str, int] = field(default_factory=dict)  # of some files
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
@@ -81,8 +88,15 @@ class Machine:
         plant(self.root, description, self.home)
         return self
 
+    def give(self, path: str, owner: int, mode: int) -> Machine:
+        """Add a file of this owner, whoever runs the test."""
+        self.plant(path)
+        (self.root / path.lstrip("/")).chmod(mode)
+        self.owners[path] = owner
+        return self
+
     def host(self) -> Host:
-        tree = PlantedTree(str(self.root), State(self.home).directory, self.uid)
+        tree = OwnedTree(str(self.root), State(self.home).directory, self.uid, self.owners)
         return Host(
             tree=tree,
             environ=self.environ,
@@ -96,10 +110,13 @@ class Machine:
             ask_daemon=lambda: self.nix_daemon,
         )
 
-    def plan(self, *words: str) -> Plan:
+    def facts(self, *words: str) -> Facts:
         request = parse(list(words))
         host = self.host()
-        return make_plan(host, request, gather(host, request).settings)
+        return survey(host, request, gather(host, request).settings)
+
+    def plan(self, *words: str) -> Plan:
+        return decide(self.facts(*words))
 
 
 def plant(root: Path, description: str, home: str = "/home/alice") -> Tree:

@@ -10,7 +10,7 @@ import pytest
 from claudebox.model import Plan
 from claudebox.quoting import quote
 from claudebox.view.argv import Data, bwrap_operations, program_words
-from golden import Golden
+from golden import Golden, difference
 from hosts.machine import EVERYONE, PLAIN_PATH, TREES, Machine
 
 NIX_PATH = "/run/wrappers/bin:/etc/profiles/per-user/alice/bin:/run/current-system/sw/bin"
@@ -29,6 +29,7 @@ MACHINES: dict[str, dict[str, object]] = {
     "ubuntu2510": {},
     "wsl": {"environ": {"PATH": f"/home/alice/.local/bin:{PLAIN_PATH}:/mnt/c/Windows/System32"}},
 }
+UNLIKE = "unlike-debian12.txt"  # what is different there for others
 
 
 def make_machine(name: str, root: Path, **more: object) -> Machine:
@@ -69,7 +70,7 @@ def test_box_of_root_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
     (tmp_path / "usr/local/etc/app/token").chmod(0o600)
     (tmp_path / "usr/local/etc/vpn").chmod(0o700)
     (tmp_path / "etc/profile").chmod(0o600)
-    golden.check("debian12-root.txt", describe(machine.plan()))
+    golden.check_scene(UNLIKE, "root", difference(ordinary_box(tmp_path), describe(machine.plan())))
 
 
 @pytest.mark.req("SAND-04", "SEC-02")
@@ -90,12 +91,16 @@ def test_box_with_wishes_is_exactly_this(tmp_path: Path, golden: Golden) -> None
         *("--mount-ro", "/srv/data", "--mount-rw", "~/other:/data", "--mount-ro", "/opt/sdk"),
         *("--mount-ro", "~/.local/share", "--env", "DEBUG=1", "--env", "LD_PRELOAD=/opt/x.so", "--model", "opus"),
     )
-    golden.check("debian12-wishes.txt", describe(plan))
+    golden.check_scene(UNLIKE, "wishes", difference(ordinary_box(tmp_path), describe(plan)))
 
 
-def test_every_golden_file_is_used(golden: Golden) -> None:
-    used = {f"{name}.txt" for name in MACHINES} | {"debian12-root.txt", "debian12-wishes.txt"}
-    assert golden.names() == used
+def ordinary_box(root: Path) -> str:
+    return describe(make_machine("debian12", root / "ordinary").plan())
+
+
+def test_every_golden_text_is_used(golden: Golden) -> None:
+    assert golden.names() == {*(f"{name}.txt" for name in MACHINES), UNLIKE}
+    assert golden.scenes(UNLIKE) == {"root", "wishes"}
     assert {path.name for path in TREES.iterdir()} == {f"{name}.txt" for name in MACHINES} | {"everyone.txt"}
 
 

@@ -63,6 +63,7 @@ files = st.builds(lambda first, rest: "\n".join([first, *rest]) + "\n", sections
 @example('[x "odd\\escape"]\nkey = 1\n')
 @example("\ufeff[user]\nname = written by Notepad\n")
 @example('[user]\r\n\tname = Alice\r\n\temail = "a" \r\n')
+@pytest.mark.git
 def test_reads_what_git_reads(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config"
     path.write_text(text, newline="")
@@ -80,6 +81,7 @@ def test_broken_file_is_no_crash(text: str) -> None:
 @pytest.mark.req("GIT-01")
 @WITH_GIT
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
+@pytest.mark.git
 def test_git_reads_what_we_write(tmp_path: Path, value: str) -> None:
     path = tmp_path / "config"
     path.write_text(f"[user]\n\tname = {quote_value(value)}\n", newline="")
@@ -108,6 +110,7 @@ PATTERNS = [
 @pytest.mark.req("GIT-01")
 @pytest.mark.parametrize("kind", ["gitdir", "gitdir/i"])
 @pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.git
 def test_conditional_include_matches_as_in_git(kind: str, pattern: str, tmp_path: Path) -> None:
     home = tmp_path.resolve()
     project = home / "src" / "shop"
@@ -123,6 +126,7 @@ def test_conditional_include_matches_as_in_git(kind: str, pattern: str, tmp_path
 
 
 @pytest.mark.req("GIT-01")
+@pytest.mark.git
 def test_includes_are_read_where_they_stand(tmp_path: Path) -> None:
     home = tmp_path.resolve()
     (home / "conf").mkdir()

@@ -183,6 +183,7 @@ def main(tmp_path: Path) -> Path:
 
 
 @pytest.mark.req("GIT-03")
+@pytest.mark.git
 def test_worktree_made_by_git(main: Path) -> None:
     git("worktree", "add", "-q", "../feature", cwd=main)
     assert find_repository(Tree(), str(main.parent / "feature")) == Repository(
@@ -194,6 +195,7 @@ def test_worktree_made_by_git(main: Path) -> None:
 
 
 @pytest.mark.req("GIT-03")
+@pytest.mark.git
 def test_worktree_of_a_bare_repository(main: Path) -> None:
     bare = main.parent / "shop.git"
     git("clone", "-q", "--bare", ".", str(bare), cwd=main)
@@ -204,6 +206,7 @@ def test_worktree_of_a_bare_repository(main: Path) -> None:
 
 
 @pytest.mark.req("GIT-03")
+@pytest.mark.git
 def test_submodule_made_by_git(main: Path) -> None:
     parent = main.parent / "parent"
     parent.mkdir()
@@ -215,6 +218,7 @@ def test_submodule_made_by_git(main: Path) -> None:
     )
 
 
+@pytest.mark.git
 def test_separate_directory_made_by_git_is_not_believed(main: Path) -> None:
     # Nothing in such a directory names its checkout.
     project, place = main.parent / "project", main.parent / "data"

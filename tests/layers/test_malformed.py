@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox import cli
+from claudebox import terminal
 from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import describe, said_in
@@ -22,7 +22,7 @@ QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}
 ROUNDS = 500
 SOME = 1 << 16
-LONGEST_WAIT = 10  # seconds; a parser that goes astray needs minutes
+LONGEST_WAIT = 60  # seconds of processor; a parser that goes astray needs minutes
 
 GOOD_TOML = b"""\
 # A profile with a bit of everything
@@ -150,7 +150,7 @@ def test_mutated_file_gives_settings_or_a_problem(
         result = answer(mutant, is_json=is_json, is_project=chance.random() < 0.2)
         if isinstance(result, Problem):
             refused += 1
-            cli.show_problem(result)
+            terminal.show_problem(result)
     assert refused > ROUNDS / 4
     shown = capsys.readouterr().err
     assert shown.replace("\n", "").isprintable()
@@ -195,14 +195,15 @@ ENDLESS = (
 )
 
 
+@pytest.mark.slow("megabytes are read")
 @pytest.mark.parametrize("piece", ENDLESS, ids=repr)
 def test_endless_file_takes_no_long_time(piece: bytes) -> None:
     for start in (b"", b"hide = [", b'hide = "', b'{"hide": [', b'{"hide": "'):
         content = (start + piece * SOME)[:SOME]
         for is_json in (False, True):
-            began = time.monotonic()
+            began = time.process_time()
             answer(content, is_json=is_json)
-            assert time.monotonic() - began < LONGEST_WAIT
+            assert time.process_time() - began < LONGEST_WAIT
 
 
 @pytest.mark.parametrize("is_json", [False, True], ids=["toml", "json"])

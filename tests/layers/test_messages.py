@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import cli
+from claudebox import terminal
 from claudebox.problem import FAILED, Problem
 from claudebox.settings.files import documents
 from claudebox.settings.files.documents import LARGEST, Document, parse
@@ -17,7 +17,7 @@ from claudebox.settings.files.schema import describe, said_in
 from claudebox.view.text import WIDTH, width
 from golden import Golden
 
-SOURCE = Path(claudebox.__file__).parent / "layers"
+SOURCE = Path(claudebox.__file__).parent / "settings" / "files"
 TOML = "~/.claudebox/profiles/aws.toml"
 JSON = "~/.claudebox/profiles/aws.json"
 PROJECT = ".claudebox.toml"
@@ -122,7 +122,7 @@ def provoke(name: str) -> Problem:
 
 def shown_by(problem: Problem, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
-    cli.show_problem(problem)
+    terminal.show_problem(problem)
     return capsys.readouterr().err
 
 
@@ -130,7 +130,7 @@ def shown_by(problem: Problem, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_message_says_exactly_this(name: str, golden: Golden, capsys: pytest.CaptureFixture[str]) -> None:
     problem = provoke(name)
-    golden.check(f"messages/{name}.txt", shown_by(problem, capsys))
+    golden.check_scene(golden_file(name), name, shown_by(problem, capsys))
     assert problem.status == FAILED
 
 
@@ -160,8 +160,14 @@ def test_message_tells_no_secret(name: str, capsys: pytest.CaptureFixture[str]) 
     assert FAKE_KEY[:20] not in text
 
 
-def test_every_golden_file_is_used(golden: Golden) -> None:
-    assert golden.names("messages") == {f"{name}.txt" for name in CASES}
+def golden_file(name: str) -> str:
+    return "in-json.txt" if CASES[name][1] == JSON else "in-toml.txt"
+
+
+def test_every_golden_text_is_used(golden: Golden) -> None:
+    files = {golden_file(name) for name in CASES}
+    assert golden.names() == files
+    assert set().union(*(golden.scenes(file) for file in files)) == set(CASES)
 
 
 def test_every_message_of_the_source_is_provoked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ from typing import Self
 
 from conftest import Account
 from network.servers import Servers, Zone
+from patience import PATIENCE
 
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -198,7 +199,7 @@ class Machine:
     def run(self, *command: str, input: str = "") -> str:
         """The output of a program that has to succeed here."""
         with self.entered():
-            done = subprocess.run(command, input=input, capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run(command, input=input, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, f"{self.name}: {done.stderr}"
         return done.stdout
 

@@ -6,15 +6,13 @@ import ctypes
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from patience import PATIENCE, comes_true
+
 PR_SET_CHILD_SUBREAPER = 36
-PATIENCE = 10  # seconds; for what has to happen sooner or later
-AT_ONCE = 5  # seconds; for what the kernel does by itself, in a tenth of one if the machine has nothing else to do
-PAUSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -62,15 +60,6 @@ def is_alive(pid: int) -> bool:
     return process is not None and process.is_alive
 
 
-def wait_until(condition: Callable[[], object], patience: float = PATIENCE) -> bool:
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(PAUSE)
-    return True
-
-
 @contextmanager
 def adopting_orphans() -> Iterator[None]:
     """Processes whose parent died become children of this one, so that none gets out of sight."""
@@ -110,7 +99,7 @@ class Household:
         """End one that is there, without a chance to tidy up, and see that it is dead."""
         pid = self.members()[part]
         os.kill(pid, signal.SIGKILL)
-        assert wait_until(lambda: not is_alive(pid)), part
+        assert comes_true(lambda: not is_alive(pid)), part
 
     def remains(self) -> list[str]:
         """Which processes are still there. With the last of them go the namespaces, to which nothing else refers."""
@@ -121,7 +110,7 @@ class Household:
         found = descendants(os.getpid())
         return [process for process in found if process.is_alive and process.pid not in self.others]
 
-    def end(self) -> list[str]:
+    def end(self, patience: float = PATIENCE) -> list[str]:
         """Wait until nothing is there any more; what is there nevertheless."""
         remains: list[str] = []
 
@@ -129,7 +118,7 @@ class Household:
             remains[:] = self.remains()
             return not remains
 
-        wait_until(are_gone, AT_ONCE)
+        comes_true(are_gone, patience)
         return remains
 
     def clean_up(self) -> None:
@@ -140,7 +129,7 @@ class Household:
             except ProcessLookupError:
                 pass  # it died of what happened to another
         self.launcher.communicate()
-        assert wait_until(lambda: not self.remains()), self.remains()
+        assert comes_true(lambda: not self.remains()), self.remains()
 
     def _bury_the_dead(self) -> None:
         """A process that nobody waited for keeps its namespaces."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
 # Asks a machine for its name, as programs do that know nothing of boxes.
 VISIT = "bash -c 'exec 3<>/dev/tcp/{}/8080 && echo hello >&3 && cat <&3' 2>/dev/null || echo unreachable"
 COMMANDS = (VISIT.format("internet.example"), VISIT.format("nas.lan"), VISIT.format("127.0.0.1"))
-
-
-@pytest.fixture
-def claude() -> str:
-    path = os.environ.get("CLAUDEBOX_TEST_CLAUDE")
-    if not path:
-        pytest.skip("CLAUDEBOX_TEST_CLAUDE names no Claude Code")
-    return path
 
 
 @contextmanager

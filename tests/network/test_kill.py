@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from conftest import CLAUDEBOX, Box
-from network.conftest import PASTAS
 from network.internet import Resident
-from network.processes import AT_ONCE, Household, adopting_orphans, descendants, wait_until
+from network.processes import Household, adopting_orphans, descendants
 from network.servers import PORT
 from network.standins import BASH, DOES_NOTHING, WAITS, WAITS_IN_THE_MIDDLE, Gate, hold, install
+from patience import comes_true
 
 FORBIDDEN = "192.168.50.2"  # a neighbour on the LAN, who answers
 KNOCK = f"(exec 3<>/dev/tcp/{FORBIDDEN}/{PORT}) 2>/dev/null && echo reached || echo refused"
@@ -33,7 +33,7 @@ REFUSED = 125  # by claudebox
 KILLED = -signal.SIGKILL
 
 
-TRIES = 84 // (2 * len(PASTAS))  # starts that are interrupted, for each account and each pasta
+TRIES = 14  # starts that are interrupted, for each account and each pasta
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Attempt:
         return "begun" in self.outcome
 
     def reach(self, gate: Gate) -> None:
-        assert wait_until(lambda: gate.is_reached(self.household.members().get("init"))), self.household.remains()
+        assert comes_true(lambda: gate.is_reached(self.household.members().get("init"))), self.household.remains()
 
     def end(self) -> int:
         """The status of the launcher, when nothing is left."""
@@ -105,7 +105,7 @@ def test_knock_is_answered_where_there_is_no_filter(start: Start, account: Resid
     assert account.run(BASH, "-c", KNOCK).stdout == "reached\n"
     install(account, "nft", DOES_NOTHING)
     attempt = start()
-    assert wait_until(lambda: "reached" in attempt.outcome)
+    assert comes_true(lambda: "reached" in attempt.outcome)
 
 
 @pytest.mark.req("NET-02")
@@ -115,7 +115,7 @@ def test_knock_is_answered_where_there_is_no_filter(start: Start, account: Resid
 )
 def test_box_ends_with_each_of_its_processes(start: Start, pasta: str, part: str, status: int) -> None:
     attempt = start()
-    assert wait_until(attempt.has_begun)
+    assert comes_true(attempt.has_begun)
     attempt.household.kill(part)
     assert attempt.end() == status
     assert "reached" not in attempt.outcome
@@ -124,7 +124,7 @@ def test_box_ends_with_each_of_its_processes(start: Start, pasta: str, part: str
 @pytest.mark.req("NET-02")
 def test_program_cannot_make_the_box_outlive_pasta(start: Start) -> None:
     attempt = start(HOLD_ON)
-    assert wait_until(attempt.has_begun)
+    assert comes_true(attempt.has_begun)
     attempt.household.kill("pasta")
     assert attempt.end() == KILLED
 
@@ -162,10 +162,10 @@ def test_death_at_a_start_leaves_nothing(start: Start, account: Resident, moment
     attempt, gate = start_until(moment, start, account)
     attempt.household.kill(part)
     if status == KILLED:
-        assert wait_until(lambda: attempt.household.launcher.poll() is not None)
+        assert comes_true(lambda: attempt.household.launcher.poll() is not None)
     gate.open()
-    assert wait_until(lambda: attempt.household.launcher.poll() is not None)
-    wait_until(lambda: attempt.has_begun() or not attempt.household.remains(), AT_ONCE)
+    assert comes_true(lambda: attempt.household.launcher.poll() is not None)
+    comes_true(lambda: attempt.has_begun() or not attempt.household.remains())
     assert not attempt.has_begun()
     # A pasta that was ready before it died is missed a little later: by the parent, which then ends bwrap.
     assert attempt.end() in ((status, KILLED) if part == "pasta" else (status,))
@@ -187,7 +187,7 @@ def test_start_can_be_given_up(start: Start, account: Resident, moment: str, num
 def test_death_at_any_moment_leaves_nothing(start: Start, pasta: str) -> None:
     """Moments from before the first line of claudebox to after the first of the program, and everybody in turn."""
     first, begin = start(), time.monotonic()
-    assert wait_until(first.has_begun)
+    assert comes_true(first.has_begun)
     whole = time.monotonic() - begin
     for number in range(TRIES):
         attempt = start()

@@ -14,6 +14,7 @@ import pytest
 from network.internet import Internet, Machine, Resident
 from network.servers import NEXT_PORT, PORT
 from network.test_tiers import INET, NOBODY, NONE, TARGETS, probe
+from patience import PATIENCE
 
 if TYPE_CHECKING:
     from conftest import Box
@@ -40,7 +41,7 @@ def serving(box: Box, account: Resident, tier: str, servers: str, *options: str)
     with process:
         assert output.readline() == "listening\n", process.stderr.read()
         yield ask_inside
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
 
 
@@ -53,7 +54,7 @@ def claudebox() -> str:
 def ask(machine: Machine, address: str, port: int) -> str:
     """Who answers there, for somebody on this machine?"""
     try:
-        with machine.entered(), socket.create_connection((address, port), 5) as connection:
+        with machine.entered(), socket.create_connection((address, port), PATIENCE) as connection:
             connection.sendall(b"who is there?")
             return connection.recv(100).decode() or NOBODY
     except OSError:

@@ -8,21 +8,20 @@ The account is the ordinary user: the daemon trusts root as it is.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from conftest import Account
-from nix.daemon import OLD_AND_NEW, Configuration, NixHost
+from nix.daemon import Configuration, NixHost, configurations
 from nix.machine import Resident
+from running.needs import needed
 
 
 @pytest.fixture(scope="session")
+@needed("root", "nix", "ip")
 def hosts() -> Iterator[Callable[[Configuration], NixHost]]:
     """Machines by their configuration, each made when it is first asked for."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
     made: dict[Configuration, NixHost] = {}
 
     def host(configuration: Configuration) -> NixHost:
@@ -37,7 +36,7 @@ def hosts() -> Iterator[Callable[[Configuration], NixHost]]:
         each.close()
 
 
-@pytest.fixture(params=map(Configuration, OLD_AND_NEW), ids=OLD_AND_NEW)
+@pytest.fixture(params=configurations())
 def host(request: pytest.FixtureRequest, hosts: Callable[[Configuration], NixHost]) -> NixHost:
     configuration: Configuration = request.param
     return hosts(configuration)

@@ -20,16 +20,20 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from _pytest.mark import ParameterSet
 
-from conftest import ORDINARY_USER, SYSTEM_PATH, Account
+from conftest import ORDINARY_USER, Account
 from nix.machine import Machine, Resident
 from nix.package import Package
+from patience import PATIENCE
+from running.needs import SYSTEM_PATH
+from running.versions import SUITES, SYSTEM, each, path
 
-SYSTEM_NIX = "/usr/bin/nix"
-# The system's own, and those of later releases.
-NIXES = [SYSTEM_NIX, *filter(None, os.environ.get("CLAUDEBOX_TEST_NIXES", "").split(":"))]
-OLD_AND_NEW = list(dict.fromkeys((NIXES[0], NIXES[-1])))
-NEWER = NIXES[1:]
+SYSTEM_NIX = path("nix")
+# Names of versions: the system's own, and those of later releases.
+NIXES = [SYSTEM, *SUITES]
+OLD_AND_NEW = [SYSTEM, SUITES[-1]]
+NEWER = list(SUITES)
 NIXPKGS = Path(__file__).with_name("nixpkgs")
 LOOPBACK = Path(__file__).with_name("loopback.py")
 SOCKET = "/nix/var/nix/daemon-socket/socket"
@@ -47,7 +51,6 @@ OTHER_GROUP = "claudebox-others"  # the ordinary user is one of them
 BUILD_USERS = 4
 FIRST_BUILD_USER = 30001
 LANDLOCKED = (2, 34)  # builds with a network reach no socket without a file; 2.26 let them
-PATIENCE = 10  # seconds
 
 
 @dataclass(frozen=True)
@@ -202,5 +205,9 @@ class NixHost(Machine):
 
 def on(nixes: list[str] = OLD_AND_NEW, **words: object) -> pytest.MarkDecorator:
     """Have a test run on machines that are configured like this, one for each of these versions of Nix."""
-    configurations = [Configuration(nix, **words) for nix in nixes]  # type: ignore[arg-type]
-    return pytest.mark.parametrize("host", configurations, ids=nixes, indirect=True)
+    return pytest.mark.parametrize("host", configurations(nixes, **words), indirect=True)
+
+
+def configurations(nixes: list[str] = OLD_AND_NEW, **words: object) -> list[ParameterSet]:
+    found = each(lambda version: Configuration(path("nix", version), **words), nix=True)  # type: ignore[arg-type]
+    return [parameter for parameter in found if parameter.id in nixes]

@@ -14,6 +14,7 @@ import pytest
 from conftest import CLAUDEBOX, Box, make_account
 from nix.daemon import NIXES, NixHost, on
 from nix.machine import Resident
+from patience import PATIENCE
 
 pytestmark = pytest.mark.req("EXT-04")
 
@@ -220,7 +221,7 @@ def test_whatever_ends_claudebox_ends_nix(box: Box, account: Resident, number: i
         wait_for(lambda: len(running("build")) == 2)
         (pid,) = running("--yes")
         os.kill(pid, number)
-        _, said = started.communicate(timeout=20)
+        _, said = started.communicate(timeout=PATIENCE)
     finally:
         started.kill()
     assert started.returncode == 128 + number, said
@@ -242,7 +243,7 @@ def running(word: str) -> list[int]:
 
 
 def wait_for(condition: object) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end
         time.sleep(0.05)

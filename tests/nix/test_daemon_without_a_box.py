@@ -22,8 +22,9 @@ from nix.attacks import (
     build,
     derivation,
 )
-from nix.daemon import LANDLOCKED, NEWER, NIXES, SYSTEM_NIX, NixHost, on
+from nix.daemon import LANDLOCKED, NEWER, NIXES, NixHost, on
 from nix.machine import Resident
+from running.versions import SYSTEM
 
 # The daemon does not do what the file says that anybody can read.
 UNLIKE_ITS_FILE = on(arguments=("--option", "sandbox", "false", "--option", "trusted-users", ORDINARY_USER))
@@ -128,7 +129,7 @@ def test_newer_daemon_says_that_a_user_is_not_trusted(account: Resident) -> None
     assert trusted(account) == 0
 
 
-@on([SYSTEM_NIX])
+@on([SYSTEM])
 def test_old_one_does_not_say_it(account: Resident) -> None:
     assert account.run("nix", "store", "ping").returncode == 0
     assert account.run("nix", "store", "info", "--json").returncode == 1
@@ -152,7 +153,7 @@ def test_who_is_not_allowed_is_hung_up_on(account: Resident) -> None:
     assert "Connection reset" in done.stderr or "Broken pipe" in done.stderr
 
 
-@on([SYSTEM_NIX], is_silent=True)
+@on([SYSTEM], is_silent=True)
 def test_socket_where_nobody_answers_is_waited_for_without_end(account: Resident) -> None:
     killed = -9
     assert account.run("nix", "store", "ping", timeout=2).returncode == killed

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import CHECKOUT, Account
+from running.needs import needed
 
 HELP = re.compile(r"usage: claudebox ")
 MANAGERS = {
@@ -26,15 +27,18 @@ SPARE_BIN = "/run/current-system/sw/bin"
 
 
 def copy_checkout(to: Path) -> Path:
-    """What `./claudebox` consists of, as freshly cloned."""
+    """What `./claudebox` consists of, as freshly cloned, by somebody with the usual umask."""
     to.mkdir(parents=True)
     shutil.copy2(CHECKOUT / "claudebox", to)
     shutil.copytree(CHECKOUT / "tools", to / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(CHECKOUT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (to, *to.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     return to
 
 
 @pytest.fixture
+@needed("box")
 def checkout(user: Account) -> Path:
     """A fresh checkout of an ordinary user, in a directory with a space in its name."""
     copy = copy_checkout(user.home / "my code" / "claudebox")
@@ -58,8 +62,10 @@ def processes_of(account: Account, *command: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs shellcheck")
-@pytest.mark.parametrize("script", ["claudebox", "run-tests", "tools/set-up.sh", "tools/newer-programs", ".ci/run"])
+@pytest.mark.shellcheck
+@pytest.mark.parametrize(
+    "script", ["claudebox", "run-tests", "tools/install", "tools/set-up.sh", "tools/newer-programs", ".ci/run"]
+)
 def test_shell_scripts_have_no_known_mistake(script: str) -> None:
     checked = subprocess.run(["shellcheck", "-x", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout) == (0, "")
@@ -72,7 +78,7 @@ def test_first_start_makes_a_venv_that_developers_can_use(user: Account, checkou
     assert where.stdout.strip() == str(checkout / "src/claudebox/__init__.py")
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.strace
 def test_second_start_is_two_programs_and_one_process(user: Account, checkout: Path) -> None:
     command = str(checkout / "claudebox")
     assert processes_of(user, command, "--help")["processes"] > 0
@@ -211,10 +217,9 @@ def test_several_first_starts_at_once_all_succeed(user: Account, checkout: Path)
 
 
 @pytest.fixture
+@needed("root")
 def root_checkout(user: Account) -> Iterator[Path]:
     """A checkout that belongs to root, as in /opt."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
     path = copy_checkout(user.home / "opt" / "claudebox")
     path.parent.chmod(0o755)
     yield path
@@ -227,7 +232,7 @@ def run_as_root(command: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", script, command], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.strace
 def test_what_root_set_up_starts_as_fast_for_others(user: Account, root_checkout: Path) -> None:
     assert starts(run_as_root(root_checkout / "claudebox"))
     assert processes_of(user, str(root_checkout / "claudebox"), "--help") == {"programs": 2, "processes": 0}
@@ -235,9 +240,8 @@ def test_what_root_set_up_starts_as_fast_for_others(user: Account, root_checkout
     assert {"cli", "arguments", "model"} <= compiled
 
 
+@pytest.mark.root
 def test_root_leaves_nothing_of_its_own_in_somebody_elses_checkout(user: Account, checkout: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
     assert starts(run_as_root(checkout / "claudebox"))
     # What the interpreter compiles at start-up is not looked at: root ran it.
     owners = {path.lstat().st_uid for path in (checkout / ".venv").rglob("*")}
@@ -259,6 +263,7 @@ Machine = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
+@needed("box")
 def machine(user: Account, checkout: Path) -> Machine:
     """Start claudebox on a machine without bwrap and with the given package manager and authority, if any."""
 

@@ -14,6 +14,8 @@ import pytest
 from claudebox import __version__
 from conftest import CHECKOUT, Account, make_account
 
+pytestmark = pytest.mark.slow("makes environments for pip and uv")
+
 # Not the one of this virtual environment, and one that every user can run.
 PYTHON = str(Path(sys.executable).resolve())
 

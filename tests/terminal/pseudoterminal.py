@@ -14,14 +14,15 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from patience import PATIENCE
 
 if TYPE_CHECKING:
     from conftest import Account, Box
 
-PATIENCE = 20.0  # seconds, generous because the machine may be busy
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 ROWS, COLUMNS = 24, 80
 PLAIN = {"TERM": "dumb"}  # keeps a shell from wrapping what it prints in escape codes
@@ -221,15 +222,6 @@ def pid_namespace(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
         return ""
-
-
-def comes_true(condition: Callable[[], bool], patience: float = PATIENCE) -> bool:
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def _pids() -> list[int]:

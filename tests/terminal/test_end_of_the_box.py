@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.launch.parent.signals import PATIENCE
+from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (
     Terminal,
     claudebox_path,
     claudebox_terminal,
-    comes_true,
     name_of,
     processes_in,
     program_terminal,
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from conftest import Box
 
 pytestmark = pytest.mark.req("SAND-15")
-
-AT_ONCE = 3.0  # seconds, on a busy machine
 
 # Children that ignore polite signals, one of them in a session of its own.
 HOLDS_ON = """\
@@ -46,7 +43,7 @@ def ready(terminal: Terminal) -> str:
 
 
 def nothing_remains(namespace: str) -> bool:
-    return comes_true(lambda: processes_in(namespace) == [], patience=AT_ONCE)
+    return comes_true(lambda: processes_in(namespace) == [])
 
 
 FINISHES_ITS_WORK = """\
@@ -89,7 +86,7 @@ def test_signal_to_claudebox_ends_a_program_without_a_handler(box: Box, number: 
     with program_terminal(box, "sh", HAS_NO_HANDLER) as terminal:
         namespace = terminal.read_until(r"^ready (pid:\S+)")[1]
         terminal.signal(number)
-        assert terminal.wait(AT_ONCE) == 128 + number
+        assert terminal.wait() == 128 + number
         assert nothing_remains(namespace)
 
 
@@ -118,7 +115,7 @@ def test_killed_claudebox_takes_the_whole_box_with_it(box: Box, options: tuple[s
     with claudebox_terminal(box, "--yes", *options, "--run", "sh", "program") as terminal:
         namespace = ready(terminal)
         terminal.signal(signal.SIGKILL)
-        assert terminal.wait(AT_ONCE) == 128 + signal.SIGKILL
+        assert terminal.wait() == 128 + signal.SIGKILL
         assert nothing_remains(namespace)
 
 
@@ -126,7 +123,7 @@ def test_closed_terminal_ends_the_whole_box(box: Box) -> None:
     with program_terminal(box, "sh", HAS_NO_HANDLER) as terminal:
         namespace = terminal.read_until(r"^ready (pid:\S+)")[1]
         terminal.hang_up()
-        assert terminal.process.wait(AT_ONCE) == 128 + signal.SIGHUP
+        assert terminal.process.wait(PATIENCE) == 128 + signal.SIGHUP
         assert nothing_remains(namespace)
 
 
@@ -134,7 +131,7 @@ def test_closed_terminal_ends_a_program_that_holds_on(box: Box) -> None:
     with program_terminal(box, "sh", HOLDS_ON) as terminal:
         namespace = ready(terminal)
         terminal.hang_up()
-        assert terminal.process.wait(PATIENCE + AT_ONCE) == -signal.SIGHUP
+        assert terminal.process.wait(PATIENCE) == -signal.SIGHUP
         assert nothing_remains(namespace)
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from terminal.pseudoterminal import CTRL_BACKSLASH, CTRL_C, Terminal, comes_true, processes_in, program_terminal
+from patience import comes_true
+from terminal.pseudoterminal import CTRL_BACKSLASH, CTRL_C, Terminal, processes_in, program_terminal
 
 if TYPE_CHECKING:
     from conftest import Box
@@ -68,12 +69,13 @@ def test_program_that_handles_ctrl_c_finishes_its_work(box: Box, interpreter: st
 
 
 def test_second_ctrl_c_does_not_end_the_box_either(box: Box) -> None:
-    patient = FINISHES_ITS_WORK.replace("time.sleep(0.3)", "signal.signal(2, signal.SIG_IGN); time.sleep(0.6)")
+    patient = FINISHES_ITS_WORK.replace("time.sleep(0.3)", "signal.signal(2, signal.SIG_IGN); os.read(0, 1)")
     with program_terminal(box, "python3", patient) as terminal:
         ready(terminal)
         terminal.type(CTRL_C)
         terminal.read_until("caught 2")
         terminal.type(CTRL_C)
+        terminal.type("\n")
         terminal.read_until("work finished")
         assert terminal.wait() == 5
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from patience import comes_true
 from terminal.pseudoterminal import (
     CTRL_C,
     CTRL_Z,
     PLAIN,
     claudebox_path,
     claudebox_terminal,
-    comes_true,
     name_of,
     processes_in,
     shell_terminal,
@@ -49,7 +49,7 @@ def ticks(box: Box) -> int:
 
 def goes_on(box: Box) -> bool:
     before = ticks(box)
-    return comes_true(lambda: ticks(box) > before, patience=5)
+    return comes_true(lambda: ticks(box) > before)
 
 
 def states_in(namespace: str) -> set[str]:
@@ -135,4 +135,4 @@ def test_terminal_belongs_to_the_caller_again_after_a_shell_in_the_box(box: Box)
         script.read_until("inside> ")
         script.type("exit\n")
         script.type("next line\n")
-        script.read_until("^read: next line", patience=5)
+        script.read_until("^read: next line")

@@ -113,7 +113,7 @@ def test_the_same_attempts_succeed_outside(box: Box) -> None:
     assert found == wanted
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 has a second set of system calls")
+@pytest.mark.x86  # only it has a second set of system calls
 def test_32_bit_system_calls_are_no_way_round(box: Box) -> None:
     with program_terminal(box, "python3", INJECT_32_BIT) as opened:
         status = opened.wait()

@@ -145,6 +145,6 @@ def test_yes_option_asks_nothing_even_if_something_looks_secret(box: Box, option
 
 def test_terminal_driver_notices_a_terminal_that_is_not_sane(box: Box) -> None:
     """Or else `echoes` above would prove nothing."""
-    with terminal(box.account, "sh", "-c", "stty -echo; echo done; sleep 5", cwd=box.project) as opened:
+    with terminal(box.account, "sh", "-c", "stty -echo; echo done; exec sleep 1000", cwd=box.project) as opened:
         opened.read_until("done")
         assert not opened.echoes()

@@ -70,7 +70,7 @@ def test_reader_that_leaves_early_ends_the_box(box: Box) -> None:
 @pytest.mark.parametrize("arguments", ["--dry-run --shell", "--audit --shell", "--help", "--dry-run --json --shell"])
 def test_reader_that_leaves_early_sees_no_traceback(box: Box, arguments: str) -> None:
     """The reader is gone before the first byte, so that every write fails."""
-    script = f'{{ sleep 0.1; "$1" {arguments}; echo $? >&2; }} | true'
+    script = f'mkfifo gone; {{ read x <gone; "$1" {arguments}; echo $? >&2; }} | {{ exec <&-; echo >gone; }}'
     assert run_shell(box.account, script, box.project).stderr == "141\n"
 
 

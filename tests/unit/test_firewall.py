@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
@@ -16,10 +15,11 @@ from claudebox.features.network.uplink import find_resolvers
 from claudebox.host.network import Neighbourhood
 from claudebox.settings.table import LAST_PORT
 from hosts.machine import HOME_NETWORK
+from patience import PATIENCE
+from running.versions import versions
 
 QUICK = settings(deadline=None, max_examples=200)
 WITH_NFT = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
-NFTS = ["nft", *filter(None, os.environ.get("CLAUDEBOX_TEST_NFTS", "").split(":"))]
 
 Address = IPv4Address | IPv6Address
 NAT64 = IPv6Network("64:ff9b::/96")
@@ -242,11 +242,12 @@ def test_without_a_network_only_localhost_is_accepted() -> None:
 
 def in_namespace(*command: str, input: str) -> subprocess.CompletedProcess[str]:
     words = ("unshare", "--user", "--map-root-user", "--net", *command)
-    return subprocess.run(words, input=input, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(words, input=input, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @pytest.mark.req("NET-01")
-@pytest.mark.parametrize("nft", NFTS)
+@pytest.mark.nft
+@pytest.mark.parametrize("nft", versions("nft"))
 @WITH_NFT
 @given(near=neighbourhoods, ports=some_ports, is_open=st.booleans())
 @example(near=HOME_NETWORK, ports=(1, LAST_PORT), is_open=True)
@@ -269,7 +270,8 @@ done
 
 
 @pytest.mark.req("NET-01")
-@pytest.mark.parametrize("nft", NFTS)
+@pytest.mark.nft
+@pytest.mark.parametrize("nft", versions("nft"))
 def test_kernel_has_the_sets_as_they_are_written(nft: str) -> None:
     """Where ranges touch and overlap, nft merges them: the ends are where that can go wrong."""
     filters = filter_of(NEAR_BUT_PUBLIC)

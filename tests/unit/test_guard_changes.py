@@ -57,6 +57,7 @@ def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFOR
             path.symlink_to(text[3:])
         elif text is not None:
             path.write_text(text)
+            path.chmod(0o644)  # as it was, whatever the umask
     later = Tree(str(tmp_path))
     return Comparison(later, guard, picture, look(later, guard, "/home/alice")).leftovers()
 
@@ -139,22 +140,22 @@ def hostile(tmp_path: Path) -> list[Leftover]:
 
 
 def test_report_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
-    golden.check("aftermath/report.txt", report(hostile(tmp_path), WHERE, PLAIN))
+    golden.check_scene("aftermath.txt", "report", report(hostile(tmp_path), WHERE, PLAIN))
 
 
 def test_contents_are_exactly_this(tmp_path: Path, golden: Golden) -> None:
-    golden.check("aftermath/contents.txt", contents(hostile(tmp_path)[:8], WHERE, PLAIN))
+    golden.check_scene("aftermath.txt", "contents", contents(hostile(tmp_path)[:8], WHERE, PLAIN))
 
 
 def test_one_line_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
     leftovers = change(tmp_path, ("Makefile", "x"), ("package.json", '{"scripts": {"test": "x"}}'), ("setup.py", ""))
-    golden.check("aftermath/one-line.txt", report(leftovers, WHERE, PLAIN))
+    golden.check_scene("aftermath.txt", "one-line", report(leftovers, WHERE, PLAIN))
 
 
 def test_way_back_is_exactly_this(golden: Golden) -> None:
     directory = "/home/alice/.claudebox/instances/c3085d9538be063a/quarantine/1"
     text = moved(directory, [".mcp.json", "a b"], [f"{P}/.git/config"], [(f"{P}/x\n", "Not a directory")], WHERE)
-    golden.check("aftermath/moved.txt", text)
+    golden.check_scene("aftermath.txt", "moved", text)
 
 
 def test_everything_fits_the_screen_and_is_harmless(tmp_path: Path) -> None:
@@ -166,6 +167,7 @@ def test_everything_fits_the_screen_and_is_harmless(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 @pytest.mark.parametrize("version", ["2", "3", "4"])
+@pytest.mark.git
 def test_gitlinks_are_found_as_git_has_them(tmp_path: Path, version: str, form: str) -> None:
     def git(*words: str) -> str:
         environ = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}

@@ -14,6 +14,7 @@ from claudebox.host import network
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from hosts.machine import plant
+from patience import PATIENCE
 
 SOURCE = Path(network.__file__).parents[2]
 TITLE = r"Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
@@ -158,7 +159,7 @@ def ask_kernel(script: str) -> dict[str, Any]:
     command = f'mount -t sysfs none /sys; {script}\nexec "$@"'
     words = ("unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-ec", command, "sh")
     done = subprocess.run(
-        [*words, sys.executable, "-c", ASK, str(SOURCE)], capture_output=True, text=True, timeout=30, check=False
+        [*words, sys.executable, "-c", ASK, str(SOURCE)], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -166,6 +167,7 @@ def ask_kernel(script: str) -> dict[str, Any]:
 
 
 @pytest.mark.req("NET-01")
+@pytest.mark.ip
 def test_kernel_tells_addresses_links_and_gateways() -> None:
     found = ask_kernel(
         f"""{CABLE}
@@ -196,6 +198,7 @@ def test_kernel_tells_addresses_links_and_gateways() -> None:
 
 
 @pytest.mark.req("NET-01")
+@pytest.mark.ip
 def test_kernel_tells_many_addresses() -> None:
     """In more than one piece."""
     batch = "\\n".join(f"address add 10.{number // 250}.{number % 250}.1/24 dev eth0" for number in range(1000))
@@ -206,6 +209,7 @@ def test_kernel_tells_many_addresses() -> None:
 
 
 @pytest.mark.req("NET-01")
+@pytest.mark.ip
 def test_kernel_tells_that_there_is_no_way_out() -> None:
     found = ask_kernel(
         f"{CABLE} ip route add unreachable default; ip route add blackhole default metric 9;"
@@ -215,6 +219,7 @@ def test_kernel_tells_that_there_is_no_way_out() -> None:
 
 
 @pytest.mark.req("NET-01")
+@pytest.mark.ip
 def test_kernel_tells_a_tunnel_from_a_link() -> None:
     found = ask_kernel(
         f"{CABLE} ip tuntap add tun0 mode tun; ip link set tun0 up; ip address add 10.8.0.2/32 dev tun0;"

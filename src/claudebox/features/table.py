@@ -94,9 +94,9 @@ DECIDING = (
 COMPLETING = (
     Decision("program", "complete", _always),
     Decision("network.uplink", "complete", _has_own_network),
+    Decision("project", "complete", _always),
     Decision("claude.seed", "complete", _has_claude),
     Decision("login.decide", "complete", _shares_login),
-    Decision("project", "complete", _always),
     Decision("nix.decide", "complete", _has_nix),
 )
 

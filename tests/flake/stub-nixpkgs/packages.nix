@@ -60,7 +60,9 @@ let
     nftables = "nft";
     nix = "nix";
     nodejs = "node npm";
+    openssl = "openssl";
     passt = "pasta";
+    patchelf = "patchelf";
     procps = "ps";
     ripgrep = "rg";
     shellcheck = "shellcheck";

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.broker.decide import AT_START, SOCKET
+from claudebox.features.broker.decide import AT_START
 from claudebox.features.broker.server.preflight import OTHERWISE, check
+from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
 from claudebox.process.lifetime import Companion, detach, forget_arguments, has_ended, watch_own_end
 
-READY = b"\n"
 NOT_YET = "not-yet"
 BACKLOG = 1024
-LONGEST_MESSAGE = 4096
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 PRIVATE = 0o700

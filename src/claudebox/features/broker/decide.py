@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.features.broker.forwarder import forwarder
+from claudebox.features.broker.terms import SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
@@ -18,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # as features/broker/server/preflight.py has it
-SOCKET = "api.sock"
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
 ROUTE = Origin.of_rule(RULE, "the way to the API")
@@ -86,12 +85,13 @@ def plan_broker(facts: Facts) -> Broker:
         shown=variable or login.file,
         variable=variable,
         file="" if variable else login.file,
-        locks=kept.directory if login.file == kept.login else claude.users,
+        locks=login.locks,
         url=environ.get("ANTHROPIC_BASE_URL", ""),
         certificates=host_certificates(facts.reach, facts.host.environ),
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
         sockets=kept.broker,
         place=f"/run/user/{facts.person.uid}/claude-broker",
+        lock=kept.broker_lock,
         journal=claude.instance.journal,
         limits=_limits(settings.auth_limits),
         login=login.file,
@@ -148,13 +148,9 @@ def _subscription(tree: Tree, file: str) -> str:
 
 
 def _login(tree: Tree, file: str) -> dict[str, Any]:
-    import json
+    from claudebox.login.form import login_in, parse
 
-    try:
-        login = json.loads(tree.text(file) or "{}").get("claudeAiOauth")
-    except (ValueError, RecursionError, AttributeError):
-        return {}
-    return login if isinstance(login, dict) else {}
+    return login_in(parse(tree.read(file) or b""))
 
 
 def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:

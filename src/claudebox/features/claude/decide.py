@@ -12,7 +12,6 @@ from claudebox.host.tree import Tree
 from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.paths import is_inside
 from claudebox.reach import TrustedSource
-from claudebox.remembered import path_note
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -132,7 +131,6 @@ def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...]) -> list[Prepa
         *(_mount_point(mount, home) for mount in points),
         Preparation(Preparation.FILE, instance.memory, DEFAULT_MEMORY.encode()),
         Preparation(Preparation.SANDBOX, instance.sandbox),
-        path_note(instance.project, instance.root),
         Preparation(Preparation.USED, instance.project),
     ]
 

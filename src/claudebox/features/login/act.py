@@ -1,6 +1,6 @@
-"""Starts the process that keeps Claude's login up to date beside the box.
+"""Starts the process that keeps the login of the host and that of the boxes in step.
 
-It is not the parent of the box: it may die without any harm to it.
+It runs beside the box, not above it: it may die without any harm to the box.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ from claudebox.model import Login, Plan
 from claudebox.problem import Problem
 from claudebox.process.lifetime import detach, watch_own_end
 
-FILE_NAME = ".credentials.json"
-
 
 def before(plan: Plan) -> None:
     login = plan.login
     assert login is not None
     if login.file:
-        keep_in_step(login)
+        start_keeping_in_step(login)
     else:
         forget_if_gone(login)
 
 
-def keep_in_step(login: Login) -> None:
+def start_keeping_in_step(login: Login) -> None:
     if not is_current(login):
-        from claudebox.features.login.exchange import exchange
+        from claudebox.features.login.keep_in_step import bring_into_step
 
         try:
-            exchange(login)
+            bring_into_step(login)
         except OSError as error:
             raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
     watch = watch_own_end("to keep Claude's login up to date")
@@ -37,16 +35,17 @@ def keep_in_step(login: Login) -> None:
         return
     try:
         detach((watch,))
-        from claudebox.features.login.exchange import follow
+        from claudebox.features.login.keep_in_step import keep_in_step
 
-        follow(login, watch)
+        keep_in_step(login, watch)
     finally:
         os._exit(0)
 
 
 def forget_if_gone(login: Login) -> None:
     """Log the boxes out if the file that their login came from is no longer there: the user logged out."""
-    for path in (f"{login.directory}/{FILE_NAME}", _note(login)) if os.path.exists(_note(login)) else ():
+    kept = login.kept
+    for path in (kept.auth_login, kept.auth_note) if os.path.exists(kept.auth_note) else ():
         try:
             os.unlink(path)
         except OSError:
@@ -55,26 +54,25 @@ def forget_if_gone(login: Login) -> None:
 
 def is_current(login: Login) -> bool:
     """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
-    return os.path.islink(login.own_file) and stamp(f"{login.directory}/{FILE_NAME}") != "" and was_made_from(login)
+    return os.path.islink(login.own_file) and stamp(login.kept.auth_login) != "" and was_made_from(login)
 
 
 def was_made_from(login: Login) -> bool:
     """Whether the host's file is still as it was when it was last copied, in either direction."""
     try:
-        with open(_note(login)) as note:
+        with open(login.kept.auth_note) as note:
             return note.read() == stamp(login.file)
     except OSError:
         return False
 
 
-def remember(login: Login) -> None:
-    with open(_note(login), "w") as note:
+def note_that_it_is_current(login: Login) -> None:
+    """By rename: of half a note it would follow that the user has logged in anew."""
+    path = login.kept.auth_note
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w") as note:
         note.write(stamp(login.file))
-
-
-def _note(login: Login) -> str:
-    # Beside the directory, not in it: the boxes can write there.
-    return f"{login.directory}.from"
+    os.rename(temporary, path)
 
 
 def stamp(path: str) -> str:

@@ -14,6 +14,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.network.decide import FIRST_FREE_PORT
+from claudebox.features.network.tun import is_about_tun
 from claudebox.model import Network, Plan, Uplink
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
@@ -147,7 +148,8 @@ def _pasta_problem(network: Network, log: str) -> Problem:
     refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
     if refusal and network.published:
         return _port_problem(network, refusal)
-    return Problem(f"pasta cannot connect the box: {lines[-1]}", *advice("tun"))
+    known = network.uplink.tun_hint if network.uplink and is_about_tun(lines[-1]) else ""
+    return Problem(f"pasta cannot connect the box: {lines[-1]}", known or advice()[0])
 
 
 def _port_problem(network: Network, refusal: str) -> Problem:

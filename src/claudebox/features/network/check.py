@@ -6,6 +6,7 @@ import json
 import sys
 
 from claudebox import trial
+from claudebox.features.network.tun import TUN, is_about_tun, tun_fault
 from claudebox.features.network.uplink import plan_uplink
 from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
@@ -21,8 +22,6 @@ from claudebox.view.argv import called_pasta
 NAME = "network inet"
 SOURCE = __file__.rpartition("/claudebox/features/")[0]
 START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.features.network.connection import main; main()"
-TUN = "/dev/net/tun"
-TUN_IN_CONTAINER = "docker run --device /dev/net/tun …"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
 
 
@@ -59,10 +58,10 @@ def _shown(path: str) -> str:
 def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
     wanted = Settings(network=Tier(INET, Origin.of_option("--check")))
     try:
-        uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, pasta, nft)
+        uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
         passed = _try(uplink)
     except Problem as problem:
-        why, fix = explain(host.tree, problem.message)
+        why, fix = explain(host.tree, host.person.uid, problem.message)
         return Row(lacking, NAME, problem.message, why, fix)
     if passed:
         why = "the filter was loaded and does not filter: what is private can be reached with --network inet"
@@ -84,7 +83,7 @@ def _try(uplink: Uplink) -> list[str]:
     return [str(address) for address in answer["passed"]]
 
 
-def explain(tree: Tree, message: str) -> tuple[str, tuple[str, ...]]:
+def explain(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
     """The reason behind a message, and the commands that mend it."""
     if "namespace cannot" in message or "namespace for the box" in message:
         if kernel.is_restricted(tree, ""):
@@ -93,7 +92,7 @@ def explain(tree: Tree, message: str) -> tuple[str, tuple[str, ...]]:
         return trial.explain(tree, "", message)
     if "filter cannot be loaded" in message:
         return "the kernel needs nf_tables with connection tracking, NAT and reject", (MODULES,)
-    if "tun socket" in message or "tap device" in message:
-        fix = TUN_IN_CONTAINER if kernel.is_container(tree) else "sudo modprobe tun"
-        return (f"there is no {TUN}" if tree.lstat(TUN) is None else f"{TUN} does not work", (fix,))
+    if is_about_tun(message):
+        why, fix = tun_fault(tree, uid)
+        return why or f"{TUN} can be opened, and does not work", fix
     return "", ()

@@ -6,6 +6,7 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
+from claudebox.features.network.tun import tun_hint
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
@@ -49,7 +50,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     named = {"pasta": settings.pasta, "nft": settings.nft}
     pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
-    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft)
+    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),
         decided=(("network", plan_network(settings, uplink)),),
@@ -70,7 +71,7 @@ def needs_uplink(settings: Settings) -> bool:
     return settings.network.tier == INET or bool(settings.publish or settings.host_ports)
 
 
-def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str, nft: str) -> Uplink:
+def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
     is_open = settings.network.tier == INET
     if not near.has_ipv4 and not near.has_ipv6:
         raise _without_default_route(is_open)
@@ -89,6 +90,7 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str,
         resolv_conf=_resolv_conf(resolvers, near.search),
         # An old pasta acknowledges late what goes far; there the box has to have much under way.
         sysctls=STEADY_UPLOAD if is_recent else (),
+        tun_hint=tun_hint(tree, uid),
     )
 
 

@@ -37,7 +37,7 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
     )
 
 
-PATIENCE = 60
+ANSWER_PATIENCE_SECONDS = 60
 
 
 def look_up_closure(host: Host, roots: tuple[str, ...]) -> None:
@@ -61,7 +61,7 @@ def _ask(host: Host, *words: str) -> bytes:
             env=nix_environment(host, nix),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=ANSWER_PATIENCE_SECONDS,
             start_new_session=True,
             check=False,
         )
@@ -80,7 +80,7 @@ def _problem(reason: str) -> Problem:
 
 # Everybody may ask the daemon for that. Of another machine nothing would be learnt about this one.
 HERE = ("--option", "substitute", "false", "--option", "builders", "", "--max-jobs", "1")
-PATIENCE = 60  # seconds: other builds may have to end first
+BUILD_PATIENCE_SECONDS = 60  # other builds may have to end first
 
 
 def try_builds(host: Host) -> None:
@@ -113,7 +113,7 @@ def _builds(host: Host, expression: str) -> bool | None:
             env={**nix_environment(host, nix), "NIX_REMOTE": "daemon"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=BUILD_PATIENCE_SECONDS,
             start_new_session=True,
             check=False,
         )

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from typing import IO, Any, TextIO
 
 MOST_AT_ONCE = 4
-GLANCE = 0.1  # seconds between two looks at what is going on
-PATIENCE = 5  # seconds for a Nix that shall end
+GLANCE_SECONDS = 0.1  # between two looks at what is going on
+END_PATIENCE_SECONDS = 5  # for a Nix that shall end
 MOST_LINES = 200
 PRINTS_PATHS_SINCE = (2, 9)
 BY_SIGNAL = 128
@@ -98,7 +98,7 @@ class Step:
     def close(self) -> None:
         """Once it has ended, or was told to."""
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(END_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGKILL)
             self.process.wait()
@@ -189,11 +189,11 @@ def _listen(steps: list[Step]) -> None:
     with selectors.DefaultSelector() as selector:
         for step in steps:
             selector.register(step.errors, selectors.EVENT_READ, step)
-        ready = selector.select(GLANCE)
+        ready = selector.select(GLANCE_SECONDS)
     # Who has closed its errors and goes on would be ready each time.
     heard = [key.data.hear() for key, _ in ready]
     if not all(heard):
-        time.sleep(GLANCE / 10)
+        time.sleep(GLANCE_SECONDS / 10)
 
 
 def _end(steps: list[Step]) -> None:
@@ -240,7 +240,7 @@ def _ask_version(errand: Errand) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=END_PATIENCE_SECONDS,
             check=False,
         )
     except OSError as error:

@@ -10,11 +10,12 @@ import random
 import threading
 import time
 
-from claudebox.features.broker.server.locks import Busy, refresh_locks
-from claudebox.features.broker.server.login_file import Replacement, Tokens, read_tokens
 from claudebox.features.broker.server.messages import BadBody, read_answer, read_body
 from claudebox.features.broker.server.policy import OAUTH_BETA
 from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
+from claudebox.login.file import Replacement, read
+from claudebox.login.form import Tokens, tokens_in, with_tokens
+from claudebox.login.locks import Busy, refresh_locks, storage_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from claudebox.features.broker.server.policy import Headers
 
 EARLY_SECONDS = 300.0  # as Claude Code does
-PATIENCE_SECONDS = 60.0
+RENEWAL_PATIENCE_SECONDS = 60.0
+STORAGE_PATIENCE_SECONDS = 20.0
 FRESH_SECONDS = 60.0  # in which a new one is not to blame: a box that gets 401s must not renew with each
 LAST_SECONDS = 75.0  # longer than it takes to renew a login, however slowly
 ADOPTION_SECONDS = 2.0  # in which another process stores what it got for the same refresh token
@@ -107,7 +109,7 @@ class Subscription:
             self._store(self.tokens)
 
     def _current(self) -> Tokens:
-        stored = read_tokens(self.file)
+        stored = tokens_in(read(self.file))
         if self.tokens is not None and self.unsaved and (stored is None or stored.expires_at < self.tokens.expires_at):
             self._store(self.tokens)
             return self.tokens
@@ -128,7 +130,7 @@ class Subscription:
         """Under the locks, unless somebody else was quicker: then what they stored is ours, too."""
         descriptor = os.open(self.own_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            deadline = time.monotonic() + PATIENCE_SECONDS
+            deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS
             while time.monotonic() < deadline and not self.is_ending:
                 if (adopted := self._adopted(old)) is not None:
                     return adopted
@@ -145,7 +147,7 @@ class Subscription:
             os.close(descriptor)
 
     def _adopted(self, old: Tokens) -> Tokens | None:
-        stored = read_tokens(self.file)
+        stored = tokens_in(read(self.file))
         if stored is None or stored.access == old.access or _is_due(stored):
             return None
         self._note(stored)
@@ -153,10 +155,10 @@ class Subscription:
 
     def _exchange(self, old: Tokens) -> Tokens:
         # Another process may have stored a login that is due as well: its refresh token is the one that counts.
-        latest = old if self.unsaved else read_tokens(self.file) or old
+        latest = old if self.unsaved else tokens_in(read(self.file)) or old
         if not latest.refresh or latest.refresh == self.refused:
             raise Revoked("the login of this host has ended; start `claude` there, type /login, and try again")
-        replacement = Replacement(self.file, self.directory)
+        replacement = Replacement(self.file)
         try:
             new = self._ask(latest)
             self._remember(new)
@@ -169,9 +171,10 @@ class Subscription:
     def _store(self, tokens: Tokens, replacement: Replacement | None = None) -> None:
         """If it cannot be, it is kept here, and tried again with the next request: better than lost."""
         try:
-            made = replacement or Replacement(self.file, self.directory)
+            made = replacement or Replacement(self.file)
             try:
-                made.store(tokens)
+                with storage_lock(self.directory, STORAGE_PATIENCE_SECONDS, stays_fresh=True):
+                    made.put(with_tokens(read(self.file), tokens))
             finally:
                 made.drop()
             self.unsaved = False
@@ -203,7 +206,8 @@ def _headers(tokens: Tokens) -> Headers:
 URL = "https://platform.claude.com/v1/oauth/token"
 CLIENT = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
 LARGEST_ANSWER = 64 * 1024
-SECONDS = 30.0
+ANSWER_PATIENCE_SECONDS = 30.0
+LONGEST_VALIDITY_SECONDS = 1e9
 ENDED = "the login of this host has ended; start `claude` there, type /login, and try again"
 
 
@@ -225,6 +229,8 @@ class TokenEndpoint:
         seconds, scope = answer.get("expires_in"), answer.get("scope")
         if not (isinstance(access, str) and isinstance(refresh, str) and isinstance(seconds, int | float)):
             raise Unavailable("the login cannot be renewed: the answer is no login")
+        if not abs(seconds) < LONGEST_VALIDITY_SECONDS:  # NaN is not less either
+            raise Unavailable("the login cannot be renewed: the answer does not say when it ends")
         scopes = tuple(scope.split()) if isinstance(scope, str) and scope else old.scopes
         return old.replace(access=access, refresh=refresh, expires_at=time.time() + seconds, scopes=scopes)
 
@@ -241,7 +247,7 @@ class TokenEndpoint:
         except Unreachable as error:
             raise Unavailable(f"the login cannot be renewed: {error}") from None
         try:
-            connection.transport.settimeout(SECONDS)
+            connection.transport.settimeout(ANSWER_PATIENCE_SECONDS)
             head = read_answer(connection.reader)
             content = b""
             for piece in read_body(connection.reader, head.framing):

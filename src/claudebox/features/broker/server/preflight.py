@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from claudebox.features.broker.terms import TOKEN_URL
 from claudebox.model import Broker
 from claudebox.problem import Problem
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from claudebox.features.broker.server.upstream import Address, Proxy
 
 OTHERWISE = "choose: --auth passthrough, --auth none"
-TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # where a login is renewed, if it is not the usual place
 EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 

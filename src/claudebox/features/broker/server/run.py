@@ -14,19 +14,16 @@ from contextlib import suppress
 from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Subscription, TokenEndpoint, Unavailable
 from claudebox.features.broker.server.exchange import Exchange, Session
 from claudebox.features.broker.server.journal import Journal
-from claudebox.features.broker.server.preflight import EXTRA_CERTIFICATES, TOKEN_URL, address_of, no_trust, proxy_for
+from claudebox.features.broker.server.preflight import EXTRA_CERTIFICATES, address_of, no_trust, proxy_for
 from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, trust
 from claudebox.features.broker.server.usage import Limits, Meter
+from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET, TOKEN_URL
 from claudebox.model import Broker
 from claudebox.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
-
-READY = b"\n"
-SOCKET = "api.sock"
-LONGEST_MESSAGE = 4096  # that a pipe takes in one piece
 
 
 def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
@@ -65,7 +62,7 @@ def _credential(broker: Broker, environ: dict[str, str], context: ssl.SSLContext
         return Fixed(broker.variable, environ[broker.variable])
     address = address_of(TOKEN_URL, environ.get(TOKEN_URL) or URL)
     endpoint = TokenEndpoint(Upstream(address, proxy_for(environ, address), context))
-    return Subscription(broker.file, broker.locks, f"{broker.sockets}.lock", endpoint.exchange)
+    return Subscription(broker.file, broker.locks, broker.lock, endpoint.exchange)
 
 
 def _trust(certificates: str, extra: str) -> ssl.SSLContext:

@@ -1,0 +1,8 @@
+"""What the launch, the box and the broker have agreed on: names, and how the broker says that it is ready."""
+
+from __future__ import annotations
+
+SOCKET = "api.sock"
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # a variable: where a login is renewed, if it is not the usual place
+READY = b"\n"
+LONGEST_MESSAGE = 4096  # bytes that a pipe takes in one piece

@@ -1,0 +1,122 @@
+"""Keeps Claude's login the same on the host and in the boxes while a box runs.
+
+A refresh token is good for one use. Claude in the box stores a new one by rename, in the directory that all boxes
+share; Claude on the host does the same with the user's own file. This process runs beside the box, not above it,
+and copies whichever is newer. It ends when the box does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import time
+
+from claudebox.features.login.act import note_that_it_is_current, stamp, was_made_from
+from claudebox.login.file import read, replace
+from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, is_whole, known_fields, login_in
+from claudebox.login.locks import Busy, storage_lock
+from claudebox.model import Login
+from claudebox.state import LOGIN_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+GLANCE_MILLISECONDS = 250  # between two looks at the files
+SETTLE_SECONDS = 0.2
+HOST_LOCK_PATIENCE_SECONDS = 2.0
+BOX_LOCK_PATIENCE_SECONDS = 0.02
+LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
+
+
+def keep_in_step(login: Login, watch: int) -> None:
+    """Copy whenever one of the files changed, until the box has ended."""
+    poll = select.poll()
+    poll.register(watch, select.POLLIN)
+    seen = _stamps(login)
+    ended = False
+    while not ended:
+        ended = bool(poll.poll(GLANCE_MILLISECONDS))
+        if ended:
+            # The last processes of the box may still be writing.
+            time.sleep(SETTLE_SECONDS)
+        now = _stamps(login)
+        if now != seen or ended:
+            bring_into_step(login)
+            # As it was before: what a box stores meanwhile is a change too.
+            seen = now
+
+
+def _stamps(login: Login) -> tuple[str, ...]:
+    return stamp(login.file), stamp(login.kept.auth_login), stamp(login.own_file)
+
+
+def bring_into_step(login: Login) -> None:
+    """One at a time, whichever boxes run: what one has just copied must not look like a change by the user."""
+    descriptor = os.open(login.kept.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _copy_the_newer(login)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_the_newer(login: Login) -> None:
+    """A login that changed on the host wins; else the newer one. What is not a login never wins."""
+    shared = login.kept.auth_login
+    host_changed = not was_made_from(login)
+    _adopt(login)
+    boxes = read(shared)
+    ours, theirs = _usable(read(login.file)), _usable(boxes)
+    if ours and (host_changed or expiry_ms(ours) > expiry_ms(theirs)):
+        if ours != theirs:
+            _give_to_boxes(login, {**(boxes or {}), KEY: ours})
+    elif not ours and host_changed:
+        with contextlib.suppress(OSError):
+            os.unlink(shared)  # the user logged out
+    elif ours and expiry_ms(theirs) > expiry_ms(ours):
+        _give_to_host(login, ours, theirs)
+    note_that_it_is_current(login)
+
+
+def _adopt(login: Login) -> None:
+    """Take what a Claude stored in its own home instead, and put the symlink to the shared file back in its place."""
+    if stamp(login.own_file) == "" or os.path.islink(login.own_file):
+        return
+    own, boxes = _usable(read(login.own_file)), read(login.kept.auth_login)
+    if expiry_ms(own) > expiry_ms(_usable(boxes)):
+        _give_to_boxes(login, {**(boxes or {}), KEY: own})
+    temporary = f"{login.own_file}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        if os.path.isdir(login.own_file):
+            os.rename(login.own_file, f"{login.own_file}.aside.{os.getpid()}")
+        os.symlink(f"{login.place}/{LOGIN_FILE}", temporary)
+        os.rename(temporary, login.own_file)
+
+
+def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
+    """A login that can be used, now or after a refresh. Claude blanks the tokens of one that was refused."""
+    login = login_in(credentials)
+    # The box can write this file: a validity that no server gives must not win for long.
+    is_valid = 0 < expiry_ms(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY
+    return login if is_valid and is_whole(login) else {}
+
+
+def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
+    """Under Claude's lock if it can be had: the agent owns that directory, and what it left there decides nothing."""
+    with contextlib.suppress(OSError):
+        try:
+            with storage_lock(login.kept.auth, BOX_LOCK_PATIENCE_SECONDS):
+                replace(login.kept.auth_login, credentials)
+        except (Busy, OSError):
+            replace(login.kept.auth_login, credentials)
+
+
+def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Only under Claude's lock, and if nobody was quicker: the next change, or the end of the box, tries again."""
+    with contextlib.suppress(OSError, Busy), storage_lock(login.locks, HOST_LOCK_PATIENCE_SECONDS):
+        credentials = read(login.file)
+        if login_in(credentials) == ours:
+            replace(login.file, {**(credentials or {}), KEY: {**ours, **known_fields(theirs)}})

@@ -1,0 +1,43 @@
+"""What is said of the command line itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.explain import explain
+from claudebox.plan import make_plan
+from claudebox.problem import FAILED
+from claudebox.settings.gather import gather
+from claudebox.settings.words import parse
+from claudebox.view.completion import completion
+from errors.scene import Problems, Scene, Stage
+
+
+def explained(scene: Scene, thing: str) -> None:
+    host, request = scene.machine.host(), parse(["--explain", thing])
+    settings = gather(host, request).settings
+    explain(make_plan(host, request, settings), host, settings, thing)
+
+
+PROBLEMS: Problems = {
+    "argument-run-needs-command": (lambda scene: scene.plan("--run"), FAILED),
+    "argument-run-with-value": (lambda scene: scene.plan("--run=make"), FAILED),
+    "argument-switch-with-value": (lambda scene: scene.plan("--yes=please"), FAILED),
+    "argument-value-missing": (lambda scene: scene.plan("--mount-ro"), FAILED),
+    "argument-shell-with-words": (lambda scene: scene.plan("--shell", "ls"), FAILED),
+    "argument-run-after-words": (lambda scene: scene.plan("-p", "--run", "true"), FAILED),
+    "argument-instances-with-words": (lambda scene: scene.plan("--instances", "foo"), FAILED),
+    "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
+    "completion-unknown": (lambda _: completion("tcsh"), FAILED),
+    "explain-nothing": (lambda scene: explained(scene, " "), FAILED),
+    "explain-no-port": (lambda scene: explained(scene, "65536"), FAILED),
+    "explain-secret": (lambda scene: explained(scene, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"), FAILED),
+    "explain-unknown": (lambda scene: explained(scene, "$1"), FAILED),
+    "argument-against-alone": (lambda scene: scene.plan("--against", "env"), FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("arguments", name, *PROBLEMS[name])

@@ -1,0 +1,47 @@
+"""What is said of the demonstration, of the proof, and of claudebox's own mistakes."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from claudebox import cli, demo, prove
+from claudebox.problem import FAILED
+from claudebox.prove.run import Attempt
+from claudebox.settings.words import parse
+from errors.scene import Problems, Scene, Stage
+
+
+def probe_that_fails(scene: Scene, *said: str) -> None:
+    """Outside of the box, or in it: one of the two says nothing of use."""
+    attempts = iter(Attempt({}, error) for error in said)
+    scene.monkeypatch.setattr(prove, "read_host", scene.machine.host)
+    scene.monkeypatch.setattr(prove, "set_stage", lambda *_, **__: None)
+    for name in ("run_outside", "run_inside"):
+        scene.monkeypatch.setattr(prove, name, lambda *_: next(attempts))
+    prove.prove(parse(["--prove"]))
+
+
+def own_failure(_: Scene) -> None:
+    raise cli.own_failure(ZeroDivisionError("division by zero"))
+
+
+def demo_without_git(scene: Scene) -> None:
+    scene.monkeypatch.setattr(shutil, "which", lambda _: None)
+    scene.monkeypatch.setattr(demo, "install_command", lambda *_: "sudo apt install git")
+    demo.run_demo(parse(["--demo"]))
+
+
+PROBLEMS: Problems = {
+    "demo-without-git": (demo_without_git, FAILED),
+    "own-failure": (own_failure, FAILED),
+    "prove-not-outside": (lambda scene: probe_that_fails(scene, "no such file"), FAILED),
+    "prove-not-inside": (lambda scene: probe_that_fails(scene, "", "bwrap: no such file (status 1)"), FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("demonstrations", name, *PROBLEMS[name])

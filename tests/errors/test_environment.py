@@ -1,0 +1,27 @@
+"""What is said of variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.problem import FAILED
+from errors.scene import Problems, Stage, with_project_file
+
+PROBLEMS: Problems = {
+    "env-bad-name": (lambda scene: scene.plan("--env", "A-B=1"), FAILED),
+    "drop-env-bad-name": (lambda scene: scene.plan("--drop-env", "A=1"), FAILED),
+    "drop-env-made-by-the-box": (lambda scene: scene.plan("--drop-env", "HOME"), FAILED),
+    "drop-env-made-by-the-box-by-project": (
+        lambda scene: with_project_file(scene, "drop_env = ['PATH']").plan(),
+        FAILED,
+    ),
+    "env-made-by-the-box": (lambda scene: scene.plan("--env", "HOME"), FAILED),
+    "env-path-without-value": (lambda scene: scene.plan("--env", "PATH"), FAILED),
+    "env-secret-in-arguments": (lambda scene: scene.plan("--env", "LD_SDK_KEY=sdk-0123"), FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("environment", name, *PROBLEMS[name])

@@ -1,0 +1,76 @@
+"""Every Problem that claudebox can have is provoked somewhere here."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+import claudebox
+from claudebox import terminal
+from claudebox.problem import Problem
+from errors.scene import Problems, Scene, provoke
+from golden import Golden
+
+SOURCE = Path(claudebox.__file__).parent
+HERE = Path(__file__)
+TOPICS: dict[str, Problems] = {
+    path.stem.removeprefix("test_"): importlib.import_module(f"errors.{path.stem}").PROBLEMS
+    for path in sorted(HERE.parent.glob("test_*.py"))
+    if path.name != HERE.name
+}
+
+
+def test_every_golden_text_is_used(golden: Golden) -> None:
+    assert golden.names() == {f"{topic}.txt" for topic in TOPICS}
+    for topic, problems in TOPICS.items():
+        assert golden.scenes(f"{topic}.txt") == set(problems)
+
+
+def test_no_two_problems_have_one_name() -> None:
+    names = [name for problems in TOPICS.values() for name in problems]
+    assert len(names) == len(set(names))
+
+
+def test_hint_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.show_problem(Problem("a\nerror: forged\x1b[2J", "b\n\x1b[2J"))
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new `Problem(…)` in the source needs a row here. The doctor tries the real machine and has its own tests."""
+    made: set[tuple[str, int]] = set()
+    init = Problem.__init__
+
+    def remember(self: Problem, *values: object, **named: object) -> None:
+        frame = sys._getframe(1)
+        made.add((frame.f_code.co_filename, frame.f_lineno))
+        init(self, *values, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Problem, "__init__", remember)
+    for problems in TOPICS.values():
+        for name, (how, _) in problems.items():
+            root = tmp_path / name
+            root.mkdir()
+            provoke(Scene(root, monkeypatch), how)
+    never = [
+        f"{path.relative_to(SOURCE)}:{first}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.parent.name != "doctor"
+        for first, last in constructions(path)
+        if not any((str(path), line) in made for line in range(first, last + 1))
+    ]
+    assert never == [], never
+
+
+def constructions(path: Path) -> list[tuple[int, int]]:
+    """First and last line of every `Problem(…)` in a file."""
+    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return [
+        (call.lineno, call.end_lineno or call.lineno)
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "Problem"
+    ]

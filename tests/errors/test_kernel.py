@@ -1,0 +1,56 @@
+"""What is said where the kernel refuses a protection, or is unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.problem import FAILED
+from claudebox.process import isolation
+from errors.scene import Problems, Scene, Stage
+
+
+def no_proc_of_its_own(scene: Scene) -> None:
+    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: False)
+    scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
+    isolation._renew_proc()
+
+
+def unknown_architecture(scene: Scene) -> None:
+    scene.machine.architecture = "riscv64"
+    scene.plan()
+
+
+def scopes_refused(scene: Scene) -> None:
+    def refuse(number: int, *_: object) -> int:
+        return isolation.SCOPES_SINCE if number == isolation.CREATE_RULESET and _[-1] == isolation.ASK_VERSION else -1
+
+    scene.monkeypatch.setattr(isolation, "_system_call", lambda: refuse)
+    isolation.scope_to_box()
+
+
+def keyring_refused(scene: Scene) -> None:
+    def refuse(_: int, what: int, *__: int) -> int:
+        return -1 if what == isolation.JOIN_SESSION else 1
+
+    scene.monkeypatch.setattr(isolation, "c_function", lambda _: refuse)
+    isolation.leave_session_keyring()
+
+
+def userns_as_root(scene: Scene) -> None:
+    scene.machine.uid = 0
+    scene.plan("--userns", "on")
+
+
+PROBLEMS: Problems = {
+    "keyring-refused": (keyring_refused, FAILED),
+    "scopes-refused": (scopes_refused, FAILED),
+    "machine-unknown": (unknown_architecture, FAILED),
+    "userns-as-root": (userns_as_root, FAILED),
+    "namespace-proc": (no_proc_of_its_own, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("kernel", name, *PROBLEMS[name])

@@ -1,0 +1,38 @@
+"""What is said of Claude's login."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.features.login import act
+from claudebox.model import Login
+from claudebox.problem import FAILED
+from claudebox.state import State
+from errors.scene import Problems, Scene, Stage, old_kernel
+
+
+def login_kept_in(home: str) -> Login:
+    claude = "/home/alice/.claude"
+    return Login(f"{claude}/.credentials.json", claude, State(home), "/nonexistent/own", "/run/auth")
+
+
+def login_not_handed_over(scene: Scene) -> None:
+    act.start_keeping_in_step(login_kept_in(str(scene.machine.root / "gone")))
+
+
+def login_on_old_kernel(scene: Scene) -> None:
+    old_kernel(scene).monkeypatch.setattr(act, "is_current", lambda _: True)
+    act.start_keeping_in_step(login_kept_in("/nonexistent"))
+
+
+PROBLEMS: Problems = {
+    "login-old-kernel": (login_on_old_kernel, FAILED),
+    "auth-unknown": (lambda scene: scene.plan("--auth", "magic"), FAILED),
+    "login-not-handed-over": (login_not_handed_over, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("login", name, *PROBLEMS[name])

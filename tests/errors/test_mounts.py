@@ -1,0 +1,65 @@
+"""What is said of mounts, and of places that are kept out."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from claudebox.launch.parent import gate
+from claudebox.model import RW, Mount, Origin
+from claudebox.problem import FAILED
+from errors.scene import Problems, Scene, Stage, with_file
+
+
+def source_replaced(scene: Scene) -> None:
+    directory = scene.machine.root / "real"
+    directory.mkdir()
+    (scene.machine.root / "link").symlink_to(directory)
+    path = "/home/alice/shop"
+    scene.monkeypatch.setattr(
+        gate, "open_without_symlinks", lambda _: os.open(scene.machine.root / "link", os.O_PATH | os.O_NOFOLLOW)
+    )
+    status = os.stat(directory)
+    mount = Mount(RW, path, Origin.of_rule("project"), source=path, identity=(status.st_dev, status.st_ino))
+    gate.expect(scene.machine.plan().replace(mounts=(mount,)))
+
+
+def mount_turned_by_an_agent(scene: Scene) -> None:
+    scene.planted("~/shop/data -> ~/other")
+    with_file(scene, "mounts = [{ host = 'data' }]").plan()
+
+
+def too_much_to_guard(scene: Scene) -> None:
+    scene.planted("\n".join(f"~/shop/{number}/.envrc" for number in range(1001))).plan()
+
+
+PROBLEMS: Problems = {
+    "guard-too-much": (too_much_to_guard, FAILED),
+    "source-replaced": (source_replaced, FAILED),
+    "hide-project": (lambda scene: scene.plan("--hide", "."), FAILED),
+    "hide-above-project-by-file": (lambda scene: with_file(scene, "hide = ['~']").plan(), FAILED),
+    "mount-missing": (lambda scene: scene.plan("--mount-ro", "/srv/gone"), FAILED),
+    "mount-missing-by-file": (lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(), FAILED),
+    "mount-secret-by-file": (lambda scene: with_file(scene, "mounts = [{ host = '~/.ssh' }]").plan(), FAILED),
+    "mount-turned-by-an-agent": (mount_turned_by_an_agent, FAILED),
+    "mount-without-path": (lambda scene: scene.plan("--mount-ro", ""), FAILED),
+    "mount-home": (lambda scene: scene.plan("--mount-ro", "~"), FAILED),
+    "mount-root": (lambda scene: scene.plan("--mount-ro", "/"), FAILED),
+    "mount-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh"), FAILED),
+    "mount-inside-secret": (lambda scene: scene.plan("--mount-ro", "~/.ssh/id_ed25519"), FAILED),
+    "mount-secret-through-symlink": (
+        lambda scene: scene.planted("~/keys -> .ssh").plan("--mount-ro", "~/keys"),
+        FAILED,
+    ),
+    "mount-system-writable": (lambda scene: scene.plan("--mount-rw", "/usr/lib"), FAILED),
+    "mount-over-passwd": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/etc/passwd"), FAILED),
+    "mount-destination-missing": (lambda scene: scene.plan("--mount-ro", "~/other:/usr/gone"), FAILED),
+    "mount-file-over-directory": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/usr/lib"), FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("mounts", name, *PROBLEMS[name])

@@ -1,0 +1,44 @@
+"""What is said of the Nix store and its daemon."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox import start
+from claudebox.features.nix import act as asking_nix
+from claudebox.problem import FAILED
+from errors.scene import Problems, Scene, Stage
+from hosts.machine import EVERYONE, Machine
+
+
+def box_that_is_never_known(scene: Scene) -> None:
+    """What Nix is asked about changes each time."""
+    plan = scene.machine.plan().replace(unknown=("nix",))
+    scene.monkeypatch.setattr(start, "decide", lambda _: plan)
+    scene.monkeypatch.setattr(start, "act", lambda _, __, facts, ___: facts)
+    start.plan_until_known(scene.machine.facts())
+
+
+def store_without_nix(scene: Scene) -> None:
+    scene.without("/usr/bin/git").with_environ(PATH="/opt/nothing")
+    asking_nix.look_up_closure(scene.machine.host(), ("/nix/store/x",))
+
+
+def nix_without_programs(scene: Scene) -> None:
+    machine = Machine(scene.machine.root / "nix-host", environ={"PATH": "/opt/bin"})
+    machine.plant("/nix/store/x/\n/opt/bin/bwrap*\n/usr/bin/env*").plant(EVERYONE.read_text()).plan()
+
+
+PROBLEMS: Problems = {
+    "nix-closure-without-nix": (store_without_nix, FAILED),
+    "nix-always-changes": (box_that_is_never_known, FAILED),
+    "nix-no-daemon": (lambda scene: scene.planted("/nix/store/x/").plan("--nix", "daemon"), FAILED),
+    "nix-no-store": (lambda scene: scene.plan("--nix", "store"), FAILED),
+    "nix-without-programs": (nix_without_programs, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("nix", name, *PROBLEMS[name])

@@ -1,0 +1,58 @@
+"""What is said where secrets of the project cannot be masked."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.features.secrets import masks, memory
+from claudebox.host import walk as project
+from claudebox.problem import FAILED
+from errors.scene import STATE_OF_SHOP, Problems, Scene, Stage
+
+
+def many_secrets(scene: Scene, limit: str) -> None:
+    scene.monkeypatch.setattr(masks, limit, 1)
+    scene.planted("~/shop/.env: KEY=one\n~/shop/app/.env: KEY=two").plan()
+
+
+def secret_gone_from_a_large_project(scene: Scene) -> None:
+    scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
+    record = f"{memory.OLD_HEADER}\0" + "4711\nvalues\nvariables of the program\n/home/alice/shop/app/.env"
+    scene.planted(f"{STATE_OF_SHOP}/masked\n~/shop/a\n~/shop/b")
+    path = scene.machine.root / f"home/alice/{STATE_OF_SHOP[2:]}/masked"
+    path.write_text(record)
+    scene.machine.uid = path.stat().st_uid
+    scene.plan()
+
+
+def secret_with_another_name_in_a_large_project(scene: Scene) -> None:
+    scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
+    scene.planted("~/shop/.env: KEY=one\n~/shop/b")
+    env = scene.machine.root / "home/alice/shop/.env"
+    (env.parent / "other").hardlink_to(env)
+    scene.plan()
+
+
+def memory_of_masks_is_damaged(scene: Scene) -> None:
+    scene.planted(f"{STATE_OF_SHOP}/masked: half of a").plan()
+
+
+def too_many_masks_to_remember(scene: Scene) -> None:
+    scene.monkeypatch.setattr(memory, "FORM", memory.FORM.replace(largest=1))
+    scene.planted("~/shop/.env: KEY=one\n~/shop/app/.env: KEY=two").plan()
+
+
+PROBLEMS: Problems = {
+    "project-secrets-candidates": (lambda scene: many_secrets(scene, "MOST_CANDIDATES"), FAILED),
+    "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),
+    "project-secrets-linked": (secret_with_another_name_in_a_large_project, FAILED),
+    "project-secrets-memory-damaged": (memory_of_masks_is_damaged, FAILED),
+    "project-secrets-memory-full": (too_many_masks_to_remember, FAILED),
+    "project-secrets-moved": (secret_gone_from_a_large_project, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("project_secrets", name, *PROBLEMS[name])

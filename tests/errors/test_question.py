@@ -1,0 +1,36 @@
+"""What is said if there is no yes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from claudebox import start
+from claudebox.problem import FAILED
+from claudebox.settings.words import parse
+from errors.scene import Problems, Scene, Stage
+
+
+def refused_answer(scene: Scene) -> None:
+    scene.monkeypatch.setattr(start, "ask", lambda _: "n")
+    scene.monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
+    start.confirm(scene.machine.host(), scene.machine.plan(), parse([]))
+
+
+def nobody_to_ask(scene: Scene) -> None:
+    scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
+    start.confirm(scene.machine.host(), scene.machine.plan(), parse([]))
+
+
+PROBLEMS: Problems = {
+    "answer-no": (refused_answer, FAILED),
+    "answer-impossible": (nobody_to_ask, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("question", name, *PROBLEMS[name])

@@ -1,0 +1,65 @@
+"""What is said of the state that claudebox keeps for a project."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from claudebox import instances, modes
+from claudebox.host.tree import Tree
+from claudebox.model import Preparation
+from claudebox.prepare import prepare
+from claudebox.problem import FAILED
+from claudebox.settings.words import parse
+from errors.scene import STATE_OF_SHOP, Problems, Scene, Stage
+
+
+def state_with(scene: Scene, name: str) -> None:
+    """The state of the project holds this, and belongs to the user."""
+    scene.machine.uid = os.getuid()
+    scene.planted(f"{STATE_OF_SHOP}/{name}").plan()
+
+
+def state_of_another(scene: Scene) -> None:
+    lstat = Tree.lstat
+
+    def belongs_to_bob(tree: Tree, path: str) -> os.stat_result | None:
+        status = lstat(tree, path)
+        return status and os.stat_result((*status[:4], 1001, *status[5:]))
+
+    scene.monkeypatch.setattr(Tree, "lstat", belongs_to_bob)
+    scene.planted(f"{STATE_OF_SHOP}/claude/").plan()
+
+
+def state_cannot_be_written(scene: Scene) -> None:
+    prepare((Preparation(Preparation.FILE, "/dev/null/state"),), "")
+
+
+def refused_to_remove(scene: Scene) -> None:
+    gone = instances.Listed("/x", "/home/alice/gone", 0.0, 0, True)
+    scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
+    scene.monkeypatch.setattr(modes, "show", lambda _: None)
+    scene.monkeypatch.setattr(modes, "says_yes", lambda _: False)
+    modes.tend_instances(parse(["--instances", "gc"]))
+
+
+def failed_to_remove(scene: Scene) -> None:
+    instances.remove(instances.Listed("/nonexistent/instance", "/home/alice/gone", 0.0, 0, True))
+
+
+PROBLEMS: Problems = {
+    "instance-stays": (failed_to_remove, FAILED),
+    "instances-not-removed": (refused_to_remove, FAILED),
+    "state-damaged": (lambda scene: state_with(scene, 'claude/.claude.json: {"half":'), FAILED),
+    "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),
+    "state-of-another": (state_of_another, FAILED),
+    "state-unreadable": (lambda scene: state_with(scene, "claude/.claude.json/"), FAILED),
+    "state-unwritable": (state_cannot_be_written, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("state", name, *PROBLEMS[name])

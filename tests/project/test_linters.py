@@ -1,0 +1,19 @@
+"""ruff and mypy have nothing to say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import CHECKOUT
+
+
+@pytest.mark.parametrize("command", ["ruff check", "ruff format --check", "mypy"])
+def test_linter_has_nothing_to_say(command: str) -> None:
+    program, *words = command.split()
+    linter = str(Path(sys.executable).with_name(program))
+    done = subprocess.run([linter, *words], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,245 @@
+"""How tests are chosen, what they need, and what of the machine they notice: tests/running."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import CHECKOUT
+from running import machine, needs, pins
+from running.__main__ import make_parser, pytest_arguments
+
+RUNNER = str(CHECKOUT / "tests/running")
+
+
+def run_tests(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-E", RUNNER, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--quik"], "unrecognized arguments: --quik"),
+        (["--quick", "--all"], "argument --all: not allowed with argument --quick"),
+        (["tests/no-such"], "there is no tests/no-such"),
+        (["--without", "nix,emacs"], "no need is called emacs"),
+        (["--workers", "many"], "argument --workers: invalid int value: 'many'"),
+    ],
+)
+def test_mistake_is_refused_with_a_hint(words: list[str], complaint: str) -> None:
+    done = run_tests(*words)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"error: {complaint}")
+    assert "\n\nhint: ./run-tests --help" in done.stderr
+
+
+def test_help_names_the_sizes() -> None:
+    done = run_tests("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [size for size in ("--quick", "--all", "--newest") if size not in done.stdout] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "size"), [([], "default"), (["--quick"], "quick"), (["--all"], "all"), (["--newest"], "all")]
+)
+def test_sizes(words: list[str], size: str) -> None:
+    assert pytest_arguments(make_parser().parse_args(words))[:2] == ["--size", size]
+
+
+def test_choice_is_handed_to_pytest() -> None:
+    words = ["tests/box", "-k", "ssh", "-m", "not gdb", "--req", "SAND-09", "--without", "nix", "-x"]
+    found = pytest_arguments(make_parser().parse_args(words))
+    assert found[2:] == [
+        *("-k", "ssh"),
+        *("-m", "(not gdb) and not (nix)"),
+        "-x",
+        *("--req", "SAND-09"),
+        "tests/box",
+    ]
+
+
+# The table
+
+
+@pytest.mark.parametrize("need", needs.TABLE, ids=lambda need: need.name)
+def test_need_says_how_to_get_it(need: needs.Need) -> None:
+    assert need.name.isidentifier()
+    assert need.meaning
+    assert need.programs or need.command, "nobody would know what to do"
+    assert need.provider in (needs.PACKAGES, needs.CLAUDE, needs.DEBIAN, needs.NOBODY)
+
+
+def test_needs_are_told_apart() -> None:
+    assert len(needs.NEEDS) == len(needs.TABLE)
+
+
+def test_programs_of_needs_are_named_once() -> None:
+    assert needs.programs_of(["nft", "network", "claude"]) == ["pasta", "nft", "ip", "node", "npm"]
+
+
+def test_fixture_cannot_need_what_is_not_in_the_table() -> None:
+    with pytest.raises(AssertionError, match="emacs"):
+        needs.needed("emacs")
+
+
+def test_versions_are_pinned() -> None:
+    groups = pins.read()["dependency-groups"]
+    tools = [name for group in ("test", "lint", "below") for name in groups[group]]
+    assert [name for name in tools if "==" not in name or "*" in name] == []
+    assert pins.OLD_CLAUDE < pins.CLAUDE
+
+
+# In a run. What is not installed is decided here, not by this machine.
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def take_away(*programs: str) -> None:
+        monkeypatch.setattr(needs, "find_program", lambda name: None if name in programs else "/bin/true")
+
+    monkeypatch.delenv("CI", raising=False)
+    return take_away
+
+
+def run(pytester: pytest.Pytester, text: str, *words: str) -> pytest.RunResult:
+    pytester.makepyfile(f"import pytest\nfrom running.needs import needed\n{text}")
+    return pytester.runpytest_inprocess("-p", "running.plugin", "-p", "no:cacheprovider", "--strict-markers", *words)
+
+
+ASKS_FOR_TMUX = """
+@pytest.fixture
+@needed("tmux")
+def terminal(): pass
+def test_by_fixture(terminal): pass
+@pytest.mark.tmux
+def test_by_marker(): pass
+def test_without(): pass
+"""
+
+
+def test_missing_program_is_counted_with_the_command(pytester: pytest.Pytester, absent: Callable[..., None]) -> None:
+    absent("tmux")
+    result = run(pytester, ASKS_FOR_TMUX)
+    result.assert_outcomes(passed=1, skipped=2)
+    result.stdout.fnmatch_lines(["*2 tests need tmux, *: tmux not installed", "*install*tmux*"])
+
+
+def test_missing_program_is_a_failure_in_ci(
+    pytester: pytest.Pytester, absent: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent("tmux")
+    monkeypatch.setenv("CI", "true")
+    run(pytester, ASKS_FOR_TMUX).assert_outcomes(passed=1, errors=2)
+
+
+def test_nothing_is_missing_where_it_is_there(pytester: pytest.Pytester, absent: Callable[..., None]) -> None:
+    absent()
+    run(pytester, ASKS_FOR_TMUX).assert_outcomes(passed=3)
+
+
+def test_quick_run_has_only_what_needs_nothing(pytester: pytest.Pytester, absent: Callable[..., None]) -> None:
+    absent()
+    run(pytester, ASKS_FOR_TMUX, "--size", "quick").assert_outcomes(passed=1, deselected=2)
+
+
+def test_needs_of_the_chosen_are_written(pytester: pytest.Pytester) -> None:
+    file = pytester.path / "needs"
+    run(pytester, ASKS_FOR_TMUX, "--collect-only", "--needs-to", str(file), "-k", "by_marker")
+    assert file.read_text() == '{"tests": 1, "needs": ["tmux"]}'
+
+
+def test_skip_that_no_need_explains_is_a_failure(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "def test_x(): pytest.skip('not today')")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no need explains it*not today*"])
+
+
+ONE_OF_EACH = """
+@pytest.mark.exhaustive("once more")
+def test_again(): pass
+@pytest.mark.slow("sleeps")
+def test_slow(): pass
+@pytest.mark.req("SAND-02")
+def test_plain(): pass
+"""
+
+
+@pytest.mark.parametrize(("size", "passed"), [("quick", 1), ("default", 2), ("all", 3)])
+def test_each_size_has_more(pytester: pytest.Pytester, size: str, passed: int) -> None:
+    run(pytester, ONE_OF_EACH, "--size", size).assert_outcomes(passed=passed, deselected=3 - passed)
+
+
+def test_requirement_chooses_its_tests(pytester: pytest.Pytester) -> None:
+    run(pytester, ONE_OF_EACH, "--req", "SAND-02").assert_outcomes(passed=1, deselected=2)
+
+
+def test_exhaustive_needs_a_reason(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "@pytest.mark.exhaustive\ndef test_x(): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+# The machine
+
+
+def inherited(after: str = "") -> str:
+    """What a program finds after somebody with odd habits started it."""
+    program = f"""
+import os, resource, signal, sys
+sys.path.insert(0, {str(CHECKOUT / "tests")!r})
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.umask(0o077)
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from running import machine
+{after}
+os.execv(sys.executable, [sys.executable, "-c", '''
+import os, resource, signal
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.getsignal(signal.SIGQUIT) == signal.SIG_DFL)
+print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])), oct(os.umask(0)))
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+'''])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return " ".join(done.stdout.split())
+
+
+def test_habits_of_who_starts_the_tests_are_forgotten() -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    open_files = machine.LIMITS[resource.RLIMIT_NOFILE]
+    expected = open_files if most == resource.RLIM_INFINITY else min(open_files, most)
+    assert inherited() == f"False False [{signal.SIGTERM!r}] 0o77 256"
+    assert inherited("machine.calm()") == f"True True [] 0o22 {expected}"
+
+
+def test_variables_of_who_starts_the_tests_are_forgotten() -> None:
+    odd = {
+        "HOME": "/home/somebody",
+        "XDG_CONFIG_HOME": "/x",
+        "LANG": "de_DE.UTF-8",
+        "TZ": "Asia/Tokyo",
+        "COLUMNS": "20",
+        "http_proxy": "http://proxy:3128",
+        "PYTHONPATH": "/x",
+        "NIX_PATH": "/x",
+        "CI": "true",
+    }
+    found = machine.variables(odd, "/root")
+    assert found == {**machine.variables({}, "/root"), "CI": "true"}
+    assert "somebody" not in str(found)
+
+
+@pytest.mark.root
+def test_machine_has_what_tests_rely_on(tmp_path: Path) -> None:
+    assert os.stat("/dev/net/tun").st_mode & 0o777 == 0o666
+    assert os.getpid() < 100, "not in a namespace of our own"
+    assert os.listdir("/home") in ([], [CHECKOUT.parts[2]])
+    for variable in ("XDG_RUNTIME_DIR", "http_proxy", "COLUMNS", "DISPLAY"):
+        assert variable not in os.environ

@@ -1,0 +1,189 @@
+"""Which tests are run, on what condition, and what is said about those that were not.
+
+    --size quick       tests without needs, but no slow and no exhaustive ones; few examples of each property
+    --size default     all but the exhaustive ones
+    --size all         all
+    --req SAND-02      the tests that hold a requirement
+    --needs-to FILE    write what the chosen tests need there, and run none
+
+A test that is skipped for another reason than a need is a failed one: nobody would know why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from running import needs, pins
+from running.install import command_to_install
+
+QUICK, DEFAULT, ALL = "quick", "default", "all"
+FEW = 15
+SETTINGS = "_hypothesis_internal_use_settings"
+MISSING = "missing"  # the property of a report that says which needs were not met
+# Fixtures of a session that take long to make: one worker makes each, and one more for each other version of Nix.
+EXPENSIVE = {"flake": "flake", "flake_of_each_nix": "flake", "hosts": "nix", "wheel": "wheel"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("claudebox")
+    group.addoption("--size", choices=(QUICK, DEFAULT, ALL), default=DEFAULT, help="how much to test")
+    group.addoption("--req", action="append", default=[], metavar="ID", help="only the tests that hold a requirement")
+    group.addoption("--needs-to", metavar="FILE", help="write what the chosen tests need, and run none")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "req(*ids): the requirements that a test holds")
+    config.addinivalue_line("markers", "exhaustive(reason): one more of what the default run has tried already")
+    config.addinivalue_line("markers", "xdist_group(name): what only one worker may do")
+    if hasattr(config, "workerinput"):
+        # In a /tmp of its own.
+        Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
+    config.addinivalue_line("markers", "slow(reason): not in the quick run, though it needs nothing")
+    # The same examples in each run; new ones only where nothing depends on it.
+    luck = hypothesis.settings(deadline=None, derandomize=not pins.NEWEST, database=None)
+    hypothesis.settings.register_profile("claudebox", luck)
+    hypothesis.settings.load_profile("claudebox")
+    for need in needs.TABLE:
+        config.addinivalue_line("markers", f"{need.name}: needs {need.meaning}")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    size = config.getoption("--size")
+    if size == QUICK:
+        return "size: quick"
+    suites = f"; also of Debian's {' and '.join(pins.SUITES)}" if size == ALL else ""
+    return f"size: {size}, with {', '.join(_programs())}{suites}"
+
+
+def _programs() -> Iterator[str]:
+    """The versions that count, as the programs tell them."""
+    for name in ("bwrap", "pasta", "nft", "nix"):
+        path = needs.find_program(name)
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout if path else ""
+        found = re.search(r"\d[\w.~]+", told.partition("\n")[0])
+        yield f"{name} {found[0] if found else '-'}"
+    package = Path(pins.claude()).parents[1] / "@anthropic-ai/claude-code/package.json"
+    yield f"Claude Code {json.loads(package.read_text())['version'] if package.exists() else '-'}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in _needs_of_fixtures(item):
+            item.add_marker(name)
+        for name in EXPENSIVE.keys() & set(item.fixturenames):  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.xdist_group("-".join([EXPENSIVE[name], *_versions(item)])))
+    size, wanted = config.getoption("--size"), set(config.getoption("--req"))
+    chosen = [item for item in items if _is_of(size, item) and (not wanted or wanted & _requirements(item))]
+    if size == QUICK:
+        for item in chosen:
+            _try_fewer_examples(item)
+    if len(chosen) < len(items):
+        kept = set(map(id, chosen))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+        items[:] = chosen
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    path = session.config.getoption("--needs-to")
+    if path and not hasattr(session.config, "workerinput"):
+        found = sorted({name for item in session.items for name in needs_of(item)})
+        Path(path).write_text(json.dumps({"tests": len(session.items), "needs": found}))
+
+
+def _needs_of_fixtures(item: pytest.Item) -> set[str]:
+    definitions = getattr(item, "_fixtureinfo", None)
+    if definitions is None:
+        return set()
+    found: set[str] = set()
+    for name in item.fixturenames:  # type: ignore[attr-defined]
+        for definition in definitions.name2fixturedefs.get(name, ()):
+            found.update(getattr(definition.func, "needs", ()))
+    return found
+
+
+def _try_fewer_examples(item: pytest.Item) -> None:
+    """Hypothesis has no way to say this for all tests that say a number themselves."""
+    test = getattr(item, "obj", None)
+    own = getattr(test, SETTINGS, None)
+    if own is not None and own.max_examples > FEW:
+        setattr(test, SETTINGS, hypothesis.settings(own, max_examples=FEW))
+
+
+def _versions(item: pytest.Item) -> list[str]:
+    return [need.name for need in needs.TABLE if need.provider == needs.DEBIAN and item.get_closest_marker(need.name)]
+
+
+def needs_of(item: pytest.Item) -> list[str]:
+    return [need.name for need in needs.TABLE if item.get_closest_marker(need.name)]
+
+
+def _requirements(item: pytest.Item) -> set[str]:
+    return {identifier for mark in item.iter_markers("req") for identifier in mark.args}
+
+
+def _is_of(size: str, item: pytest.Item) -> bool:
+    exhaustive, slow = item.get_closest_marker("exhaustive"), item.get_closest_marker("slow")
+    for mark in filter(None, (exhaustive, slow)):
+        if not mark.args:
+            raise pytest.UsageError(f"{item.nodeid}: {mark.name}, and no reason is given")
+    if size == ALL:
+        return True
+    return exhaustive is None and (size == DEFAULT or not (slow or _has_to_be_installed(item)))
+
+
+def _has_to_be_installed(item: pytest.Item) -> bool:
+    return any(needs.NEEDS[name].provider != needs.NOBODY for name in needs_of(item))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    missing = {name: text for name in needs_of(item) if (text := needs.NEEDS[name].missing())}
+    if missing:
+        item.user_properties.append((MISSING, list(missing)))
+        words = "; ".join(f"needs {name}: {text}" for name, text in missing.items())
+        if os.environ.get("CI"):
+            pytest.fail(words, pytrace=False)
+        pytest.skip(words)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Iterator[None]:  # fmt: skip
+    report = yield
+    is_explained = any(name == MISSING for name, _ in item.user_properties)
+    if report.skipped and not hasattr(report, "wasxfail") and not is_explained:  # type: ignore[attr-defined]
+        report.outcome = "failed"  # type: ignore[attr-defined]
+        report.longrepr = f"skipped, and no need explains it: {report.longrepr}"  # type: ignore[attr-defined]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counted: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        for name, names in getattr(report, "user_properties", ()):
+            if name == MISSING:
+                counted.update(names)
+    if not counted:
+        return
+    terminalreporter.section("not tested here")
+    for need in needs.in_order(counted):
+        terminalreporter.line(f"{counted[need.name]:5} tests need {need.name}, {need.meaning}: {need.missing()}")
+        terminalreporter.line(f"      {remedy(need)}")
+
+
+def remedy(need: needs.Need) -> str:
+    """The command that would provide it."""
+    absent = [program for program in need.programs if not needs.find_program(program)]
+    return command_to_install(absent) if absent and need.provider == needs.PACKAGES else need.remedy()
