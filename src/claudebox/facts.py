@@ -53,7 +53,7 @@ class Facts(Record):
     certificates: str
     install: ClaudeInstall | None  # None: the box is for another program, and there is no Claude
     claude: ClaudeHome
-    state: Instance | None  # None: nothing can be all_projects on this host, which a box without Claude does not need
+    state: Instance | None  # None: this host keeps nothing, and a box without Claude can do without
     reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # files of the project whose names are of interest

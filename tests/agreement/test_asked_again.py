@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -256,8 +255,8 @@ def test_file_of_somebody_else_does_not_count(machine: Machine) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(write_agreements([agreement(plan)]))
     tree = machine.host().tree
-    assert recall(tree, plan.state, os.geteuid()) == agreed(plan)
-    assert recall(tree, plan.state, os.geteuid() + 1) == ()
+    assert recall(tree, plan.state, machine.uid) == agreed(plan)
+    assert recall(tree, plan.state, machine.uid + 1) == ()
 
 
 def test_kinds_of_mounts_that_are_asked_about() -> None:

@@ -221,9 +221,9 @@ def test_only_the_tables_of_features_and_modes_import_by_name() -> None:
 
 @pytest.mark.parametrize("row", [*DECIDING, *COMPLETING], ids=lambda row: f"{row.module}-{row.function}")
 def test_row_of_the_table_names_a_function(row: object) -> None:
-    from claudebox.features.table import Row, load
+    from claudebox.features.table import Decision, load
 
-    assert isinstance(row, Row)
+    assert isinstance(row, Decision)
     assert callable(load(row.module, row.function))
 
 
