@@ -28,7 +28,7 @@ CANARY = re.compile(rb"canary-[0-9a-f]{32}")
 LARGEST_READ_BYTES = 1 << 20
 CONNECT_SECONDS = 2.0
 LIBC = ctypes.CDLL(None, use_errno=True)
-NUMBERS = {  # of system calls: x86_64, aarch64
+SYSTEM_CALLS = {  # the numbers on x86_64 and aarch64
     "add_key": (248, 217),
     "keyctl": (250, 219),
     "bpf": (321, 280),
@@ -44,7 +44,7 @@ TIOCSTI = 0x5412
 
 
 def call(name: str, *arguments: Any) -> tuple[int, int]:
-    number = NUMBERS[name][os.uname().machine == "aarch64"]
+    number = SYSTEM_CALLS[name][os.uname().machine == "aarch64"]
     result = LIBC.syscall(ctypes.c_long(number), *arguments)
     return result, ctypes.get_errno()
 
