@@ -31,7 +31,7 @@ def find_nix(host: Host) -> str:
 
 
 def nix_environment(host: Host, nix: str) -> dict[str, str]:
-    """A new environment: variables that a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
+    """A new environment. What a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
     git = pinned.PROGRAMS.get("git", "")
     places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
     certificates = host_certificates(reach_of(host), host.environ) or pinned.CERTIFICATES
