@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,10 @@ from hypothesis import given
 from agreement.boxes import QUICK, agreed, is_agreed, news, plans, with_grant
 from claudebox.agreement import (
     FORM,
-    MOST_KEPT,
+    MOST_AGREEMENTS,
     agreement,
     find_news,
-    keeping,
+    note_agreement,
     read_agreements,
     recall,
     write_agreements,
@@ -206,17 +205,17 @@ def test_link_that_leads_elsewhere_is_asked_about(machine: Machine) -> None:
 
 def test_only_the_newest_are_kept(machine: Machine) -> None:
     kept: tuple[frozenset[str], ...] = ()
-    for number in range(MOST_KEPT + 3):
-        content = keeping(machine.plan("--env", f"N{number}=1"), kept)[-1].content
+    for number in range(MOST_AGREEMENTS + 3):
+        content = note_agreement(machine.plan("--env", f"N{number}=1"), kept)[-1].content
         assert len(content) < FORM.largest
         kept = read_agreements(content)
-    assert len(kept) == MOST_KEPT
-    assert not find_news(machine.plan("--env", f"N{MOST_KEPT + 2}=1"), kept).amount
+    assert len(kept) == MOST_AGREEMENTS
+    assert not find_news(machine.plan("--env", f"N{MOST_AGREEMENTS + 2}=1"), kept).amount
     assert find_news(machine.plan("--env", "N0=1"), kept).amount
 
 
 def kept_after(plan: Plan, *answered: Plan) -> tuple[frozenset[str], ...]:
-    return read_agreements(keeping(plan, agreed(*answered))[-1].content)
+    return read_agreements(note_agreement(plan, agreed(*answered))[-1].content)
 
 
 def test_yes_that_another_one_covers_is_not_kept(machine: Machine) -> None:
@@ -256,8 +255,8 @@ def test_file_of_somebody_else_does_not_count(machine: Machine) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(write_agreements([agreement(plan)]))
     tree = machine.host().tree
-    assert recall(tree, plan.state, os.geteuid()) == agreed(plan)
-    assert recall(tree, plan.state, os.geteuid() + 1) == ()
+    assert recall(tree, plan.state, machine.uid) == agreed(plan)
+    assert recall(tree, plan.state, machine.uid + 1) == ()
 
 
 def test_kinds_of_mounts_that_are_asked_about() -> None:

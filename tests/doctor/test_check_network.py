@@ -20,12 +20,13 @@ from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.settings.values import Settings, from_options, merge
 from claudebox.settings.words import parse
-from claudebox.trial import FAIL, NOTE, OK, Outcome, Row, version_number
+from claudebox.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
 from claudebox.view.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 from patience import PATIENCE, comes_true
+from running.needs import needed
 from running.versions import each, path
 
 CABLE = "ip link add eth0 type veth peer name far; ip link set far up; ip link set eth0 up; ip link set lo up;"
@@ -147,9 +148,9 @@ def as_root(box: Box, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
+@needed("root", "box", "network")
 def users_box(user: Account) -> Box:
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to make a device")
+    """Root makes the device."""
     return Box(user, user.write(user.home / "shop" / "README.md").parent)
 
 
@@ -270,7 +271,7 @@ DEVICES = {
 }
 
 
-def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[CheckRow]:
     planted, answer, words = SCREENS[name]
     machine = Machine(root).plant(planted).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
     if name in DEVICES:

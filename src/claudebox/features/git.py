@@ -71,7 +71,7 @@ def config_files(
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin.of_rule(RULE, f"neutral {shown}" if identity.is_neutral else shown)
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
-    masked = Origin.of_rule(RULE, "masked files, which git shall not add")
+    masked = Origin.of_rule(RULE, "masked files, which git must not add")
     return [
         Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644),
         *([Mount(COVER, IGNORED, masked, content=ignored, mode=0o444)] if ignored else []),
@@ -93,7 +93,7 @@ def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[Sec
     outside = repository.outside
     if not outside or not outside.isprintable():
         return False
-    return refuse_writable(outside, homes, places) is None and contained_secret(outside, places) is None
+    return not refuse_writable(outside, homes, places) and contained_secret(outside, places) is None
 
 
 def git_findings(

@@ -20,7 +20,6 @@ BACKLOG = 1024
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 PRIVATE = 0o700
-ENDED = Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
@@ -29,9 +28,13 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     return plan, Companion(
         life=life,
         require_ready=lambda end: require_ready(life, end),
-        end=lambda: ENDED if has_ended(life) else None,
+        end=lambda: ended() if has_ended(life) else None,
         clear=lambda: remove(directory),
     )
+
+
+def ended() -> Problem:
+    return Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
 
 
 def require_ready(life: int, end: int) -> None:

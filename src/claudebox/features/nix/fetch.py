@@ -20,7 +20,7 @@ from claudebox.host.system import NIX_STORE
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
-from claudebox.remembered import keeping
+from claudebox.remembered import note_with_directory
 from claudebox.view.text import WIDTH, cut, escape
 
 TYPE_CHECKING = False
@@ -157,7 +157,7 @@ class Resolution:
             self.failure = "Nix did not say what it needs"
             return
         lines = record_lines(self.reference, self.inquiry.meaning, self.paths, closure)
-        prepare(keeping(self.inquiry.state.package(self.reference), FORM, lines), "")
+        prepare(note_with_directory(self.inquiry.state.package(self.reference), FORM, lines), "")
         self.failure = ""
 
     def _start(self, *words: str) -> NixProcess:

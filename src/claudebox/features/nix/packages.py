@@ -21,7 +21,7 @@ from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.state import State
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
@@ -44,7 +44,7 @@ class WantedPackage(Record):
     """A package that somebody asked for."""
 
     reference: str
-    named: Named
+    named: Word
     registered: str  # the name that the registry of flakes is asked for
 
 
@@ -61,7 +61,7 @@ class Inquiry(Record):
 def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
     """Every package once, in the order in which they were asked for. Nix has to resolve those without paths."""
     wanted = find_wanted(host, settings)
-    if settings.nix.path == OFF and (nix is None or not nix.shows_store):
+    if settings.nix.text == OFF and (nix is None or not nix.shows_store):
         raise Problem(
             f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
             f"{OFF} keeps that out",
@@ -147,7 +147,7 @@ def store_name(path: str) -> str:
     return path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] if is_store_path(path) else path
 
 
-def check_may_ask(host: Host, named: Named, registered: str) -> None:
+def check_may_ask(host: Host, named: Word, registered: str) -> None:
     """Raise a Problem if Nix cannot be asked for a package, or must not be.
 
     `registered` is the name that Nix would look up in its registry of flakes.
