@@ -16,9 +16,9 @@ from claudebox.features.broker.server.credentials import Fixed, Subscription
 from claudebox.features.broker.server.exchange import Session
 from claudebox.features.broker.server.journal import Journal, read_journal
 from claudebox.features.broker.server.run import serve
-from claudebox.features.broker.terms import BACKLOG
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
 from claudebox.features.broker.server.usage import Allowance, Meter
+from claudebox.features.broker.terms import BACKLOG
 from running.needs import needed
 
 KEY = "sk-ant-api03-real-0123456789"

@@ -422,7 +422,7 @@ def test_fifty_streams_at_once(start: Start) -> None:
 
 def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A box must not fill the host's memory. What is small passes meanwhile."""
-    monkeypatch.setattr("claudebox.features.broker.server.limits.MOST_LARGE", 1)
+    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_LARGE", 1)
     broker = start()
     large = b"x" * (2 << 20)
     head = (
