@@ -157,7 +157,7 @@ class Resolution:
             self.failure = "Nix did not say what it needs"
             return
         lines = record_lines(self.reference, self.inquiry.meaning, self.paths, closure)
-        prepare(note_with_directory(self.inquiry.state.package(self.reference), FORM, lines), "")
+        prepare(note_with_directory(self.inquiry.state.package(self.reference), FORM, lines))
         self.failure = ""
 
     def _start(self, *words: str) -> NixProcess:
@@ -166,7 +166,7 @@ class Resolution:
 
 def fetch_packages(inquiry: Inquiry) -> dict[str, str]:
     """Fetch all of them. Returns the reason for each that is not available. Whatever happens, no process is left."""
-    prepare((Preparation(Preparation.DIRECTORY, inquiry.state.packages),), "")
+    prepare((Preparation(Preparation.DIRECTORY, inquiry.state.packages),))
     prints_paths = read_version(_ask_version(inquiry)) >= PRINTS_PATHS_SINCE
     waiting = list(inquiry.references)
     running: list[Resolution] = []
