@@ -1,6 +1,6 @@
 """Starts the process that keeps the login of the host and that of the boxes in step.
 
-It runs beside the box, not above it: it may die without any harm to the box.
+That process runs beside the box, not above it: it may die without any harm to the box.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def was_made_from(login: Login) -> bool:
 
 
 def note_that_it_is_current(login: Login) -> None:
-    """By rename: of half a note it would follow that the user has logged in anew."""
+    """Write the note by a rename: half a note would mean that the user has logged in anew."""
     path = login.all_projects.auth_note
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w") as note:
@@ -76,7 +76,7 @@ def note_that_it_is_current(login: Login) -> None:
 
 
 def stamp(path: str) -> str:
-    """How a file is now; "" if there is none."""
+    """What changes whenever a file does; "" if there is no file."""
     try:
         status = os.lstat(path)
     except OSError:

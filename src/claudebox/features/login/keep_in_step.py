@@ -45,7 +45,7 @@ def keep_in_step(login: Login, watch: int) -> None:
         now = _stamps(login)
         if now != seen or ended:
             bring_into_step(login)
-            # As it was before: what a box stores meanwhile is a change too.
+            # The state from before the copy counts: what a box stores meanwhile is a change, too.
             seen = now
 
 
@@ -54,7 +54,7 @@ def _stamps(login: Login) -> tuple[str, ...]:
 
 
 def bring_into_step(login: Login) -> None:
-    """One at a time, whichever boxes run: what one has just copied must not look like a change by the user."""
+    """Copy the newer login. All boxes do so one at a time: a copy must not look like a change by the user."""
     descriptor = os.open(login.all_projects.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -64,7 +64,7 @@ def bring_into_step(login: Login) -> None:
 
 
 def _copy_the_newer(login: Login) -> None:
-    """A login that changed on the host wins; else the newer one. What is not a login never wins."""
+    """A login that changed on the host wins, else the newer one. What is not a login never wins."""
     shared = login.all_projects.auth_login
     host_changed = not was_made_from(login)
     _adopt(login)
@@ -82,7 +82,7 @@ def _copy_the_newer(login: Login) -> None:
 
 
 def _adopt(login: Login) -> None:
-    """Take what a Claude stored in its own home instead, and put the symlink to the shared file back in its place."""
+    """Take over what a Claude stored in its own home instead, and put the symlink to the shared file back there."""
     if stamp(login.own_file) == "" or os.path.islink(login.own_file):
         return
     own, boxes = _usable(read(login.own_file)), read(login.all_projects.auth_login)
@@ -97,7 +97,7 @@ def _adopt(login: Login) -> None:
 
 
 def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
-    """A login that can be used, now or after a refresh. Claude blanks the tokens of one that was refused."""
+    """The login, if it can be used now or after a refresh. Claude blanks the tokens of one that was refused."""
     login = login_in(credentials)
     # The box can write this file: a validity that no server gives must not win for long.
     is_valid = 0 < expiry_ms(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY
@@ -105,7 +105,8 @@ def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
-    """Under Claude's lock if it can be had: the agent owns that directory, and what it left there decides nothing."""
+    """Store it, under Claude's lock if that is free. The agent owns that directory, so a lock that it holds does not
+    stop us."""
     with contextlib.suppress(OSError):
         try:
             with storage_lock(login.all_projects.auth, BOX_LOCK_PATIENCE_SECONDS):
@@ -115,7 +116,8 @@ def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
 
 
 def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Only under Claude's lock, and if nobody was quicker: the next change, or the end of the box, tries again."""
+    """Store it only under Claude's lock, and if nobody was quicker. The next change, or the end of the box, tries
+    again."""
     with contextlib.suppress(OSError, Busy), storage_lock(login.locks, HOST_LOCK_PATIENCE_SECONDS):
         credentials = read(login.file)
         if login_in(credentials) == ours:
