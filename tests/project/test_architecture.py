@@ -39,7 +39,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "the command": ("cli",),
 }
 # They stand on a lower floor than their folder says.
-EXCEPTIONS = {"features.guard.quarantine": "features act", "features.broker.server.*": "views"}
+EXCEPTIONS = {
+    "features.guard.quarantine": "features act",
+    "features.login.keep_in_step": "features act",
+    "features.broker.server.*": "views",
+}
 
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
