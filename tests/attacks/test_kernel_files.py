@@ -56,5 +56,6 @@ def test_devices_are_those_that_every_program_needs(box: Box) -> None:
 
 
 def test_messages_of_the_kernel_cannot_be_read(box: Box) -> None:
-    assert box.inside("dmesg").returncode != 0
-    assert box.inside("cat", "/dev/kmsg", "/proc/kmsg").stdout == ""
+    # Not only silence: a box that did not start would be silent, too.
+    assert box.sh("dmesg 2>/dev/null || echo refused") == "refused\n"
+    assert box.sh("cat /dev/kmsg /proc/kmsg 2>/dev/null; echo done") == "done\n"

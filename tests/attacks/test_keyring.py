@@ -109,4 +109,4 @@ def test_keyring_of_the_session_is_gone_even_without_the_filter(box: Box, sessio
 
 def test_list_of_users_with_keys_is_empty(box: Box) -> None:
     assert box.account.run("cat", "/proc/key-users").stdout != ""
-    assert box.inside("cat", "/proc/key-users", "/proc/keys").stdout == ""
+    assert box.sh("cat /proc/key-users /proc/keys 2>/dev/null; echo done") == "done\n"

@@ -19,13 +19,14 @@ WITHOUT_SCOPES = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-from claudebox.launch import attended, box, landlock
-landlock.SCOPES_SINCE = 1000
+import claudebox.launch as launch
+from claudebox.process import isolation
+isolation.SCOPES_SINCE = 1000
 {change}
 cli.main()
 """
 SHARES_THE_GROUP = (
-    "fork = attended.fork_below; box.fork_below = lambda *a, **b: fork(*a, **{**b, 'shares_group': True})"
+    "fork = launch.fork_below; launch.fork_below = lambda *a, **b: fork(*a, **{**b, 'shares_group': True})"
 )
 PYTHON = os.path.realpath(sys.executable)
 

@@ -70,10 +70,9 @@ while True:
 WITHOUT_A_NAMESPACE = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from claudebox import cli
-from claudebox.launch import box
-launch = box.launch
-box.launch = lambda plan, watch: launch(plan.replace(alone=False), watch)
+from claudebox import cli, start
+launch = start.launch
+start.launch = lambda plan: launch(plan.replace(owns_pid_namespace=False))
 cli.main()
 """
 WEAKER = (os.path.realpath(sys.executable), "-I", "-c", WITHOUT_A_NAMESPACE, str(CHECKOUT / "src"))

@@ -281,7 +281,7 @@ def test_fifo_does_not_block_and_hands_out_nothing(box: Box, project: Path, acco
     account.own(project)
     writer = subprocess.Popen(["sh", "-c", f"echo KEY={CANARY} > {project}/.env"], start_new_session=True)
     try:
-        assert box.inside("sh", "-c", "timeout 2 cat .env; true").stdout == ""
+        assert box.sh("timeout 2 cat .env; true") == ""
     finally:
         writer.kill()
         writer.wait()

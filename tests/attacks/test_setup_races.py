@@ -40,8 +40,8 @@ BLIND = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-from claudebox.launch import box, inspection
-box.expect = lambda plan: ()
+import claudebox.launch as launch
+launch.expect = lambda plan: ()
 cli.main()
 """
 LOOKING = (CLAUDEBOX,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,7 +122,7 @@ def test_yes_option_is_no_yes_to_the_project(box: Box, notes: Path) -> None:
 def test_without_a_terminal_nothing_is_granted_and_nothing_remembered(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert box.claudebox("--run", "true", env=ENVIRON).returncode == REFUSED
-    assert not (box.account.home / ".claudebox/trust.json").exists()
+    assert not (box.account.home / ".claudebox/decisions").exists()
     assert "WISHED=" not in box.claudebox("--dry-run", "--run", "true", env=ENVIRON).stdout
 
 
@@ -155,7 +154,7 @@ def test_interrupted_question_is_no_answer(box: Box, notes: Path) -> None:
         opened.read_until(QUESTION)
         opened.type(CTRL_C)
         assert opened.wait() == 130
-    assert not (box.account.home / ".claudebox/trust.json").exists()
+    assert not (box.account.home / ".claudebox/decisions").exists()
     assert not (box.project / "started").exists()
 
 
@@ -172,9 +171,9 @@ def test_same_file_in_another_project_is_asked_about(box: Box, notes: Path) -> N
 @pytest.mark.req("EXT-01")
 def test_damaged_memory_is_asked_for_again(box: Box, notes: Path) -> None:
     says(box, WISH)
-    memory = box.account.home / ".claudebox/trust.json"
+    memory = box.account.home / ".claudebox/decisions"
     assert answers(box, "y") == (True, GRANTED)
-    assert list(json.loads(memory.read_text()).values()) == [True]
+    assert [line.split()[0] for line in memory.read_text().splitlines()[1:-1]] == ["yes"]
     memory.write_text("garbage")
     assert answers(box, "y") == (True, GRANTED)
     assert memory.stat().st_mode & 0o077 == 0
@@ -279,10 +278,10 @@ def test_planted_nonsense_is_refused_at_once(box: Box, attack: str) -> None:
 def test_memory_is_out_of_reach(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert answers(box, "n") == (True, NOT_GRANTED)
-    memory = box.account.home / ".claudebox/trust.json"
+    memory = box.account.home / ".claudebox/decisions"
     before = memory.read_bytes()
-    box.inside("sh", "-c", f"mkdir -p {memory.parent}; echo '{{}}' > {memory}; find ~ -name trust.json -delete")
-    assert box.sh("find / -name trust.json 2>/dev/null || true") == ""
+    box.inside("sh", "-c", f"mkdir -p {memory.parent}; echo '{{}}' > {memory}; find ~ -name decisions -delete")
+    assert box.sh("find / -name decisions 2>/dev/null || true") == ""
     assert memory.read_bytes() == before
 
 

@@ -30,6 +30,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("ca"))
 
 
+@pytest.fixture(autouse=True)
+@needed("localhost")
+def stand_ins() -> None:
+    """Their addresses are called so."""
+
+
 @dataclass
 class Running:
     """A broker in this process."""

@@ -118,7 +118,7 @@ def test_conversation_is_not_given_to_a_project_that_claims_to_be_a_worktree(use
     other = user_talk.account.home / "src" / "other"
     user_talk.account.write(other / ".git", f"gitdir: {user_talk.project}/.git/worktrees/other\n")
     elsewhere = replace(user_talk, box=replace(user_talk.box, project=other))
-    assert elsewhere.inside("cat ~/.claude/kept").stdout == ""
+    assert elsewhere.inside("cat ~/.claude/kept; echo done").stdout == "done\n"
     assert elsewhere.instance.is_dir()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.claude.configuration import Imported, Runnable, import_servers, import_settings
+from claudebox.features.claude.configuration import Admitted, Runnable, admit_servers, admit_settings
 from claudebox.model import RO, TMPFS, Mount, Origin
 from hosts.machine import plant
 
@@ -33,12 +33,12 @@ def test_ordinary_settings_are_kept() -> None:
         "hooks": {"PostToolUse": [hook("git diff")]},
         "enabledPlugins": {"tea@shop": True},
     }
-    assert import_settings(settings, can_run) == Imported({**settings, **ALWAYS}, ())
+    assert admit_settings(settings, can_run) == Admitted({**settings, **ALWAYS}, ())
 
 
 @pytest.mark.req("INST-02", "UX-06")
 def test_no_settings_are_only_what_the_box_needs() -> None:
-    assert import_settings({}, can_run) == Imported(ALWAYS, ())
+    assert admit_settings({}, can_run) == Admitted(ALWAYS, ())
 
 
 @pytest.mark.req("INST-02", "SEC-01")
@@ -46,8 +46,8 @@ def test_no_settings_are_only_what_the_box_needs() -> None:
     "name", ["apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper"]
 )
 def test_helper_for_credentials_is_left_out(name: str) -> None:
-    expected = Imported(ALWAYS, (f"setting {name}: it hands out credentials",))
-    assert import_settings({name: "git credential"}, can_run) == expected
+    expected = Admitted(ALWAYS, (f"setting {name}: it hands out credentials",))
+    assert admit_settings({name: "git credential"}, can_run) == expected
 
 
 @pytest.mark.req("SEC-01", "INST-02")
@@ -64,14 +64,14 @@ def test_helper_for_credentials_is_left_out(name: str) -> None:
     ],
 )
 def test_secret_variable_is_left_out(name: str, value: str) -> None:
-    imported = import_settings({"env": {"EDITOR": "vi", name: value}}, can_run)
-    assert imported == Imported({"env": {"EDITOR": "vi"}, **ALWAYS}, (f"setting env {name}: it looks secret",))
+    imported = admit_settings({"env": {"EDITOR": "vi", name: value}}, can_run)
+    assert imported == Admitted({"env": {"EDITOR": "vi"}, **ALWAYS}, (f"setting env {name}: it looks secret",))
 
 
 @pytest.mark.req("INST-02")
 def test_hook_without_its_program_is_left_out_and_named() -> None:
     hooks = {"Stop": [hook("/opt/notify"), hook("git status", "~/bin/x")], "PreToolUse": [hook("/opt/check")]}
-    assert import_settings({"hooks": hooks}, can_run) == Imported(
+    assert admit_settings({"hooks": hooks}, can_run) == Admitted(
         {"hooks": {"Stop": [hook("git status")]}, **ALWAYS},
         (
             "hook Stop: /opt/notify is not in the box",
@@ -83,7 +83,7 @@ def test_hook_without_its_program_is_left_out_and_named() -> None:
 
 @pytest.mark.req("SEC-01")
 def test_hook_with_a_token_is_left_out_and_the_token_is_not_shown() -> None:
-    imported = import_settings({"hooks": {"Stop": [hook(f"git push https://x:{TOKEN}@example.org")]}}, can_run)
+    imported = admit_settings({"hooks": {"Stop": [hook(f"git push https://x:{TOKEN}@example.org")]}}, can_run)
     assert imported.value == ALWAYS
     assert len(imported.left_out) == 1
     assert TOKEN not in imported.left_out[0]
@@ -91,8 +91,8 @@ def test_hook_with_a_token_is_left_out_and_the_token_is_not_shown() -> None:
 
 @pytest.mark.req("INST-02")
 def test_status_line_without_its_program_is_left_out() -> None:
-    expected = Imported(ALWAYS, ("setting statusLine: its program is not in the box",))
-    assert import_settings({"statusLine": {"type": "command", "command": "~/bin/line"}}, can_run) == expected
+    expected = Admitted(ALWAYS, ("setting statusLine: its program is not in the box",))
+    assert admit_settings({"statusLine": {"type": "command", "command": "~/bin/line"}}, can_run) == expected
 
 
 @pytest.mark.req("FAIL-01")
@@ -109,7 +109,7 @@ def test_status_line_without_its_program_is_left_out() -> None:
     ],
 )
 def test_strange_settings_are_no_traceback(settings: dict[str, Any]) -> None:
-    assert import_settings(settings, can_run).value["skipDangerousModePermissionPrompt"] is True
+    assert admit_settings(settings, can_run).value["skipDangerousModePermissionPrompt"] is True
 
 
 @pytest.mark.req("INST-02")
@@ -118,7 +118,7 @@ def test_usable_server_is_kept() -> None:
         "local": {"command": "git", "args": ["mcp", "--port", "80"], "env": {"LEVEL": "debug"}},
         "remote": {"type": "http", "url": "https://example.org/mcp"},
     }
-    assert import_servers(servers, can_run) == Imported(servers, ())
+    assert admit_servers(servers, can_run) == Admitted(servers, ())
 
 
 @pytest.mark.req("INST-02", "SEC-01")
@@ -143,14 +143,14 @@ def test_usable_server_is_kept() -> None:
     ],
 )
 def test_server_that_fails_or_leaks_is_left_out(server: Any, reason: str) -> None:
-    imported = import_servers({"tea": server, "good": {"command": "git"}}, can_run)
-    assert imported == Imported({"good": {"command": "git"}}, (f"MCP server tea: {reason}",))
+    imported = admit_servers({"tea": server, "good": {"command": "git"}}, can_run)
+    assert imported == Admitted({"good": {"command": "git"}}, (f"MCP server tea: {reason}",))
 
 
 @pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("servers", [None, [], "x", {"tea": {"command": "git", "args": 5}}, {"tea": {"command": 7}}])
 def test_strange_servers_are_no_traceback(servers: Any) -> None:
-    import_servers(servers, can_run)
+    admit_servers(servers, can_run)
 
 
 @pytest.mark.req("INST-02")

@@ -26,6 +26,7 @@ from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 from patience import PATIENCE, comes_true
+from running.needs import needed
 from running.versions import each, path
 
 CABLE = "ip link add eth0 type veth peer name far; ip link set far up; ip link set eth0 up; ip link set lo up;"
@@ -147,9 +148,9 @@ def as_root(box: Box, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
+@needed("root", "box", "network")
 def users_box(user: Account) -> Box:
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to make a device")
+    """Root makes the device."""
     return Box(user, user.write(user.home / "shop" / "README.md").parent)
 
 

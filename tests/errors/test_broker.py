@@ -42,7 +42,7 @@ def broker_that_ends_at_once(_: Scene) -> None:
 
 
 def broker_that_ended(_: Scene) -> None:
-    raise act.ENDED
+    raise act.ended()
 
 
 def asked_of_the_broker(*words: str, **environ: str) -> Callable[[Scene], None]:

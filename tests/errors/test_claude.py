@@ -22,7 +22,7 @@ def settings_too_deep(scene: Scene) -> None:
     def sink(*_: object) -> None:
         raise RecursionError
 
-    scene.monkeypatch.setattr(imported, "import_settings", sink)
+    scene.monkeypatch.setattr(imported, "admit_settings", sink)
     scene.planted("~/.claude/settings.json: {}").plan()
 
 

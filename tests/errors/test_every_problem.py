@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: py
 
     def remember(self: Problem, *values: object, **named: object) -> None:
         frame = sys._getframe(1)
-        made.add((frame.f_code.co_filename, frame.f_lineno))
+        made.add((os.path.normpath(frame.f_code.co_filename), frame.f_lineno))
         init(self, *values, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Problem, "__init__", remember)
@@ -59,7 +60,7 @@ def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: py
     never = [
         f"{path.relative_to(SOURCE)}:{first}"
         for path in sorted(SOURCE.rglob("*.py"))
-        if path.parent.name != "doctor"
+        if path.name not in ("doctor.py", "trial.py", "check.py")
         for first, last in constructions(path)
         if not any((str(path), line) in made for line in range(first, last + 1))
     ]

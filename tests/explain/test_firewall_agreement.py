@@ -14,10 +14,11 @@ from claudebox.answers import OUT
 from claudebox.features.network.firewall import PRIVATE4, PRIVATE6, translated
 from explain.asking import Asked, ask
 from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
+from patience import PATIENCE
 
 # As pasta would leave it, but with nobody at the other end of the link.
 NAMESPACE = """
-import json, socket, subprocess, sys
+import json, socket, subprocess, sys, time
 
 given = json.load(sys.stdin)
 COMMANDS = '''
@@ -32,8 +33,14 @@ ip neigh add fd00:c1a:de::1 lladdr 02:00:00:00:00:01 dev tap0
 ip route add default via 10.255.213.1 dev tap0
 ip -6 route add default via fd00:c1a:de::1 dev tap0
 '''
+def shown(command):
+    return subprocess.run(command.split(), check=True, capture_output=True, text=True).stdout
+
 for command in COMMANDS.strip().splitlines():
-    subprocess.run(command.split(), check=True)
+    shown(command)
+# The kernel brings a link up, and its addresses into use, when it has time for it.
+while "state UP" not in shown("ip link show tap0") or "fd00:c1a:de::2" not in shown("ip -6 route show table local"):
+    time.sleep(0.01)
 if given["ruleset"]:
     subprocess.run(["nft", "-f", "-"], input=given["ruleset"], text=True, check=True)
 
@@ -79,7 +86,13 @@ def sent(asked: Asked, pairs: list[tuple[str, int]]) -> list[bool]:
     given = {"ruleset": uplink.ruleset if uplink else "", "targets": pairs}
     command = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-I", "-c", NAMESPACE]
     done = subprocess.run(
-        command, input=json.dumps(given), capture_output=True, text=True, env={"PATH": PATH}, timeout=60, check=False
+        command,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        env={"PATH": PATH},
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     result: list[bool] = json.loads(done.stdout)

@@ -77,7 +77,7 @@ class Machine:
     python: str = "/usr/bin/python3"
     neighbourhood: Neighbourhood = HOME_NETWORK
     nix_daemon: Daemon = KIND_DAEMON
-    owners: dict[str, int] = field(default_factory=dict)
+    owners: dict[str, int] = field(default_factory=dict)  # of some files
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ

@@ -1,85 +1,26 @@
-"""The project's file: takes away at once, and adds nothing without a yes to this content in this project."""
+"""The project's file: takes away at once, and shows the user what it wants."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from claudebox import start
-from claudebox.host import Host
-from claudebox.model import COVER, FROM_HOST, HIDE
+from claudebox.model import COVER, HIDE
 from claudebox.plan import make_plan
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
-from claudebox.remembered import write
-from claudebox.settings.files.project import FORM, MOST_DECISIONS, decisions, keeping_decision
-from claudebox.settings.gather import Layers, gather
+from claudebox.settings.gather import gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
-from claudebox.view.text import Style
-from claudebox.view.wishes import wishes_text
-from hosts.machine import EVERYONE, TREES, Machine
-
-WISHES = """\
-extra_env_passthrough = ["EDITOR_TOKEN"]
-network = "full"
-mounts = [{ host = "~/other" }]
-"""
-STATE = "home/alice/.claudebox"
-DECISIONS = "decisions"
+from hosts.machine import Machine
+from layers.project_file import STATE, layers, make_machine, own_config, says, shown
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    made.uid = os.getuid()
-    made.plant("/usr/bin/pasta*\n/usr/sbin/nft*\n~/shop/.env: X=1\n~/shop/data/x")
-    return made
-
-
-def says(machine: Machine, text: str | bytes, project: str = "shop") -> Path:
-    path = machine.root / "home/alice" / project / PROJECT_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def layers(machine: Machine, *words: str) -> Layers:
-    return gather(machine.host(), parse(list(words)))
-
-
-def granted(machine: Machine) -> bool | None:
-    project = layers(machine).project
-    assert project is not None
-    return project.granted
-
-
-def answer(machine: Machine, *, granted: bool) -> None:
-    """As the question does it."""
-    project = layers(machine).project
-    assert project is not None
-    host = machine.host()
-    for one in keeping_decision(host, project.content_id, granted=granted):
-        prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
-
-
-def refusal(machine: Machine, *words: str) -> Problem:
-    with pytest.raises(Problem) as caught:
-        machine.plan(*words)
-    return caught.value
-
-
-def own_config(machine: Machine, text: str) -> None:
-    path = machine.root / STATE / "config.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-# --- what counts at once
+    return make_machine(tmp_path)
 
 
 @pytest.mark.req("EXT-01", "SEC-01")
@@ -141,266 +82,6 @@ def test_hooks_of_the_user_are_not_for_a_project_to_hide(machine: Machine, hide:
     assert mounts["/home/alice/.claude/hooks"] == "/home/alice/dotfiles/hooks"
 
 
-# --- what needs a yes
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize(
-    "wish",
-    [
-        'mounts = [{ host = "~/other" }]',
-        'extra_env_passthrough = ["EDITOR_TOKEN"]',
-        'env = { NODE_OPTIONS = "--require /home/alice/shop/x.js" }',
-        "publish = [8080]",
-        "host_ports = [5432]",
-        'claude_args = ["--dangerously-skip-permissions"]',
-        'path = ["node_modules/.bin"]',
-        'profiles = ["aws-readonly"]',
-        'packages = ["nixpkgs#hello"]',
-    ],
-)
-def test_what_adds_is_not_granted_by_itself(machine: Machine, wish: str) -> None:
-    machine.environ["EDITOR_TOKEN"] = "x"
-    own_config(machine, 'network = "inet"')
-    before = machine.plan()
-    says(machine, wish)
-    after, found = machine.plan(), layers(machine).project
-    assert found is not None
-    assert (found.is_undecided, found.in_force) == (True, ())
-    assert after.environment == before.environment
-    assert after.network == before.network
-    assert after.program == before.program
-    assert {mount.source for mount in after.mounts} == {mount.source for mount in before.mounts}
-    assert any(finding.subject == PROJECT_FILE and "nobody was asked" in finding.text for finding in after.findings)
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize("key", ["bwrap", "claude", "pasta", "nft"])
-def test_what_runs_on_the_host_is_not_even_asked_about(machine: Machine, key: str) -> None:
-    machine.plant(f"~/shop/{key}*")
-    says(machine, f'{key} = "./{key}"')
-    assert refusal(machine).message.startswith(f"{PROJECT_FILE}:1: `{key}` decides what runs on this host")
-
-
-@pytest.mark.req("EXT-01")
-def test_yes_grants_and_no_does_not(machine: Machine) -> None:
-    machine.environ["EDITOR_TOKEN"] = "x"
-    own_config(machine, 'network = "inet"')
-    says(machine, WISHES)
-    answer(machine, granted=True)
-    plan = machine.plan()
-    assert plan.network.tier == "full"
-    assert "EDITOR_TOKEN" in {variable.name for variable in plan.environment}
-    assert "/home/alice/other" in {mount.source for mount in plan.mounts}
-    answer(machine, granted=False)
-    plan = machine.plan()
-    assert (plan.network.tier, granted(machine)) == ("inet", False)
-    assert any(finding.subject == PROJECT_FILE and "you said no" in finding.text for finding in plan.findings)
-
-
-@pytest.mark.req("EXT-01")
-def test_profile_is_below_the_project_that_builds_on_it(machine: Machine) -> None:
-    path = machine.root / STATE / "profiles/base.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text('network = "inet"\nenv = { A = "profile", B = "profile" }')
-    says(machine, 'profiles = ["base"]\nnetwork = "none"\nenv = { A = "project" }')
-    answer(machine, granted=True)
-    plan = machine.plan()
-    found = {variable.name: variable.value for variable in plan.environment}
-    assert (found["A"], found["B"], plan.network.tier) == ("project", "profile", "none")
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize("change", ["\n", "# comment\n", 'hide = ["x"]\n'])
-def test_yes_is_for_this_content(machine: Machine, change: str) -> None:
-    says(machine, WISHES)
-    answer(machine, granted=True)
-    says(machine, WISHES + change)
-    assert granted(machine) is None
-    says(machine, WISHES)
-    assert granted(machine) is True
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-def test_yes_is_for_this_project(machine: Machine) -> None:
-    says(machine, WISHES)
-    answer(machine, granted=True)
-    says(machine, WISHES, "copy")
-    machine.cwd = "/home/alice/copy"
-    assert granted(machine) is None
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"",
-        b"\xff\xfe",
-        b"yes %s\nend\n",
-        b'{"%s": true}\n',
-        f"{FORM.header}\nyes %s\n".encode(),
-        f"{FORM.header}\nyes %s\nend".encode(),
-        f"{FORM.header}\nmaybe %s\nend\n".encode(),
-        f"{FORM.header}\nyes\t%s\nend\n".encode(),
-        f"{FORM.title} (format 2)\nyes %s\nend\n".encode(),
-        write(FORM, ["yes %s", "x" * FORM.largest]),
-    ],
-)
-def test_damaged_memory_means_that_nothing_was_said(machine: Machine, damage: bytes) -> None:
-    says(machine, WISHES)
-    project = layers(machine).project
-    assert project is not None
-    path = machine.root / STATE / DECISIONS
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(damage.replace(b"%s", project.content_id.encode()))
-    assert granted(machine) is None
-    answer(machine, granted=True)
-    assert granted(machine) is True
-
-
-@pytest.mark.req("EXT-01")
-def test_memory_keeps_what_was_said_last(machine: Machine) -> None:
-    says(machine, WISHES)
-    path = machine.root / STATE / DECISIONS
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(write(FORM, [f"yes {number:064x}" for number in range(MOST_DECISIONS)]))
-    answer(machine, granted=True)
-    kept = decisions(machine.host())
-    assert (len(kept), granted(machine), f"{0:064x}" in kept) == (MOST_DECISIONS, True, False)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-def test_file_swapped_after_the_question_gains_nothing(machine: Machine) -> None:
-    says(machine, 'env = { A = "1" }')
-    host, request = machine.host(), parse([])
-    asked = gather(host, request).project
-    assert asked is not None
-    says(machine, 'mounts = [{ host = "~/other" }]')
-    found = gather(host, request, asked.replace(granted=True)).settings
-    assert ([wish.name for wish in found.env], found.mounts) == (["A"], ())
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-def test_file_that_appears_after_a_look_is_not_mounted_and_not_read(machine: Machine) -> None:
-    host, request = machine.host(), parse([])
-    assert gather(host, request).project is None
-    says(machine, WISHES)
-    assert gather(host, request).project is None
-
-
-# --- what an agent can plant
-
-
-def symlink_to_a_file(path: Path) -> None:
-    (path.parent / "other.toml").write_text(WISHES)
-    path.symlink_to("other.toml")
-
-
-def symlink_to_a_trusted_file(path: Path) -> None:
-    path.symlink_to("/home/alice/other/.claudebox.toml")
-
-
-def symlink_to_a_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def dangling(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-def fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def directory(path: Path) -> None:
-    path.mkdir()
-
-
-@pytest.mark.req("EXT-01", "SEC-01", "FAIL-01")
-@pytest.mark.parametrize(
-    "plant", [symlink_to_a_file, symlink_to_a_trusted_file, symlink_to_a_device, dangling, fifo, directory]
-)
-def test_only_a_plain_file_is_read(machine: Machine, plant: Callable[[Path], None]) -> None:
-    says(machine, WISHES, "other")
-    plant(machine.root / "home/alice/shop" / PROJECT_FILE)
-    assert refusal(machine).message == f"/home/alice/shop/{PROJECT_FILE} is not a plain file that can be read"
-
-
-@pytest.mark.slow("megabytes are read")
-@pytest.mark.req("EXT-01", "FAIL-01")
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"x" * (1 << 21),
-        b'hide = ["a"]\n' * 100_000,
-        b"\0" * 1000,
-        b"[" * 100_000,
-        b"hide = [" + b'"a",' * 60_000 + b"]",
-        b"mounts = [" + b'{host="a"},' * 20_000 + b"]",
-        b"a." * 100_000,
-        b'hide = ["' + b"$A" * 100_000 + b'"]',
-    ],
-    ids=["long", "repeated", "nul", "nested", "hides", "mounts", "dotted", "variables"],
-)
-def test_huge_file_is_refused(machine: Machine, content: bytes) -> None:
-    says(machine, content)
-    assert PROJECT_FILE in refusal(machine).message
-
-
-@pytest.mark.req("EXT-01", "FAIL-01")
-def test_many_lines_are_no_trouble(machine: Machine) -> None:
-    says(machine, "\n" * 100_000 + 'hide = [".env"]')
-    assert layers(machine).settings.hides[0].origin.shown == f"{PROJECT_FILE}:100001"
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-def test_file_of_the_directory_above_does_not_count(machine: Machine) -> None:
-    says(machine, WISHES, ".")
-    says(machine, "broken [", "shop/sub")
-    assert layers(machine).project is None
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize("host", ["data", "./data", "data/", "~/shop/data", "$HOME/shop/data/x"])
-def test_agreed_mount_cannot_be_turned_into_another(machine: Machine, host: str) -> None:
-    """The yes is to the words of the file. What they mean must not be the agent's choice."""
-    machine.plant("~/private/x: diary")
-    says(machine, f'mounts = [{{ host = "{host}", sandbox = "/opt/data" }}]')
-    answer(machine, granted=True)
-    assert "/opt/data" in {mount.path for mount in machine.plan().mounts}
-    (machine.root / "home/alice/shop/data").rename(machine.root / "home/alice/shop/old")
-    (machine.root / "home/alice/shop/data").symlink_to("/home/alice/private")
-    assert "a symlink that an agent can change" in refusal(machine).message
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-def test_host_and_sandbox_are_never_one_name(machine: Machine) -> None:
-    machine.plant("~/private/x: diary\n~/shop/data:/opt/data -> ~/private")
-    says(machine, 'mounts = [{ host = "data", sandbox = "/opt/data" }]')
-    answer(machine, granted=True)
-    assert [mount.source for mount in machine.plan().mounts if mount.path == "/opt/data"] == ["/home/alice/shop/data"]
-    assert "/home/alice/private" not in {mount.source for mount in machine.plan().mounts}
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-@pytest.mark.parametrize("place", ["~/.claudebox", "~/.claudebox/decisions", "~/.claudebox/profiles"])
-@pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
-def test_memory_cannot_be_mounted(machine: Machine, place: str, option: str) -> None:
-    machine.plant("~/.claudebox/decisions: {}\n~/.claudebox/profiles/a.toml: x")
-    assert "secret" in refusal(machine, option, place).message
-
-
-@pytest.mark.req("EXT-01", "SEC-01")
-def test_memory_is_in_no_mount(machine: Machine) -> None:
-    machine.plant("~/.claudebox/decisions: {}")
-    shown = [mount.source for mount in machine.plan().mounts if mount.kind in FROM_HOST]
-    assert not any(f"/{STATE}/{DECISIONS}".startswith(f"{source}/") for source in shown)
-
-
-# --- what the user is shown
-
-
 @pytest.mark.req("EXT-01", "SEC-01")
 def test_question_shows_every_wish_and_its_line(machine: Machine) -> None:
     says(
@@ -437,12 +118,6 @@ def test_question_cannot_be_forged(machine: Machine, line: str) -> None:
     text = shown(machine.host())
     assert text.replace("\n", "").isprintable()
     assert all(row.startswith(("This project", "  + ", " " * 25)) for row in text.splitlines())
-
-
-def shown(host: Host) -> str:
-    project = gather(host, parse([])).project
-    assert project is not None
-    return wishes_text(project.wishes, Style(False))
 
 
 @pytest.mark.req("EXT-01", "UX-02")

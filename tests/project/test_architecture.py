@@ -221,25 +221,28 @@ def test_only_the_tables_of_features_and_modes_import_by_name() -> None:
 
 @pytest.mark.parametrize("row", [*DECIDING, *COMPLETING], ids=lambda row: f"{row.module}-{row.function}")
 def test_row_of_the_table_names_a_function(row: object) -> None:
-    from claudebox.features.table import Row, load
+    from claudebox.features.table import Decision, load
 
-    assert isinstance(row, Row)
+    assert isinstance(row, Decision)
     assert callable(load(row.module, row.function))
 
 
 def test_every_step_has_somebody_who_does_it() -> None:
     """A Step names a feature and a moment: `act.py` of that feature has a function for it."""
-    for module, path in MODULES.items():
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Step":
-                moment, feature = node.args
-                assert isinstance(moment, ast.Attribute)
-                assert isinstance(feature, ast.Constant)
-                deed = getattr(Step, moment.attr)
-                names = {
-                    one.name for one in parsed(MODULES[f"features.{feature.value}.act"]).body if hasattr(one, "name")
-                }
-                assert deed in names, f"{module}: {feature.value} {deed}"
+    steps = [
+        (node.args[0], node.args[1])
+        for module, path in MODULES.items()
+        for node in ast.walk(parsed(path))
+        if feature_of(module) and isinstance(node, ast.Call) and ast.unparse(node).startswith("Step(Step.")
+    ]
+    assert len(steps) == 5
+    for moment, feature in steps:
+        assert isinstance(moment, ast.Attribute)
+        assert isinstance(feature, ast.Constant)
+        assert isinstance(feature.value, str)
+        body = parsed(MODULES[f"features.{feature.value}.act"]).body
+        functions = [one.name for one in body if isinstance(one, ast.FunctionDef)]
+        assert getattr(Step, moment.attr) in functions, feature.value
 
 
 @pytest.mark.parametrize("module", MODULES)

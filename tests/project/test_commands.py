@@ -27,11 +27,13 @@ SPARE_BIN = "/run/current-system/sw/bin"
 
 
 def copy_checkout(to: Path) -> Path:
-    """What `./claudebox` consists of, as freshly cloned."""
+    """What `./claudebox` consists of, as freshly cloned, by somebody with the usual umask."""
     to.mkdir(parents=True)
     shutil.copy2(CHECKOUT / "claudebox", to)
     shutil.copytree(CHECKOUT / "tools", to / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(CHECKOUT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (to, *to.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     return to
 
 

@@ -62,7 +62,7 @@ def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> No
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     package = CHECKOUT / "src/claudebox"
-    files = [*package.rglob("*.py"), *(package / "profiles").glob("*.toml")]
+    files = [*package.rglob("*.py"), *package.rglob("*.toml"), package / "py.typed"]
     sources = {path.relative_to(CHECKOUT / "src").as_posix() for path in files}
     about = f"claudebox_cli-{__version__}.dist-info"
     assert names == sources | {

@@ -15,6 +15,7 @@ from typing import NoReturn
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[0] = str(TESTS)
 REFUSED = 125
+MANY, FEW = 1000, 8  # tests
 PYTHON = ".venv/bin/python"
 
 DESCRIPTION = "Test claudebox. Without options: every requirement, attack and screen once."
@@ -85,9 +86,11 @@ def main(words: Sequence[str]) -> int:
     try:
         install_tools(TESTS.parent / ".venv")
         arguments = pytest_arguments(options) + rest
+        count = MANY
         if not options.quick:
-            install(set(find_needs(options, arguments)) - set(absent(options)))
-        command = [PYTHON, "-m", "pytest", *arguments, *spread(options, rest)]
+            count, wanted = look(options, arguments)
+            install(set(wanted) - set(absent(options)))
+        command = [PYTHON, "-m", "pytest", *arguments, *spread(options, rest, count)]
         return machine.run(command, os.environ, needs.programs_of(absent(options)))
     except subprocess.CalledProcessError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -121,17 +124,18 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
     return [*words, *options.paths]
 
 
-def find_needs(options: argparse.Namespace, arguments: Sequence[str]) -> list[str]:
-    """All there are, or those of the tests that are chosen, which pytest finds out."""
-    from running import needs
+def look(options: argparse.Namespace, arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """How many tests are chosen, and what they need, which pytest finds out; without a choice all there is."""
+    from running import machine, needs
 
     if not (options.paths or options.req or options.k or options.m):
-        return [need.name for need in needs.TABLE if options.all or options.newest or not need.only_in_all]
+        return MANY, [need.name for need in needs.TABLE if options.all or options.newest or not need.only_in_all]
     with tempfile.NamedTemporaryFile(prefix="claudebox-needs-") as file:
-        words = ["--collect-only", "-qq", "--no-header", "--needs-to", file.name, *arguments]
+        words = ["--collect-only", "-qq", "--no-header", f"--needs-to={file.name}", *arguments]
         done = subprocess.run(
             [TESTS.parent / PYTHON, "-m", "pytest", *words],
             cwd=TESTS.parent,
+            env=machine.variables(os.environ, "/"),
             capture_output=True,
             text=True,
             check=False,
@@ -140,8 +144,8 @@ def find_needs(options: argparse.Namespace, arguments: Sequence[str]) -> list[st
     if done.returncode not in (0, 5):  # 5: none, which pytest will say again
         print(done.stdout + done.stderr, file=sys.stderr)
         sys.exit(REFUSED)
-    found: list[str] = json.loads(answer)["needs"] if answer else []
-    return found
+    found = json.loads(answer or '{"tests": 0, "needs": []}')
+    return found["tests"], found["needs"]
 
 
 def absent(options: argparse.Namespace) -> list[str]:
@@ -153,14 +157,13 @@ def absent(options: argparse.Namespace) -> list[str]:
     return [name for name in options.without.split(",") if name]
 
 
-def spread(options: argparse.Namespace, rest: Sequence[str]) -> list[str]:
-    """Many tests wait for something most of the time."""
+def spread(options: argparse.Namespace, rest: Sequence[str], tests: int) -> list[str]:
+    """Over workers, of which there can be many: most tests wait for something most of the time."""
     count = options.workers
     if count is None:
         alone = {"--pdb", "-s", "--trace", "--lf", "--ff"} & set(rest) or options.update_golden
-        few = options.paths and all("::" in path for path in options.paths)
         cores = len(os.sched_getaffinity(0))
-        count = 0 if alone or few else cores if options.quick else 2 * cores
+        count = 0 if alone or tests <= FEW else cores if options.quick else 2 * cores
     if not count:
         return []
     from running import machine

@@ -13,6 +13,7 @@ import os
 import platform
 import shlex
 import shutil
+import socket
 import stat
 import subprocess
 from collections.abc import Callable, Iterable
@@ -96,6 +97,15 @@ def lacks_tun() -> str:
     return "" if mode & 0o006 == 0o006 else f"{TUN} has mode {mode:04o}"
 
 
+@functools.cache
+def lacks_localhost() -> str:
+    try:
+        socket.getaddrinfo("localhost", 80)
+    except OSError as error:
+        return f"localhost: {error.strerror}"
+    return ""
+
+
 def lacks_headers() -> str:
     return "" if os.path.exists(KERNEL_HEADERS) else f"there is no {KERNEL_HEADERS}"
 
@@ -175,6 +185,14 @@ TABLE = (
     Need("sqlite3", "SQLite's shell", ("sqlite3",)),
     Need("strace", "a tracer of system calls", ("strace",)),
     Need("tmux", "a terminal in a terminal", ("tmux",)),
+    Need(
+        "localhost",
+        "that everybody knows who localhost is",
+        (),
+        NOBODY,
+        lacks=lacks_localhost,
+        command="echo 127.0.0.1 localhost | sudo tee -a /etc/hosts",
+    ),
     Need(
         "landlock", "a kernel with Landlock's scopes", (), NOBODY, lacks=lacks_landlock, command="Linux 6.12 or later"
     ),

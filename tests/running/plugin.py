@@ -48,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
         # In a /tmp of its own.
         Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
     config.addinivalue_line("markers", "slow(reason): not in the quick run, though it needs nothing")
+    # The same examples in each run; new ones only where nothing depends on it.
+    luck = hypothesis.settings(deadline=None, derandomize=not pins.NEWEST, database=None)
+    hypothesis.settings.register_profile("claudebox", luck)
+    hypothesis.settings.load_profile("claudebox")
     for need in needs.TABLE:
         config.addinivalue_line("markers", f"{need.name}: needs {need.meaning}")
 
@@ -64,8 +68,8 @@ def _programs() -> Iterator[str]:
     """The versions that count, as the programs tell them."""
     for name in ("bwrap", "pasta", "nft", "nix"):
         path = needs.find_program(name)
-        done = path and subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-        found = re.search(r"\d[\w.~]+", (done or "").partition("\n")[0])
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout if path else ""
+        found = re.search(r"\d[\w.~]+", told.partition("\n")[0])
         yield f"{name} {found[0] if found else '-'}"
     package = Path(pins.claude()).parents[1] / "@anthropic-ai/claude-code/package.json"
     yield f"Claude Code {json.loads(package.read_text())['version'] if package.exists() else '-'}"
@@ -135,7 +139,11 @@ def _is_of(size: str, item: pytest.Item) -> bool:
             raise pytest.UsageError(f"{item.nodeid}: {mark.name}, and no reason is given")
     if size == ALL:
         return True
-    return exhaustive is None and (size == DEFAULT or not (slow or needs_of(item)))
+    return exhaustive is None and (size == DEFAULT or not (slow or _has_to_be_installed(item)))
+
+
+def _has_to_be_installed(item: pytest.Item) -> bool:
+    return any(needs.NEEDS[name].provider != needs.NOBODY for name in needs_of(item))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -27,8 +27,6 @@ from screens.boxes import SCREENS, TOKEN, debian, flagged
 
 PLAIN = Style(False)
 SMALL_SCREEN = 24  # lines, one of which is the question
-
-
 # Kept whole. Every other screen is kept as what is different from a whole one.
 WHOLE_AUDITS = ("plain", "flagged", "inet-and-ports", "packages")
 WHOLE_COMMANDS = ("plain", "inet-and-ports")

@@ -23,19 +23,18 @@ pytestmark = pytest.mark.req("SAND-15")
 WITH_A_DEED = """
 import os, sys
 sys.path.insert(0, sys.argv.pop(1))
-from claudebox import cli
-from claudebox.launch import box
+from claudebox import cli, terminal
+from claudebox.features.guard import act
 from claudebox.problem import Problem
 
 def deed():
     {deed}
 
-def watch():
+def after(plan):
     {watch}
-    return deed
+    return lambda may_ask: deed()
 
-launch = box.launch
-box.launch = lambda plan, _: launch(plan, watch)
+act.after = after
 cli.main()
 """
 TAKES_LONG = """
@@ -44,7 +43,7 @@ TAKES_LONG = """
     os.write(2, f"started by then: {os.path.exists('started')}\\n".encode())
 """
 ASKS = """
-    answer = cli._ask("Keep it? ")
+    answer = terminal.ask("Keep it? ")
     os.write(2, f"answer: {answer}\\n".encode())
 """
 LOOKS = """

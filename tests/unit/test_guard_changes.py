@@ -57,6 +57,7 @@ def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFOR
             path.symlink_to(text[3:])
         elif text is not None:
             path.write_text(text)
+            path.chmod(0o644)  # as it was, whatever the umask
     later = Tree(str(tmp_path))
     return Comparison(later, guard, picture, look(later, guard, "/home/alice")).leftovers()
 

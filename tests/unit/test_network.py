@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.network.decide import needs_uplink, plan_network
+from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.features.network.firewall import Resolver
-from claudebox.features.network.uplink import find_resolvers, network_findings, plan_uplink
+from claudebox.features.network.uplink import find_resolvers, needs_uplink, network_findings, plan_uplink
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
@@ -156,16 +156,16 @@ def test_these_are_no_ports(text: str) -> None:
 def test_ports_have_no_meaning_with_the_hosts_network(option: str, port: int) -> None:
     for words in ((option, str(port)), ("--network", "full", option, str(port))):
         with pytest.raises(Problem, match=f"{option} has no meaning"):
-            needs_uplink(said(*words))
+            check_ports(said(*words))
 
 
 @pytest.mark.req("NET-04", "FAIL-01")
 @given(own_tiers, ports, ports)
 def test_no_port_leads_in_a_circle(tier: str, host: int, box: int) -> None:
     with pytest.raises(Problem, match="either a server in the box or one of this host"):
-        needs_uplink(said("--network", tier, "--publish", f"{host}:{box}", "--host-port", str(box)))
+        check_ports(said("--network", tier, "--publish", f"{host}:{box}", "--host-port", str(box)))
     if host != box:
-        assert needs_uplink(said("--network", tier, "--publish", f"{host}:{box}", "--host-port", str(host)))
+        check_ports(said("--network", tier, "--publish", f"{host}:{box}", "--host-port", str(host)))
 
 
 @pytest.mark.req("NET-04")

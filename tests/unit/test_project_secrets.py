@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 
 from claudebox.features.secrets.decoys import make_decoy
 from claudebox.features.secrets.table import (
-    BINARY,
     GIT,
     KEY,
     LOOKS,
-    NETRC,
     SHAPE,
     SHELL,
     TABLE,
     VALUES,
     WANTED,
+    WHOLE,
     candidates,
-    row_for,
+    kind_of,
 )
 from claudebox.host.walk import FILE, LINK, OTHER, Entry
 
@@ -36,7 +35,7 @@ pytestmark = pytest.mark.req("SEC-01")
     ".git/config .kube/config kubeconfig.yaml config/master.key".split(),
 )
 def test_name_is_looked_into(name: str) -> None:
-    assert row_for(f"/p/{name}") is not None
+    assert kind_of(f"/p/{name}") is not None
     assert name.startswith(".git/") or WANTED.wants(name.rpartition("/")[2])
 
 
@@ -47,21 +46,21 @@ def test_name_is_looked_into(name: str) -> None:
     "example.env.md prod.env.example x.pem.md".split(),
 )
 def test_name_is_not_looked_into(name: str) -> None:
-    assert row_for(f"/p/{name}") is None
+    assert kind_of(f"/p/{name}") is None
 
 
 def test_every_row_has_a_reason_and_can_be_found() -> None:
     for pattern, style, reason in TABLE:
         name = pattern.replace("*", "0123456789ab" if pattern == "*.json" else "x")
         name = f"shop-{name}" if pattern == "*.json" else name
-        row = row_for(f"/p/{name}")
+        row = kind_of(f"/p/{name}")
         assert row is not None, pattern
         assert (row[0], bool(reason)) == (style, True), pattern
 
 
 def test_symlinks_are_left_alone_and_pipes_are_not() -> None:
     entries = [Entry("/p/.env", LINK), Entry("/p/a/.env", OTHER), Entry("/p/b/.env", FILE)]
-    assert [(one.path, one.is_file) for one in candidates(entries)] == [("/p/a/.env", False), ("/p/b/.env", True)]
+    assert [one.path for one in candidates(entries)] == ["/p/a/.env", "/p/b/.env"]
 
 
 def decoy(content: str, style: str, name: str) -> str | None:
@@ -90,7 +89,6 @@ def test_dotenv_keeps_keys_and_what_is_harmless() -> None:
         ("registry=https://npm.example/\n//npm.example/:_authToken=${NPM_TOKEN}\nalways-auth=true\n", LOOKS, ".npmrc"),
         ("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n", KEY, "ca.pem"),
         ("PK\x03\x04 slides", KEY, "talk.key"),
-        ("plain text", BINARY, "x.p12"),
         ('{"password": "Passwort", "account": "Konto"}', SHAPE, "account.json"),
         ('[core]\n\tbare = false\n[remote "o"]\n\turl = https://git.example/x\n', GIT, "config"),
         ("use flake\nsource_url https://x.example/ sha256-XQzUAvL6pysIJnRJyR7uVpmUSZfc7LSgWQwq=\n", SHELL, ".envrc"),
@@ -211,16 +209,14 @@ def test_no_value_comes_through_json(value: dict[str, object]) -> None:
             assert content[place : place + 8] not in made
 
 
-@settings(max_examples=100, deadline=None)
-@given(secrets, secrets)
-def test_no_value_comes_through_netrc(one: str, two: str) -> None:
-    made = decoy(f"machine a.example\n\tlogin {one}\n\tpassword {two}\nmacdef x\n{two}\n\n", NETRC, ".netrc") or ""
-    assert "a.example" in made
-    assert "Zq" not in made
+@pytest.mark.parametrize("style", [WHOLE, "a style of an older claudebox"])
+@pytest.mark.parametrize("content", ["machine a.example login joe password hunter2", "\x30\x82 a key store", "text"])
+def test_nothing_of_a_file_that_is_secret_as_a_whole_comes_through(content: str, style: str) -> None:
+    assert decoy(content, style, "x") == "# masked-by-claudebox\n"
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=300), st.sampled_from([VALUES, LOOKS, GIT, KEY, NETRC, SHAPE, SHELL]), st.sampled_from(NAMES))
+@given(st.binary(max_size=300), st.sampled_from([VALUES, LOOKS, GIT, KEY, WHOLE, SHAPE, SHELL]), st.sampled_from(NAMES))
 def test_any_content_makes_text_that_a_shell_can_write(content: bytes, style: str, name: str) -> None:
     made = make_decoy(content, style, name)
     assert made is None or (made.endswith(b"\n") and b"\0" not in made and made.decode())

@@ -15,7 +15,7 @@ from claudebox.record import Record
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
 RULE = "git"
-IGNORED = "/etc/claudebox/masked"
+IGNORED = "/etc/claudebox/masked"  # in the box: names of masked files, as a .gitignore has them
 
 
 class Identity(Record):
@@ -26,8 +26,19 @@ class Identity(Record):
     is_neutral: bool = False
 
 
+def decide(facts: Facts, _: Draft) -> Contribution:
+    repository, homes, places = facts.repository, facts.person.homes, facts.places
+    identity = find_identity(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
+    masked = facts.secrets.ignored if facts.secrets is not None else b""
+    config = config_files(identity, facts.home, facts.project, repository, masked, is_guarded=_is_guarded(facts))
+    return Contribution(
+        mounts=(*repository_mounts(repository, homes, places), *config),
+        findings=tuple(git_findings(repository, identity, homes, places)),
+    )
+
+
 def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> Identity:
-    """user.name and user.email of the host, as git would find them outside of the repository's own file."""
+    """Take user.name and user.email from where git would find them, except for the repository's own file."""
     values: dict[str, str] = {}
     for path in host_configs(environ, home):
         values.update(gitconfig.load(tree, path, home, git_dir))
@@ -38,35 +49,14 @@ def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) 
 
 
 def _shown(text: str) -> str:
-    """Without what cannot be shown: the identity appears on the screen."""
+    """Leave out what cannot be shown: the identity appears on the screen."""
     return "".join(character for character in text if character.isprintable())
 
 
 def config_files(
-    identity: Identity,
-    home: str,
-    project: str,
-    repository: Repository,
-    ignored: bytes = b"",
-    *,
-    is_guarded: bool = False,
+    identity: Identity, home: str, project: str, repository: Repository, ignored: bytes, *, is_guarded: bool
 ) -> list[Mount]:
-    """The configuration, and what git shall not add although nobody tells it so in the project."""
-    config = config_file(identity, home, project, repository, is_guarded=is_guarded)
-    if not ignored:
-        return [config]
-    # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
-    content = config.content + f"[core]\n\texcludesFile = {IGNORED}\n".encode()
-    reason = "masked files, which git shall not add"
-    return [
-        config.replace(content=content),
-        Mount(COVER, IGNORED, Origin.of_rule(RULE, reason), content=ignored, mode=0o444),
-    ]
-
-
-def config_file(
-    identity: Identity, home: str, project: str, repository: Repository, *, is_guarded: bool = False
-) -> Mount:
+    """The user's configuration of git, and the list of masked files, which git must not add to the repository."""
     trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
     lines = ["[user]", f"\tname = {quote_value(identity.name)}", f"\temail = {quote_value(identity.email)}", "[safe]"]
     lines += [f"\tdirectory = {quote_value(path)}" for path in trusted]
@@ -76,10 +66,16 @@ def config_file(
     lines += ["[gc]", "\tworktreePruneExpire = never"]
     # Where the repository's own file is guarded, a new branch cannot be told its upstream, and git would complain.
     lines += ["[branch]", "\tautoSetupMerge = false"] if is_guarded else []
+    # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
+    lines += ["[core]", f"\texcludesFile = {IGNORED}"] if ignored else []
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin.of_rule(RULE, f"neutral {shown}" if identity.is_neutral else shown)
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
-    return Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644)
+    masked = Origin.of_rule(RULE, "masked files, which git shall not add")
+    return [
+        Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644),
+        *([Mount(COVER, IGNORED, masked, content=ignored, mode=0o444)] if ignored else []),
+    ]
 
 
 def quote_value(value: str) -> str:
@@ -116,21 +112,8 @@ def git_findings(
     return findings
 
 
-def decide(facts: Facts, _: Draft) -> Contribution:
-    repository, homes, places = facts.repository, facts.person.homes, facts.places
-    identity = find_identity(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
-    masked = facts.secrets.ignored if facts.secrets is not None else b""
-    config = config_files(
-        *(identity, facts.home, facts.project, repository, masked),
-        is_guarded=_is_guarded(facts),
-    )
-    return Contribution(
-        mounts=(*repository_mounts(repository, homes, places), *config),
-        findings=tuple(git_findings(repository, identity, homes, places)),
-    )
-
-
 def _is_guarded(facts: Facts) -> bool:
+    """Whether the repository's own configuration is read-only in the box."""
     git_dir = facts.repository.git_dir
     opened = openings(facts.settings.writable, facts.project, facts.home)
     return bool(git_dir) and not any(opening.opens(f"{git_dir}/config") for opening in opened)

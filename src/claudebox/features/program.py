@@ -1,4 +1,4 @@
-"""Which program runs in the box, and what gives Ctrl-C back to it."""
+"""Decides which program runs in the box, and what gives Ctrl-C back to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.system import NIX_STORE, System
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Origin, Plan, Program
 from claudebox.paths import is_inside
@@ -14,16 +14,29 @@ from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
 
 
-def shell_program(system: System) -> Program:
-    return Program("shell", (system.shell,), Origin.of_option("--shell"))
+def decide(facts: Facts, _: Draft) -> Contribution:
+    wrapper = signal_shim(facts.tree, facts.host.python)
+    if facts.request.run is not None:
+        program = Program("command", facts.request.run, Origin.of_option("--run"))
+    elif facts.install is None or facts.request.shell:
+        program = Program("shell", (facts.system.shell,), Origin.of_option("--shell"))
+    else:
+        return Contribution(wrapper=wrapper)  # features/claude decides how Claude is started
+    return Contribution(wrapper=wrapper, decided=(("program", program),))
 
 
-def run_program(command: tuple[str, ...]) -> Program:
-    return Program("command", command, Origin.of_option("--run"))
+def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+    """Warn of secret arguments: everybody on this host can read the arguments of a program, and so can the agent."""
+    findings = [
+        Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
+        for number, argument in enumerate(plan.program.argv)
+        if (reason := secret_value(argument))
+    ]
+    return plan.replace(findings=(*plan.findings, *findings))
 
 
 def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:
-    """What gives Ctrl-C back to the program.
+    """The words before the program's own that give Ctrl-C back to it.
 
     bwrap would die of the first Ctrl-C, and take with it a program that wants to finish. So bwrap is started with
     SIGINT and SIGQUIT ignored, which the program inherits unless something in between undoes it.
@@ -42,22 +55,3 @@ def _resets_signals(tree: Tree, env: str) -> bool:
     if posixpath.basename(env) == "busybox":
         return False
     return not ("/cargo/" in env and 'VERSION_ID="25.10"' in (tree.text("/etc/os-release") or ""))
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    wrapper = signal_shim(facts.tree, facts.host.python)
-    if facts.request.run is not None:
-        return Contribution(wrapper=wrapper, decided=(("program", run_program(facts.request.run)),))
-    if facts.install is None or facts.request.shell:
-        return Contribution(wrapper=wrapper, decided=(("program", shell_program(facts.system)),))
-    return Contribution(wrapper=wrapper)  # Claude knows itself how it is started
-
-
-def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
-    """Everybody on this host can read the arguments of a program, and so can the agent."""
-    findings = [
-        Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
-        for number, argument in enumerate(plan.program.argv)
-        if (reason := secret_value(argument))
-    ]
-    return plan.replace(findings=(*plan.findings, *findings))

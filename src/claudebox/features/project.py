@@ -1,4 +1,4 @@
-"""The project, writable at its own path, and what of it could not be looked at."""
+"""Shows the project, writable at its own path, and reports what in it could not be looked at."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 
 def _settings_file(tree: Tree, project: str) -> list[Mount]:
-    """What it says was judged before the start: the agent shall not change it meanwhile."""
+    """The project's settings were judged before the start: the agent must not change them meanwhile."""
     path = f"{project}/{PROJECT_FILE}"
     content = tree.read_plain(path)
     return [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
 
 
 def _unseen(facts: Facts) -> list[Finding]:
-    """What could not be looked at. What belongs to somebody else the agent cannot look at either."""
+    """Report directories that could not be listed. The agent cannot list those of somebody else either."""
     findings = []
     for entry in facts.entries:
         name = entry.path.removeprefix(facts.project + "/")
@@ -58,6 +58,7 @@ def _unseen(facts: Facts) -> list[Finding]:
 
 
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    """Remember what this box can write: later launches follow no symlink that an agent may have put there."""
     if facts.state is None or (facts.install is None and _keeps_nothing(facts, plan)):
         return plan
     state = facts.state
@@ -75,6 +76,6 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 
 
 def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
-    """Without files of claudebox's own on this host, there is no symlink of theirs to trust."""
+    """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them."""
     has_store = plan.nix is not None and bool(plan.nix.directory)
     return not has_store and facts.tree.lstat(facts.claude.kept.directory) is None

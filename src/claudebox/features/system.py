@@ -14,67 +14,6 @@ SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
 
 ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
-
-def system_mounts(tree: Tree, system: System) -> list[Mount]:
-    mounts: list[Mount] = []
-    if not system.is_nix:
-        mounts.append(Mount(RO, "/usr", SYSTEM, source="/usr"))
-        mounts += _local_tree(tree)
-        for path in ROOT_TREES:
-            mounts += _root_tree(tree, path)
-    else:
-        mounts += [_shell_link(tree, path) for path in ("/bin/sh", "/usr/bin/env") if tree.exists(path)]
-    return mounts
-
-
-def _local_tree(tree: Tree) -> list[Mount]:
-    """/usr/local, where that is a symlink out of /usr (Fedora Silverblue)."""
-    real = tree.resolve("/usr/local") if tree.is_link("/usr/local") else None
-    return [Mount(RO, real, SYSTEM, source=real)] if real and not is_inside(real, "/usr") else []
-
-
-def _root_tree(tree: Tree, path: str) -> list[Mount]:
-    """/bin and its like: a symlink where /usr is merged, a directory where not."""
-    if tree.is_link(path):
-        return [Mount(SYMLINK, path, SYSTEM, source=tree.link_target(path))]
-    return [Mount(RO, path, SYSTEM, source=path)] if tree.is_dir(path) else []
-
-
-def _shell_link(tree: Tree, path: str) -> Mount:
-    """NixOS has just two programs outside of the store, for `#!` lines."""
-    return Mount(SYMLINK, path, SYSTEM, source=tree.resolve(path) or path)
-
-
-def empty_places(person: Person) -> list[Mount]:
-    """Writable and empty at each start."""
-    run = f"/run/user/{person.uid}"
-    return [
-        Mount(PROC, "/proc", BOX),
-        Mount(DEV, "/dev", BOX),
-        Mount(TMPFS, "/tmp", BOX, mode=0o1777),
-        Mount(TMPFS, "/var/tmp", BOX, mode=0o1777),
-        Mount(TMPFS, run, BOX, mode=0o700),
-        Mount(TMPFS, person.home, BOX, mode=0o700),
-    ]
-
-
-def home_links(tree: Tree, named_home: str) -> list[Mount]:
-    """The symlinks by which the home is known, such as /home -> var/home."""
-    return [Mount(SYMLINK, link, BOX, source=target) for link, target in tree.links(named_home)] if named_home else []
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    return Contribution(
-        mounts=(
-            Mount(TMPFS, "/", BOX),
-            *empty_places(facts.person),
-            *home_links(facts.tree, facts.host.environ.get("HOME", "")),
-            *system_mounts(facts.tree, facts.system),
-        ),
-        path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
-    )
-
-
 ETC = Origin.of_rule("etc", "configuration that programs need to run")
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 # What programs read from /etc. Never all of it: that holds keys, passwords and the host's identity.
@@ -108,6 +47,87 @@ ETC_ENTRIES = (
 )
 PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "terminfo")
 
+IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
+MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
+HOSTNAME = "claudebox"
+NOBODY = 65534
+ROOT_IN_BOX = 1000
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    return Contribution(
+        mounts=(
+            Mount(TMPFS, "/", BOX),
+            *empty_places(facts.person),
+            *home_links(facts.tree, facts.host.environ.get("HOME", "")),
+            *system_mounts(facts.tree, facts.system),
+        ),
+        path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
+    )
+
+
+def decide_etc(facts: Facts, _: Draft) -> Contribution:
+    mounts = etc_mounts(facts.tree, facts.is_root)
+    hides = root_only_hides(facts.tree, mounts) if facts.is_root else []
+    return Contribution(mounts=tuple(mounts), hides=tuple(hides))
+
+
+def decide_identity(facts: Facts, _: Draft) -> Contribution:
+    files = identity_files(facts.tree, facts.person, facts.system.shell, facts.host.hostname)
+    return Contribution(mounts=tuple(files))
+
+
+def decide_certificates(facts: Facts, draft: Draft) -> Contribution:
+    return Contribution(mounts=tuple(certificate_mounts(facts.certificates, draft.mounts)))
+
+
+def system_mounts(tree: Tree, system: System) -> list[Mount]:
+    mounts: list[Mount] = []
+    if not system.is_nix:
+        mounts.append(Mount(RO, "/usr", SYSTEM, source="/usr"))
+        mounts += _local_tree(tree)
+        for path in ROOT_TREES:
+            mounts += _root_tree(tree, path)
+    else:
+        mounts += [_shell_link(tree, path) for path in ("/bin/sh", "/usr/bin/env") if tree.exists(path)]
+    return mounts
+
+
+def _local_tree(tree: Tree) -> list[Mount]:
+    """Show where /usr/local is if that is a symlink out of /usr (Fedora Silverblue)."""
+    real = tree.resolve("/usr/local") if tree.is_link("/usr/local") else None
+    return [Mount(RO, real, SYSTEM, source=real)] if real and not is_inside(real, "/usr") else []
+
+
+def _root_tree(tree: Tree, path: str) -> list[Mount]:
+    """Show /bin and the like as the host has them: a symlink where /usr is merged, else a directory."""
+    if tree.is_link(path):
+        return [Mount(SYMLINK, path, SYSTEM, source=tree.link_target(path))]
+    return [Mount(RO, path, SYSTEM, source=path)] if tree.is_dir(path) else []
+
+
+def _shell_link(tree: Tree, path: str) -> Mount:
+    """NixOS has just two programs outside of the store, for `#!` lines."""
+    return Mount(SYMLINK, path, SYSTEM, source=tree.resolve(path) or path)
+
+
+def empty_places(person: Person) -> list[Mount]:
+    """Directories that are writable, and empty at each start."""
+    run = f"/run/user/{person.uid}"
+    return [
+        Mount(PROC, "/proc", BOX),
+        Mount(DEV, "/dev", BOX),
+        Mount(TMPFS, "/tmp", BOX, mode=0o1777),
+        Mount(TMPFS, "/var/tmp", BOX, mode=0o1777),
+        Mount(TMPFS, run, BOX, mode=0o700),
+        Mount(TMPFS, person.home, BOX, mode=0o700),
+    ]
+
+
+def home_links(tree: Tree, named_home: str) -> list[Mount]:
+    """The symlinks through which the host names the home, such as /home -> var/home."""
+    return [Mount(SYMLINK, link, BOX, source=target) for link, target in tree.links(named_home)] if named_home else []
+
 
 def etc_mounts(tree: Tree, as_root: bool) -> list[Mount]:
     mounts = []
@@ -126,13 +146,13 @@ def etc_mounts(tree: Tree, as_root: bool) -> list[Mount]:
 
 
 def _is_public(tree: Tree, path: str) -> bool:
-    """Readable by everyone. As root everything can be read, and what others may not see must stay out."""
+    """Whether everyone may read it. Root can read everything, and what others may not see must stay outside."""
     status = tree.lstat(path)
     return status is not None and bool(status.st_mode & 0o004)
 
 
 def root_only_hides(tree: Tree, mounts: list[Mount]) -> list[Mount]:
-    """What only root may read where administrators keep configuration: in mounted parts of /etc, in /usr/local/etc."""
+    """Hide what only root may read in mounted parts of /etc and in /usr/local/etc, where administrators keep it."""
     directories = [mount.path for mount in mounts if mount.origin is ETC and mount.kind == RO]
     private = [path for path in directories if path.removeprefix("/etc/") not in PUBLIC_BY_NATURE]
     return [hide for path in ("/usr/local/etc", *private) for hide in _root_only(tree, path)]
@@ -151,21 +171,8 @@ def _root_only(tree: Tree, directory: str) -> list[Mount]:
     return hides
 
 
-def decide_etc(facts: Facts, _: Draft) -> Contribution:
-    mounts = etc_mounts(facts.tree, facts.is_root)
-    hides = root_only_hides(facts.tree, mounts) if facts.is_root else []
-    return Contribution(mounts=tuple(mounts), hides=tuple(hides))
-
-
-IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
-MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
-HOSTNAME = "claudebox"
-NOBODY = 65534
-ROOT_IN_BOX = 1000
-
-
 def box_person(person: Person) -> Person:
-    """Who the agent is. Root becomes an ordinary account: programs refuse to work as root, or trust it too much."""
+    """The account of the agent. Root becomes an ordinary one: programs refuse to work as root, or trust it too much."""
     if person.uid != 0:
         return person
     return person.replace(uid=ROOT_IN_BOX, gid=ROOT_IN_BOX, name="claude", group="claude")
@@ -186,7 +193,7 @@ def _made_file(path: str, text: str) -> Mount:
 
 
 def _hosts(tree: Tree, host_name: str) -> str:
-    """The host's names for addresses, without its own name."""
+    """The host's names for addresses, without the name of the host itself."""
     own = {host_name, host_name.split(".")[0]} - {"localhost"}
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}"]
     for line in filter(str.isprintable, (tree.text("/etc/hosts") or "").expandtabs(1).splitlines()):
@@ -197,18 +204,9 @@ def _hosts(tree: Tree, host_name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def decide_identity(facts: Facts, _: Draft) -> Contribution:
-    files = identity_files(facts.tree, facts.person, facts.system.shell, facts.host.hostname)
-    return Contribution(mounts=tuple(files))
-
-
 def certificate_mounts(bundle: str, mounts: list[Mount]) -> list[Mount]:
-    """The bundle itself, unless a mount already shows it."""
+    """Show the bundle of certificates, unless another mount does."""
     shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (RO, RW, SYMLINK))
     if not bundle or shown:
         return []
     return [Mount(RO, bundle, Origin.of_rule("certificates", "to verify TLS connections"), source=bundle)]
-
-
-def decide_certificates(facts: Facts, draft: Draft) -> Contribution:
-    return Contribution(mounts=tuple(certificate_mounts(facts.certificates, draft.mounts)))

@@ -1,9 +1,9 @@
 """The features, in the order in which they decide: what grants comes first, then what covers it.
 
-Each row names a module of a feature's folder and says, cheaply, whether it applies to this box. A module that does not
-apply is not imported: `load` is the one place where that is decided at run time.
+Each row names a module of a feature and says, cheaply, whether it applies to this box. A module that does not apply is
+not imported: `load` is the one place where an import is decided at run time.
 
-The order is also that of the mounts, of which a later one wins over an earlier one at the same path.
+The mounts are in the same order: at the same path, a later one wins over an earlier one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BROKER, OFF, PASSTHROUGH
+from claudebox.settings.table import AUTO, BROKER, FULL, OFF, PASSTHROUGH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Row(Record):
-    """A function of a feature's module, and whether it has something to say about a box."""
+class Decision(Record):
+    """A function of a feature that decides something, and whether it has anything to decide for this box."""
 
     module: str
     function: str
@@ -43,6 +43,14 @@ def _has_broker(facts: Facts) -> bool:
     return facts.install is not None and facts.settings.auth == BROKER
 
 
+def _shares_network(facts: Facts) -> bool:
+    return facts.settings.network.tier == FULL
+
+
+def _has_own_network(facts: Facts) -> bool:
+    return facts.settings.network.tier != FULL
+
+
 def _has_nix(facts: Facts) -> bool:
     settings = facts.settings
     return settings.nix.path not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
@@ -59,44 +67,45 @@ def _is_limited(facts: Facts) -> bool:
 
 # Each takes the Facts and the Draft so far, and returns a Contribution.
 DECIDING = (
-    Row("program", "decide", _always),
-    Row("system", "decide", _always),
-    Row("nix.decide", "decide", _has_nix),
-    Row("system", "decide_etc", _always),
-    Row("network.decide", "decide", _always),
-    Row("system", "decide_identity", _always),
-    Row("claude.decide", "decide", _has_claude),
-    Row("login.decide", "decide", _shares_login),
-    Row("broker.decide", "decide", _has_broker),
-    Row("git", "decide", _always),
-    Row("project", "decide", _always),
-    Row("system", "decide_certificates", _always),
-    Row("claude.options", "decide", _has_arguments),
-    Row("wishes", "decide", _always),
-    Row("guard.decide", "decide", _always),
-    Row("secrets.decide", "decide", _always),
-    Row("wishes", "decide_hides", _always),
-    Row("kernel.decide", "decide", _always),
-    Row("limits.decide", "decide", _is_limited),
-    Row("environment.decide", "decide", _always),
+    Decision("program", "decide", _always),
+    Decision("system", "decide", _always),
+    Decision("nix.decide", "decide", _has_nix),
+    Decision("system", "decide_etc", _always),
+    Decision("network.decide", "decide", _shares_network),
+    Decision("network.uplink", "decide", _has_own_network),
+    Decision("system", "decide_identity", _always),
+    Decision("claude.decide", "decide", _has_claude),
+    Decision("login.decide", "decide", _shares_login),
+    Decision("broker.decide", "decide", _has_broker),
+    Decision("git", "decide", _always),
+    Decision("project", "decide", _always),
+    Decision("system", "decide_certificates", _always),
+    Decision("claude.options", "decide", _has_arguments),
+    Decision("wishes", "decide", _always),
+    Decision("guard.decide", "decide", _always),
+    Decision("secrets.decide", "decide", _always),
+    Decision("wishes", "decide_hides", _always),
+    Decision("kernel.decide", "decide", _always),
+    Decision("limits.decide", "decide", _is_limited),
+    Decision("environment.decide", "decide", _always),
 )
 
 # Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.
 COMPLETING = (
-    Row("program", "complete", _always),
-    Row("network.decide", "complete", _always),
-    Row("project", "complete", _always),
-    Row("claude.seed", "complete", _has_claude),
-    Row("login.decide", "complete", _shares_login),
-    Row("nix.decide", "complete", _has_nix),
+    Decision("program", "complete", _always),
+    Decision("network.uplink", "complete", _has_own_network),
+    Decision("project", "complete", _always),
+    Decision("claude.seed", "complete", _has_claude),
+    Decision("login.decide", "complete", _shares_login),
+    Decision("nix.decide", "complete", _has_nix),
 )
 
 
 def load(module: str, function: str) -> Any:
-    """A function of a feature. This is where a feature is imported, if it applies."""
+    """Import a module of a feature, and return a function of it."""
     return getattr(__import__(f"claudebox.features.{module}", fromlist=("",)), function)
 
 
 def act(feature: str, deed: str, *arguments: Any) -> Any:
-    """Have a feature do something: only a launch, or what prepares one, calls this."""
+    """Have a feature do something. Only a launch, or what prepares one, calls this."""
     return load(f"{feature}.act", deed)(*arguments)

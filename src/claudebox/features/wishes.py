@@ -1,4 +1,4 @@
-"""Mounts that the user asks for, by option or in a file."""
+"""Decides about the mounts and hides that somebody asks for, by option or in a file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,32 @@ from claudebox.settings.values import MountWish, Named
 
 SMALL_FILE = 1 << 16
 
-# Made by bwrap or by rules that a mount must not replace.
+# bwrap or another feature makes these, and no mount may replace them.
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    tree, settings = facts.tree, facts.settings
+    asked = (*settings.mounts, *draft.wishes)
+    places = draft.hidden_places(facts.places)
+    wished = settle(tree, wished_mounts(facts.reach, asked, facts.project, facts.person.homes, places), draft.mounts)
+    return Contribution(
+        mounts=tuple(wished),
+        wished=tuple(wished),
+        path=tuple(Directory(expand_home(entry.path, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+        findings=tuple(wish_findings(tree, wished)),
+    )
+
+
+def decide_hides(facts: Facts, draft: Draft) -> Contribution:
+    tree, hides = facts.tree, facts.settings.hides
+    return Contribution(
+        hides=(
+            *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
+            *hides_asked_for(tree, hides, facts.project, facts.home, draft.mounts),
+        ),
+        findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
+    )
 
 
 def wished_mounts(
@@ -56,7 +80,10 @@ def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], pla
 
 
 def _check_way(reach: Reach, named: str, option: str) -> None:
-    """A file says the same on every start. An agent that can turn a symlink on the way would choose what it means."""
+    """Refuse a path of a file if an agent can turn a symlink on the way to it.
+
+    The file says the same at every start, so an agent that turns the symlink would choose what it means.
+    """
     if reach.can_turn(named):
         real = reach.tree.resolve(named) or named
         raise Problem(
@@ -122,26 +149,13 @@ def wish_findings(tree: Tree, wishes: list[Mount]) -> list[Finding]:
 
 
 def _secret_content(tree: Tree, wish: Mount) -> str:
-    """Of a small file, such as a configuration with a token in it."""
+    """Why the content of a small file looks secret: it may be a configuration with a token in it."""
     content = b"" if wish.is_dir else tree.read(wish.source, limit=SMALL_FILE) or b""
     return secret_value(content.decode(errors="replace"))
 
 
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    tree, settings = facts.tree, facts.settings
-    asked = (*settings.mounts, *draft.wishes)
-    places = draft.hidden_places(facts.places)
-    wished = settle(tree, wished_mounts(facts.reach, asked, facts.project, facts.person.homes, places), draft.mounts)
-    return Contribution(
-        mounts=tuple(wished),
-        wished=tuple(wished),
-        path=tuple(Directory(expand_home(entry.path, facts.home), Directory.ASKED_FOR) for entry in settings.path),
-        findings=tuple(wish_findings(tree, wished)),
-    )
-
-
 def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
-    """Secret places that a broader mount would show."""
+    """Hide the secret places that a broader mount would show."""
     hides: list[Mount] = []
     for place in places:
         if place.exists and (paths := appearances(place.path, mounts)):
@@ -156,14 +170,3 @@ def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> 
         for hide in hides
         if not tree.exists(named_path(hide.path, cwd, home))
     ]
-
-
-def decide_hides(facts: Facts, draft: Draft) -> Contribution:
-    tree, hides = facts.tree, facts.settings.hides
-    return Contribution(
-        hides=(
-            *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
-            *hides_asked_for(tree, hides, facts.project, facts.home, draft.mounts),
-        ),
-        findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
-    )

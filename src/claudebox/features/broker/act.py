@@ -1,6 +1,6 @@
 """Starts the broker beside the box: a process that holds the credential, and a socket that the box gets instead.
 
-It ends when the parent of the box does, and the parent ends the box when it has.
+The broker ends when the parent of the box does, and the parent ends the box when the broker has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ BACKLOG = 1024
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 PRIVATE = 0o700
-ENDED = Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
@@ -29,13 +28,17 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     return plan, Companion(
         life=life,
         require_ready=lambda end: require_ready(life, end),
-        end=lambda: ENDED if has_ended(life) else None,
+        end=lambda: ended() if has_ended(life) else None,
         clear=lambda: remove(directory),
     )
 
 
+def ended() -> Problem:
+    return Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
+
+
 def require_ready(life: int, end: int) -> None:
-    """Wait until it has tried itself, or the box has ended. Raises a Problem with its reason."""
+    """Wait until the broker has tried itself, or the box has ended. Raises a Problem with the broker's reason."""
     import select
 
     poll = select.poll()
@@ -50,7 +53,8 @@ def require_ready(life: int, end: int) -> None:
 
 
 def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, int, str]:
-    """The plan with the socket and the token of this launch, the life of the broker, and its directory."""
+    """Start it. Returns the plan with the socket and the token of this launch, a pipe that ends with the broker, and
+    the directory of the socket."""
     check(broker, dict(os.environ))
     os.close(watch_own_end("for --auth broker"))  # before anything is made
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
@@ -77,12 +81,12 @@ def listen(directory: str) -> int:
     import _socket
 
     listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    # The name of a socket may be 107 bytes long, and a home may be more.
+    # The path of a socket may have 107 bytes, and that of a home more.
     parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     listener.bind(f"/proc/self/fd/{parent}/{NOT_YET}")
     os.close(parent)
     listener.listen(BACKLOG)
-    # By its name, another broker would have taken it for one that nobody listens on any more (remove_dead).
+    # Under its own name, another broker would have taken it for one on which nobody listens any more (remove_dead).
     os.rename(f"{directory}/{NOT_YET}", f"{directory}/{SOCKET}")
     return listener.detach()
 

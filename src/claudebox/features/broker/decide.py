@@ -1,4 +1,4 @@
-"""`--auth broker`: which credential stays outside, and what the box gets in its place."""
+"""Decides for `--auth broker` which credential stays outside, and what the box gets in its place."""
 
 from __future__ import annotations
 
@@ -28,25 +28,37 @@ OLD_LOGIN = Origin.of_rule(RULE, "a login that an earlier box left")
 
 # In the order in which Claude Code looks for them.
 VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
-# Of a box whose Claude is logged in with a subscription; else the other one, which Claude takes without a question.
+# The first is for a Claude that is logged in with a subscription. Claude takes the other one without a question.
 SUBSCRIPTION_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"
 PLAIN_TOKEN = "ANTHROPIC_AUTH_TOKEN"
 ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_BASE_URL")
 STAYS_OUT = "stays outside with --auth broker"
 
-# Claude Code talks to somebody else then, in another way.
+# With one of these, Claude Code talks to somebody else, in another way.
 OTHER_PROVIDERS = tuple(
     f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
 )
 OFF = ("", "0", "false", "no", "off")
 ADDRESSES = ("ANTHROPIC_BASE_URL", TOKEN_URL)
 TOKENS = ("accessToken", "refreshToken")
-SHORTEST = 8  # what is shorter is in every text, and no secret
-LIMITS = ("requests", "tokens", "streams", "minutes")
+SHORTEST_SECRET = 8  # what is shorter occurs in every text, and is no secret
+LIMITED = ("requests", "tokens", "streams", "minutes")
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    broker = plan_broker(facts)
+    return Contribution(
+        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
+        variables=tuple(broker_variables(broker, facts.tree)),
+        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
+        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        steps=(Step(Step.BESIDE, "broker"),),
+        decided=(("broker", broker),),
+    )
 
 
 def plan_broker(facts: Facts) -> Broker:
-    """Raises a Problem if there is nothing to broker."""
+    """Find the credential. Raises a Problem if there is none that can be used."""
     host, settings, claude = facts.host, facts.settings, facts.claude
     environ, kept = host.environ, claude.kept
     for name in OTHER_PROVIDERS:
@@ -87,7 +99,7 @@ def plan_broker(facts: Facts) -> Broker:
 
 
 def _check_way(environ: dict[str, str], settings: Settings) -> None:
-    """Without TLS, whoever listens on that port of this host's localhost is taken for the API: it may be the box."""
+    """Refuse addresses without TLS if the box can listen on this host's localhost: it would be taken for the API."""
     if settings.network.tier != FULL and not settings.publish:
         return
     for name in ADDRESSES:
@@ -103,12 +115,12 @@ def _can_be_sent(value: str) -> bool:
 
 
 def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
-    """The lowest of each."""
+    """The limits by name. If one is set twice, the lower one counts."""
     lowest: dict[str, int] = {}
     for named in said:
         name, _, number = named.path.partition("=")
-        if name not in LIMITS or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
-            *others, last = LIMITS
+        if name not in LIMITED or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
+            *others, last = LIMITED
             raise Problem(
                 f"{named.origin.shown}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
             )
@@ -117,12 +129,12 @@ def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
 
 
 def broker_variables(broker: Broker, tree: Tree) -> list[EnvVar]:
-    """What makes Claude Code use the socket alone."""
+    """Variables that make Claude Code talk to the broker alone."""
     subscription = _subscription(tree, broker.file) if broker.file else ""
     return [
         EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE, is_ours=True),
         EnvVar(broker.token_name, AT_START, DUMMY, is_ours=True),
-        # Which models and features there are.
+        # By this Claude knows which models and features there are.
         *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE, is_ours=True)] if subscription else []),
         EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE, is_ours=True),
         EnvVar("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", QUIET, is_ours=True),
@@ -142,11 +154,11 @@ def _login(tree: Tree, file: str) -> dict[str, Any]:
 
 
 def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:
-    """Variables that do not enter, whoever asks: credentials, the way to them, and copies of one, used or not."""
+    """Variables that stay outside, whoever asks for them: credentials, the way to them, and copies of one."""
     names = dict.fromkeys((*VARIABLES, *ROUTE_VARIABLES), STAYS_OUT)
     login = _login(host.tree, broker.login) if broker.login else {}
     known = [*(host.environ.get(name) for name in VARIABLES), *(login.get(name) for name in TOKENS)]
-    secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST]
+    secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST_SECRET]
     written = [(wish.name, wish.value) for wish in wishes if wish.value is not None]
     for name, value in (*host.environ.items(), *written):
         if any(secret in value for secret in secrets):
@@ -160,15 +172,3 @@ def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     if tree.lstat(old) is not None and not tree.is_link(old):
         mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
     return mounts
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    broker = plan_broker(facts)
-    return Contribution(
-        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
-        variables=tuple(broker_variables(broker, facts.tree)),
-        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
-        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
-        steps=(Step(Step.BESIDE, "broker"),),
-        decided=(("broker", broker),),
-    )

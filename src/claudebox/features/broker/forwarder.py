@@ -1,7 +1,7 @@
-"""A port of the box that leads to the broker's socket.
+"""Makes a port of the box that leads to the broker's socket.
 
-Claude Code can be told to talk to an address, in every version and as its documentation says. That it can also talk to
-a socket with a name is neither true of every version nor documented.
+Every version of Claude Code can be told to talk to an address, as its documentation says. Not every version can talk to
+a socket with a name, and no documentation says so.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from claudebox.host.distribution import install_command
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 
-PLACES = ("/usr", "/nix/store")  # where a Python is in the box as well
+PLACES = ("/usr", "/nix/store")  # a Python below one of these is in the box as well
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
-# Any Python 3 has to understand it. It becomes the program; what forwards is a process beside that.
+# Any Python 3 has to understand this. It becomes the program, and leaves a process that forwards beside it.
 CODE = """
 import os, socket, sys, threading
 place, program = sys.argv[1], sys.argv[2:]
@@ -60,7 +60,7 @@ os.execvp(program[0], program)
 
 
 def forwarder(host: Host, socket: str) -> tuple[str, ...]:
-    """Words before those of the program."""
+    """The words before those of the program that start the forwarder."""
     pythons = (python for python in (host.python, *PYTHONS) if any(is_inside(python, place) for place in PLACES))
     python = next((python for python in pythons if host.tree.is_executable(python)), None)
     if python is None:

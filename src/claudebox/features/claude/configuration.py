@@ -1,4 +1,5 @@
-"""The user's settings and MCP servers for the box: what would fail or leak there is left out, and said to be."""
+"""Chooses which of the user's settings and MCP servers enter the box: what would fail or leak there is left out, and
+reported."""
 
 from __future__ import annotations
 
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Programs of the user that hand out credentials.
+# Settings that name a program which hands out credentials.
 CREDENTIAL_HELPERS = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper")
 ALWAYS = {"skipDangerousModePermissionPrompt": True}  # the box is the permission layer
 
 
-class Imported(Record):
-    """What enters, and a line for each thing that does not."""
+class Admitted(Record):
+    """What enters the box, and a line for each thing that does not."""
 
     value: dict[str, Any]
     left_out: tuple[str, ...]
 
 
-def import_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> Imported:
-    """Settings for the box. `can_run` says whether a command line's program is there."""
+def admit_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> Admitted:
+    """The user's settings as the box gets them. `can_run` says whether the program of a command line is there."""
     left_out = [f"setting {name}: it hands out credentials" for name in CREDENTIAL_HELPERS if name in settings]
     kept = {name: value for name, value in settings.items() if name not in CREDENTIAL_HELPERS}
     kept["env"], missing_variables = _split_variables(kept.get("env"))
@@ -43,11 +44,11 @@ def import_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) ->
     kept, secrets = _without_secrets(kept)
     left_out += [f"setting {name}: it looks secret" for name in secrets]
     settled = {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}
-    return Imported(settled, tuple(left_out))
+    return Admitted(settled, tuple(left_out))
 
 
 def _without_secrets(settings: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Without those that hold a secret anywhere inside."""
+    """The settings that hold no secret anywhere inside, and the names of the others."""
     secret = [name for name, value in settings.items() if any(secret_value(text) for text in _texts(value))]
     return {name: value for name, value in settings.items() if name not in secret}, secret
 
@@ -102,8 +103,8 @@ def _command(entry: Any) -> str:
     return str(entry.get("command", "")) if isinstance(entry, dict) else ""
 
 
-def import_servers(servers: Any, can_run: Callable[[str], bool]) -> Imported:
-    """MCP servers of the user, as far as their program is in the box and they bring no token."""
+def admit_servers(servers: Any, can_run: Callable[[str], bool]) -> Admitted:
+    """The user's MCP servers whose program is in the box and that need no token."""
     kept: dict[str, Any] = {}
     left_out: list[str] = []
     for name, server in servers.items() if isinstance(servers, dict) else ():
@@ -112,7 +113,7 @@ def import_servers(servers: Any, can_run: Callable[[str], bool]) -> Imported:
             left_out.append(f"MCP server {name}: {reason}")
         else:
             kept[name] = server
-    return Imported(kept, tuple(left_out))
+    return Admitted(kept, tuple(left_out))
 
 
 def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
@@ -126,7 +127,7 @@ def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
 
 
 def _holds_secret(value: Any, name: str = "") -> bool:
-    """Whether a text anywhere inside looks secret, by itself or by what it is called."""
+    """Whether a text anywhere inside looks secret, by itself or by its name."""
     if isinstance(value, dict):
         return any(_holds_secret(inner, str(key)) for key, inner in value.items())
     if isinstance(value, list):
@@ -139,7 +140,7 @@ def _holds_secret(value: Any, name: str = "") -> bool:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """`name=value` in options, in commands and in the query of an address."""
+    """The pairs `name=value` in options, in commands and in the query of an address."""
     words = text.replace("?", " ").replace("&", " ").split()
     return [
         (name.lstrip("-"), value) for name, has_value, value in (word.partition("=") for word in words) if has_value
@@ -151,7 +152,7 @@ PROJECT_VARIABLES = ("$CLAUDE_PROJECT_DIR", "${CLAUDE_PROJECT_DIR}", "$PWD", "${
 
 
 class Runnable:
-    """Knows what is mounted, and where programs are looked for."""
+    """Answers whether a command can run in the box, by what is mounted and where programs are looked for."""
 
     def __init__(self, tree: Tree, mounts: tuple[Mount, ...], path: tuple[str, ...], home: str) -> None:
         self.tree = tree

@@ -1,4 +1,4 @@
-"""Claude in the box: its program, its home, and what it is told."""
+"""Decides how Claude is in the box: its program, its home, and what it is told."""
 
 from __future__ import annotations
 
@@ -15,29 +15,18 @@ from claudebox.reach import TrustedSource
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
+RULE = "claude"
+HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
+YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
+NONE_THERE = Origin.of_rule(RULE, "you have none")
+AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
+VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
 
-def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
-    origin = Origin.of_rule("claude", install.kind)
-    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
-
-
-def claude_path(home: str) -> str:
-    """Where claude is in the box, however it is installed on the host."""
-    return f"{home}/.local/bin/claude"
-
-
-def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
-    """The files of claude at their own places, and `claude` where its installer would put it."""
-    origin = Origin.of_rule("claude", install.kind)
-    mounts = [
-        Mount(RO, file, origin, source=file)
-        for file in install.files
-        if file != NIX_STORE and not is_inside(file, project)
-    ]
-    links = {claude_path(home): install.real}
-    if install.interpreter in install.files:
-        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
-    return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
+# Directories of the user's own configuration. Every box has them, empty if need be: from inside, a mount cannot be
+# replaced by a symlink, into which a later launch would mount.
+SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
+MANAGED = "/etc/claude-code"
+DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -59,59 +48,69 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-RULE = "claude"
-HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
-IMPORTED = Origin.of_rule(RULE, "your configuration")
-NONE_THERE = Origin.of_rule(RULE, "you have none")
-AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
-VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
+def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
+    origin = Origin.of_rule("claude", install.kind)
+    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
 
-# The user's own configuration. Directories are there in every box, empty if need be: what is mounted cannot be
-# replaced from inside by a symlink, into which a later launch would mount.
-IMPORTED_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
-MANAGED = "/etc/claude-code"
-DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
+
+def claude_path(home: str) -> str:
+    """Where claude is in the box, however it is installed on the host."""
+    return f"{home}/.local/bin/claude"
+
+
+def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
+    """Show the files of claude at their own places, and `claude` where its installer would put it."""
+    origin = Origin.of_rule("claude", install.kind)
+    mounts = [
+        Mount(RO, file, origin, source=file)
+        for file in install.files
+        if file != NIX_STORE and not is_inside(file, project)
+    ]
+    links = {claude_path(home): install.real}
+    if install.interpreter in install.files:
+        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
+    return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
 
 
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     mounts = [Mount(RW, home.place, HISTORY, source=home.state)]
-    for name in IMPORTED_DIRECTORIES:
+    for name in SHOWN_DIRECTORIES:
         real = trusted.find(f"{home.users}/{name}", is_dir=True)
         path = f"{home.place}/{name}"
         if real is None:
             mounts.append(Mount(ABSENT, path, NONE_THERE, source=home.instance.empty))
         else:
-            mounts.append(Mount(RO, path, IMPORTED, source=real))
+            mounts.append(Mount(RO, path, YOUR_CONFIGURATION, source=real))
             mounts += _linked_entries(real, trusted)
     memory = trusted.find(f"{home.users}/CLAUDE.md", is_dir=False)
-    mounts.append(_imported_file(home, "CLAUDE.md", memory or home.instance.memory))
+    mounts.append(_shown_file(home, "CLAUDE.md", memory or home.instance.memory))
     keys = trusted.find(f"{home.users}/keybindings.json", is_dir=False)
-    return [*mounts, _imported_file(home, "keybindings.json", keys)] if keys else mounts
+    return [*mounts, _shown_file(home, "keybindings.json", keys)] if keys else mounts
 
 
-def _imported_file(home: ClaudeHome, name: str, source: str) -> Mount:
-    return Mount(RO, f"{home.place}/{name}", IMPORTED, source=source, is_dir=False)
+def _shown_file(home: ClaudeHome, name: str, source: str) -> Mount:
+    return Mount(RO, f"{home.place}/{name}", YOUR_CONFIGURATION, source=source, is_dir=False)
 
 
 def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
-    """What the entries of a directory lead to, where people keep them in a repository of dotfiles."""
+    """Show where symlinks in a directory lead: people keep such files in a repository of dotfiles."""
     tree = trusted.tree
     links = [f"{directory}/{name}" for name in tree.entries(directory) if tree.is_link(f"{directory}/{name}")]
     # What is in the project is in the box already.
     outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.reach.project)]
     return [
-        Mount(RO, real, IMPORTED, source=real, is_dir=tree.is_dir(real))
+        Mount(RO, real, YOUR_CONFIGURATION, source=real, is_dir=tree.is_dir(real))
         for path in outward
         if (real := trusted.find(path, is_dir=tree.is_dir(path)))
     ]
 
 
 def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
-    """What the agent is told goes where an organisation's policy would, which no option of Claude leaves out."""
+    """Put what the agent is told where an organisation's policy would be, which no option of Claude leaves out."""
     entries = tree.entries(MANAGED)
-    # Its CLAUDE.md is told as a part of ours.
+    # The organisation's CLAUDE.md becomes a part of ours.
     kept = [f"{MANAGED}/{name}" for name in entries if name not in ("CLAUDE.md", "SANDBOX.md")]
-    mounts = [Mount(RO, path, IMPORTED, source=path, is_dir=tree.is_dir(path)) for path in kept]
+    mounts = [Mount(RO, path, YOUR_CONFIGURATION, source=path, is_dir=tree.is_dir(path)) for path in kept]
     mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=home.instance.sandbox, is_dir=False))
     mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
     return mounts
@@ -123,7 +122,7 @@ def home_variables(home: ClaudeHome) -> list[EnvVar]:
 
 
 def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...]) -> list[Preparation]:
-    """The directories, and something to mount on where the box can write."""
+    """Make the directories of the state, and something to mount on where the box can write."""
     instance = home.instance
     directories = [instance.directory, instance.empty, home.state]
     points = [mount for mount in mounts if mount.path.startswith(f"{home.place}/") and mount.kind in (RO, ABSENT)]

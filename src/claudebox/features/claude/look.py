@@ -1,4 +1,4 @@
-"""Which Claude Code is started, and whether the box may have the files that it needs."""
+"""Finds the Claude Code that is started, and checks that the box may have the files that it needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from claudebox.settings.values import Named, Settings
 from claudebox.settings.words import Request
 from claudebox.tools import is_typed
 
-LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"  # of an old installer: in a secret place, but no secret
+# An old installer has put claude in a secret place, where it is no secret.
+LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
 INSTALL_CLAUDE = """\
 npm install -g @anthropic-ai/claude-code
       or name it: --claude PATH
@@ -57,7 +58,7 @@ def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, r
 
 
 def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
-    """Raise if what claude says that it needs, in its `#!` line for one, is not to be shown."""
+    """Raise a Problem if claude says, for example in its `#!` line, that it needs what the box must not have."""
     for file in install.files:
         refusal = refuse_readable(file, homes, places)
         if refusal is not None and not file.endswith(LOCAL_INSTALL):
@@ -67,7 +68,7 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
 def find_claude(
     host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...], reach: Reach
 ) -> ClaudeInstall | None:
-    """A command or a shell gets claude too if it is there; without it, only claude itself cannot start."""
+    """Find claude. A command or a shell gets it too, but can start without it: then this is None."""
     try:
         found = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach)
         check_claude_files(found, host.person.homes, places)

@@ -1,4 +1,4 @@
-"""Options of claude that name files of the host: what they name has to be in the box."""
+"""Decides which files of the host enter because an option of claude names them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,13 @@ class Mention(Record):
     origin: Origin
 
 
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
+    return Contribution(wishes=named.wishes, preparations=named.preparations)
+
+
 def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
-    """What is there already needs nothing; about what does not exist, claude itself complains best."""
+    """Ask for what the options name and the box lacks. If it does not exist, claude itself complains best."""
     wishes, preparations = [], []
     for mention in _mentions(words):
         path = posixpath.normpath(posixpath.join(cwd, expand_home(mention.path, home)))
@@ -70,7 +75,7 @@ def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mount
 
 
 def _mentions(words: tuple[Named, ...]) -> list[Mention]:
-    """Every path that an option takes."""
+    """Every path that an option of claude takes."""
     mentions = []
     waiting: Named | None = None  # the option whose values these are
     for word in words:
@@ -88,13 +93,8 @@ def _mentions(words: tuple[Named, ...]) -> list[Mention]:
 
 
 def _mention(option: Named, value: Named) -> Mention:
-    """It is typed if both words are: after an option of a file, a typed prompt may happen to be the name of a path."""
+    """A path counts as typed if both words are: a typed prompt after an option in a file may happen to be a path."""
     if option.origin.is_typed and value.origin.is_typed:
         return Mention(option.path, value.path, Origin.of_option(option.path, REASON))
     said = option.origin if value.origin.is_typed else value.origin
     return Mention(option.path, value.path, said.replace(reason=REASON))
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
-    return Contribution(wishes=named.wishes, preparations=named.preparations)

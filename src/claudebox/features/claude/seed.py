@@ -1,4 +1,4 @@
-"""The files in Claude's home that claudebox prepares, so that Claude starts without a question."""
+"""Decides which files claudebox writes into Claude's home, so that Claude starts without a question."""
 
 from __future__ import annotations
 
@@ -20,55 +20,74 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from claudebox.features.claude.configuration import Imported
+    from claudebox.features.claude.configuration import Admitted
 
-IMPORTED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
-ANSWERS = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
+COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
+ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
 LARGEST_FILE = 16 << 20
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 
 
 class Seed(Record):
-    """What has to be written, and what the user should know."""
+    """Files that have to be written, and what the user should know about them."""
 
     preparations: tuple[Preparation, ...]
     findings: tuple[Finding, ...]
 
 
+def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
+    """Prepare Claude's home. This needs the whole Plan: which of the user's hooks can run follows from all mounts."""
+    claude, person = facts.claude, facts.host.person
+    check_state(facts.tree, claude.kept, claude.instance, person.uid)
+
+    def can_run(command: str) -> bool:
+        from claudebox.features.claude.configuration import Runnable
+
+        return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
+
+    # Claude remembers the end of a key: with a broker not even that enters.
+    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
+    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
+    return plan.replace(
+        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
+        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
+    )
+
+
 def seed_state(
     trusted: TrustedSource, home: ClaudeHome, uid: int, project: str, api_key: str, can_run: Callable[[str], bool]
 ) -> Seed:
-    """Import what changed since the last launch, and answer Claude's first questions."""
+    """Copy what changed since the last launch, and answer Claude's first questions."""
     tree = trusted.tree
     users_settings = trusted.find(f"{home.users}/settings.json", is_dir=False)
     settings = _Source(tree, users_settings, home.instance.settings_note, uid)
     state = _Source(tree, _users_state(trusted, home), home.instance.servers_note, uid)
     answers = (f"project {remembered.escape(project)}", f"key {remembered.escape(api_key[-KEY_TAIL:])}")
-    are_answered = remembered.recall(tree, home.instance.answered, ANSWERS, uid).lines == answers
+    are_answered = remembered.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
     preparations: list[Preparation] = []
     if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
-        from claudebox.features.claude.configuration import import_settings
+        from claudebox.features.claude.configuration import admit_settings
 
-        imported = _not_too_deep(lambda: import_settings(settings.load(), can_run), settings.path)
-        settings.left_out = imported.left_out
-        preparations += [_state_file(f"{home.state}/settings.json", imported.value), settings.note()]
+        admitted = _not_too_deep(lambda: admit_settings(settings.load(), can_run), settings.path)
+        settings.left_out = admitted.left_out
+        preparations += [_state_file(f"{home.state}/settings.json", admitted.value), settings.note()]
     current = _current_state(tree, home)
     if state.changed or not _is_prepared(current) or not are_answered:
-        from claudebox.features.claude.configuration import import_servers
+        from claudebox.features.claude.configuration import admit_servers
 
-        servers = _not_too_deep(lambda: import_servers(state.load().get("mcpServers"), can_run), state.path)
+        servers = _not_too_deep(lambda: admit_servers(state.load().get("mcpServers"), can_run), state.path)
         state.left_out = servers.left_out
         merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
-            remembered.note(home.instance.answered, ANSWERS, answers, is_private=True),
+            remembered.note(home.instance.answered, ANSWERED, answers, is_private=True),
         ]
     left_out = (*settings.left_out, *state.left_out)
     return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
 
 
-def _not_too_deep(work: Callable[[], Imported], path: str) -> Imported:
+def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
     try:
         return work()
     except RecursionError:
@@ -76,7 +95,7 @@ def _not_too_deep(work: Callable[[], Imported], path: str) -> Imported:
 
 
 class _Source:
-    """A file of the user, and the note of how it was when it was last imported."""
+    """A file of the user, and the note of how it was when it was last copied."""
 
     def __init__(self, tree: Tree, path: str | None, note: str, uid: int) -> None:
         self.tree = tree
@@ -84,7 +103,7 @@ class _Source:
         self.note_path = note
         status = tree.lstat(path) if path else None
         self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
-        lines = remembered.recall(tree, note, IMPORTED, uid).lines
+        lines = remembered.recall(tree, note, COPIED, uid).lines
         self.changed = lines[:1] != (self.stamp,)
         self.left_out = lines[1:]
 
@@ -93,9 +112,9 @@ class _Source:
         return _parse(content, self.path) if content is not None else {}
 
     def note(self) -> Preparation:
-        # Names and commands of others: whatever could forge a line or obey the screen is taken out.
+        # Others have chosen these names and commands: whatever could forge a line or command the terminal is taken out.
         lines = ["".join(character for character in line if character.isprintable()) for line in self.left_out]
-        return remembered.note(self.note_path, IMPORTED, (self.stamp, *lines), is_private=True)
+        return remembered.note(self.note_path, COPIED, (self.stamp, *lines), is_private=True)
 
 
 def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
@@ -105,7 +124,7 @@ def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
 
 
 def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
-    """The project's .claude.json; "" if it has none yet. Half a file is an error: Claude would start afresh over it."""
+    """The project's .claude.json; "" if it has none yet. Half a file is a Problem: Claude would overwrite it."""
     path = f"{home.state}/.claude.json"
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
@@ -126,12 +145,12 @@ def _put_aside(home: ClaudeHome) -> str:
 
 
 def _is_prepared(current: bytes) -> bool:
-    """Whether the answers are still there: the agent may have reset its state."""
+    """Whether the answers are still in the state, which the agent may have reset."""
     return b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
 
 
 def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:
-    """The state with onboarding done, the project trusted, and the user's servers in place of those imported before."""
+    """The state with onboarding done, the project trusted, and the user's servers in place of those copied before."""
     state = _parse(current, path) if current else {}
     state["hasCompletedOnboarding"] = True
     _inner(_inner(state, "projects"), project)["hasTrustDialogAccepted"] = True
@@ -142,12 +161,12 @@ def merge_state(current: bytes, path: str, project: str, api_key: str, servers: 
         kept = approved if isinstance(approved, list) else []
         responses["approved"] = [*(key for key in kept if key != api_key[-KEY_TAIL:]), api_key[-KEY_TAIL:]]
     elif "customApiKeyResponses" in state:
-        _inner(state, "customApiKeyResponses")["approved"] = []  # of a box that had the key itself
+        _inner(state, "customApiKeyResponses")["approved"] = []  # an earlier box had the key itself
     return state
 
 
 def _inner(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object of that name, made if there is none: the agent may have put anything there."""
+    """The object of that name. It is made anew if it is none: the agent may have put anything there."""
     inner = value.get(name)
     if not isinstance(inner, dict):
         inner = value[name] = {}
@@ -167,26 +186,7 @@ def _parse(content: bytes, path: str) -> dict[str, Any]:
 
 
 def _state_file(path: str, value: dict[str, Any]) -> Preparation:
-    """Private, so that no pasted command writes where the agent may have put a symlink."""
+    """Write a file of the state. It is private, so that no pasted command follows a symlink of the agent's."""
     import json
 
     return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)
-
-
-def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
-    """What has to be written before Claude starts. Which of the user's hooks can run follows from all mounts."""
-    claude, person = facts.claude, facts.host.person
-    check_state(facts.tree, claude.kept, claude.instance, person.uid)
-
-    def can_run(command: str) -> bool:
-        from claudebox.features.claude.configuration import Runnable
-
-        return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
-
-    # Claude remembers the end of a key: with a broker not even that enters.
-    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
-    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
-    return plan.replace(
-        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
-        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
-    )

@@ -1,1 +1,1 @@
-"""Which variables enter the box."""
+"""The environment of the box."""

@@ -1,4 +1,4 @@
-"""Which variables enter the box. The host's environment stays outside unless a rule names a variable."""
+"""Decides which variables enter the box. The host's environment stays outside unless a rule names a variable."""
 
 from __future__ import annotations
 
@@ -13,15 +13,32 @@ BOX = Origin.of_rule("box", "made for this box")
 ALLOWED = Origin.of_rule("allowed", "passed on if the host has it")
 CERTIFICATES = Origin.of_rule("certificates", "where TLS finds the certificate bundle")
 
-# Passed on as they are. The rest of the allowed names are made by the box, below.
+# These enter as they are on the host.
 PASSED = ("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY")
-MADE = ("HOME", "USER", "SHELL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR")
+MADE = ("HOME", "USER", "SHELL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR")  # see made_by_the_box
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
 
-# bwrap is started with the box's environment, and runs outside of the box. What its loader or libc would
-# obey could run the project's code on the host: bwrap sets these for the program instead.
+# bwrap is started with the box's environment, and runs outside of the box. A variable that its loader or libc obeys
+# could make it run the project's code on the host: bwrap sets these for the program instead.
 LOADER_PREFIXES = ("LD_", "MALLOC_", "GLIBC_")
 LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH NLSPATH RES_OPTIONS TZDIR".split())
+
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    environ, wishes = facts.host.environ, facts.settings.env
+    variables = plan_environment(
+        environ=environ,
+        person=facts.person,
+        path=draft.search_path,
+        shell=facts.system.shell,
+        certificates=facts.certificates,
+        features=draft.variables,
+        wishes=wishes,
+        dropped=facts.settings.dropped,
+        kept_out=dict(draft.kept_out),
+    )
+    findings = environment_findings(variables, wishes, environ)
+    return Contribution(findings=tuple(findings), decided=(("environment", variables),))
 
 
 def plan_environment(
@@ -35,9 +52,9 @@ def plan_environment(
     dropped: tuple[Named, ...] = (),
     kept_out: dict[str, str] | None = None,
 ) -> tuple[EnvVar, ...]:
-    """Every variable of the box; a later rule wins over an earlier one, and none over one that keeps it out.
+    """Every variable of the box. A later rule wins over an earlier one, and `kept_out` wins over all of them.
 
-    `kept_out`: names that stay outside, whatever lets them in, and the reason.
+    `kept_out` has the names that stay outside, whoever asks for them, and the reason.
     """
     variables = made_by_the_box(person, path, shell)
     variables += [
@@ -110,20 +127,3 @@ def environment_findings(
         if wish.value is None and wish.name not in environ
     ]
     return findings
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    environ, wishes = facts.host.environ, facts.settings.env
-    variables = plan_environment(
-        environ=environ,
-        person=facts.person,
-        path=draft.search_path,
-        shell=facts.system.shell,
-        certificates=facts.certificates,
-        features=draft.variables,
-        wishes=wishes,
-        dropped=facts.settings.dropped,
-        kept_out=dict(draft.kept_out),
-    )
-    findings = environment_findings(variables, wishes, environ)
-    return Contribution(findings=tuple(findings), decided=(("environment", variables),))

@@ -1,4 +1,4 @@
-"""Why a variable is in the box or not."""
+"""Explains why a variable is in the box or not."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the host may run later: held read-only in the box, and looked at when the box has ended."""
+"""Guards what the host may run later: it is read-only in the box, and looked at when the box has ended."""

@@ -1,7 +1,7 @@
-"""When the box has ended: what it has left that this host may run, and whether that shall stay.
+"""Reports, when the box has ended, what it has left that this host may run, and asks whether that stays.
 
-Imports: loaded while bwrap makes the mounts, for the first look; so what every box needs afterwards costs nobody time.
-What only a report needs is imported for one.
+This module is loaded while bwrap makes the mounts, for the first look, so what every box needs afterwards costs nobody
+time. What only a report needs is imported when there is one.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ QUARANTINE = ("q", "quarantine")
 
 
 def after(plan: Plan) -> Callable[[bool], None]:
-    """See what could be run later, as it is before the program starts. Returns what to do when the box has ended."""
+    """Look at what could be run later, before the program starts. Returns what to do when the box has ended."""
     before = take_picture(Tree(), plan.guard)
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
-    take_back = _remember_terminal()
-    return lambda may_ask: report(plan, before, ask if may_ask else None, take_back)
+    restore_terminal = _remember_terminal()
+    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal)
 
 
 def _remember_terminal() -> Callable[[], None]:
-    """What brings it back to how it is now: the program may leave it so that nothing is shown, or answers are lost."""
+    """Return what brings the terminal back to how it is now.
+
+    The program may leave it in a state in which nothing is shown, or answers are lost.
+    """
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if sys.stderr.isatty() else -1
     except OSError:
@@ -54,19 +57,19 @@ def _remember_terminal() -> Callable[[], None]:
     state = termios.tcgetattr(terminal)
     os.close(terminal)
 
-    def take_back() -> None:
+    def restore() -> None:
         os.set_blocking(2, True)
         try:
             termios.tcflow(2, termios.TCOON)
             termios.tcsetattr(2, termios.TCSANOW, state)
         except termios.error:
-            pass  # it is gone
+            pass  # the terminal is gone
 
-    return take_back
+    return restore
 
 
 def _import_everything() -> None:
-    """That a report may need: for a claudebox that the agent in the box could change."""
+    """Import what a report may need before the box starts: the agent can change the files of this claudebox."""
     import difflib
     import json
     import shutil
@@ -80,19 +83,21 @@ def _import_everything() -> None:
 
 
 def report(
-    plan: Plan, before: dict[str, Trace], asking: Ask | None, take_back: Callable[[], None] = lambda: None
+    plan: Plan, before: dict[str, Trace], asking: Ask | None, restore_terminal: Callable[[], None] = lambda: None
 ) -> None:
-    """Say what has changed since, and ask what to do with it, if there is somebody to ask. Nothing else happens by it:
-    how claudebox ends is up to the program that it ran."""
+    """Say what has changed since, and ask what to do with it, if there is somebody to ask.
+
+    The exit status does not depend on it: that is up to the program that the box ran.
+    """
     has_looked = False
     try:
         leftovers = find_leftovers(plan, before)
         has_looked = True
         if leftovers:
-            take_back()
+            restore_terminal()
             _report(plan, leftovers, asking)
     except KeyboardInterrupt:
-        # An agent can make it last.
+        # An agent can make the look last long.
         say("" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
     except BrokenPipeError:
         pass
@@ -132,7 +137,7 @@ def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
 
 
 def _answer(asking: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
-    """A bare Enter shows first, and then keeps."""
+    """Ask. A bare Enter means show the first time, and keep after that."""
     choices = [*(["Keep"] if has_shown else ["Show", "keep"]), *(["quarantine"] if can_move else [])]
     question = f"{', '.join(choices[:-1])} or {choices[-1]}?" if len(choices) > 1 else f"{choices[0]}?"
     hint = " (q 1 2: some of them)" if can_move else ""
@@ -158,7 +163,7 @@ def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
     restored: list[str] = []
     failed: list[tuple[str, str]] = []
     for leftover in leftovers:
-        # What else was writable is called by its whole name.
+        # What lies outside of the project is called by its whole name.
         root = plan.project if is_below(leftover.path, plan.project) else ""
         name = leftover.path[len(root) + 1 :]
         known = leftover.old

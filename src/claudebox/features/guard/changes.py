@@ -1,7 +1,7 @@
-"""What a box has left that can run code on the host: the difference of two pictures, without what does not matter.
+"""Finds what a box has left that can run code on the host: the difference of two pictures, where it matters.
 
-A session that edits source files shall end without a word. So a repository that was cloned is no news, unless its
-configuration or a hook of it would run something; nor is a package.json with a new dependency.
+A session that edits source files should end without a word. So a repository that was cloned is no news unless its
+configuration or one of its hooks would run something, and neither is a package.json with a new dependency.
 """
 
 from __future__ import annotations
@@ -36,45 +36,45 @@ if TYPE_CHECKING:
 
 NEW = "new"
 CHANGED = "changed"
-# Where a symlink leads to what everybody has.
+# A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
 RUN_BY_THEMSELVES = (
     *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
 )
 GIT_CONFIG = "/.git/config"
-MOST_OF_INDEXES = 1 << 26  # bytes
+MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
 TOO_LARGE = ("too large to be looked at",)
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
 
 
 class Leftover(Record):
-    """One thing that the user should know of."""
+    """A change that the user should know of."""
 
     what: str
     path: str
     reason: str
     details: tuple[str, ...] = ()
-    is_ordinary: bool = False  # runs when the user asks for it
-    is_gits: bool = False
+    is_ordinary: bool = False  # it runs only when the user asks for it
+    is_gits: bool = False  # git obeys it
     old: Trace | None = None
     new: Trace | None = None
 
 
 class Moment(Record):
-    """Places that count, and their files."""
+    """The places that count and their files, at one moment."""
 
     places: tuple[Guarded, ...]
     files: dict[str, Trace]
 
 
 def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
-    """The files of all these places as they are now."""
+    """Take in the files of all these places as they are now."""
     places = (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
     return Fingerprint(tree).take(place.path for place in places if place.group != UNSEEN)
 
 
 def look(tree: Tree, guard: Guard, home: str) -> Moment:
-    """As it is now. The tree has to be a new one: an old one remembers."""
+    """Look at everything as it is now. The tree has to be a new one: an old one remembers what it has read."""
     project, *others = guard.roots
     entries = [*walk_project(tree, project, WANTED)]
     for directory in others:
@@ -88,7 +88,7 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
 
 
 def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
-    """Repositories that an index names, also where nobody looks otherwise; and so on, for they have one themselves."""
+    """Find repositories that an index of git names, even where no walk looks, and those that their indexes name."""
     known = {entry.path for entry in entries}
     found: list[Entry] = []
     room = [MOST_OF_INDEXES]
@@ -115,7 +115,7 @@ def _kind(tree: Tree, path: str) -> str:
 
 
 class Comparison:
-    """From before the box to after it."""
+    """Compares what was there before the box with what is there after it."""
 
     def __init__(self, tree: Tree, guard: Guard, before: dict[str, Trace], after: Moment) -> None:
         self.tree = tree
@@ -124,12 +124,12 @@ class Comparison:
         self.after = after
         self.known = {one.path for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)}
         self.files_in = _by_directory(after)
-        # A worktree has what the project has.
+        # A worktree has the same files as the project, which are no news.
         self.familiar = self._familiar()
         self.by_request = [one.path for one in guard.opened if one.group != GIT] + self._new_checkouts()
 
     def _familiar(self) -> set[tuple[str, str, bytes | None]]:
-        """What the project itself has been obeyed for; not what lies in repositories that were cloned into it."""
+        """The files of the project that are obeyed already, without those of repositories that lie in it."""
         guard = self.guard
         groups = {
             one.path: one.group for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
@@ -143,7 +143,7 @@ class Comparison:
         }
 
     def _new_checkouts(self) -> list[str]:
-        """Somebody else's project, cloned into this one: an editor obeys it when it is opened there."""
+        """Projects of others that were cloned into this one: an editor obeys their files when it is opened there."""
         gits = {path for path in self.known if path.endswith(GIT_CONFIG)}
         return [
             place.path.removesuffix(GIT_CONFIG)
@@ -159,7 +159,7 @@ class Comparison:
             for path in self._files_of(place.path):
                 for leftover in self._judge(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)
-        # Many others shall not drown what any git command runs.
+        # What any git command runs comes first, so that many others do not drown it.
         return sorted(found.values(), key=lambda leftover: (leftover.is_ordinary, not leftover.is_gits, leftover.path))
 
     def _files_of(self, place: str) -> list[str]:
@@ -193,18 +193,18 @@ class Comparison:
             yield Leftover(what, path, place.reason, details, is_ordinary, is_gits, old, new)
 
     def _is_editors_own(self, path: str) -> bool:
-        """What an editor on this host writes all the time, where the agent could not."""
+        """Whether an editor on this host writes it all the time, in a place where the agent cannot write."""
         directory, _, name = path.rpartition("/")
         return name in WRITTEN_BY_EDITORS and any(is_inside(directory, one.path) for one in self.guard.held)
 
     def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-        """What of it matters; None if nothing does."""
+        """What matters about the change; None if nothing does."""
         if new == ONE_TOO_MANY:
             return ("there are more files than were looked at",)
         if place.group == LINKS:
             return self._leaving(path, new)
         if stat.S_ISLNK(new.mode):
-            return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",)  # what it leads to counts
+            return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",)
         if place.reason in (CONFIG, INCLUDED):
             return _running_pairs(old, new)
         if place.reason == TODO:
@@ -218,7 +218,7 @@ class Comparison:
         return ()
 
     def _new_repository(self, path: str) -> str:
-        """The directory of git's that was not there before, if it belongs to one."""
+        """The directory of git to which the file belongs, if that was not there before; else ""."""
         for above in parents(path):
             if not any(is_below(above, root) for root in self.guard.roots):
                 return ""  # never the project itself, which would be moved away as a whole
@@ -238,7 +238,10 @@ class Comparison:
         return (f"-> {target}",) if leaves else None
 
     def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-        """Worktrees and submodules that were added name a directory of their own repository."""
+        """What a pointer says, unless it is a new one of the usual kind.
+
+        Worktrees and submodules that were added point to a directory of their own repository.
+        """
         text = (new.content or b"").decode(errors="surrogateescape")
         said = pointed_to(text, "" if path.endswith("/commondir") else "gitdir: ")
         base = posixpath.dirname(path)
@@ -299,7 +302,7 @@ def _commands(new: Trace) -> tuple[str, ...] | None:
 
 
 def _scripts(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    """Scripts of a package that changed. Of a new one only those that run without being named."""
+    """The scripts of a package that changed. In a new package, only those count that run without being named."""
     if new.content is None:
         return TOO_LARGE
     before, after = _table(old, "scripts"), _table(new, "scripts")
@@ -320,7 +323,10 @@ def _table(trace: Trace | None, name: str) -> dict[str, object]:
 
 
 def _build_system(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    """Dependencies change all the time; what builds the package does not. A new one counts if it is its own code."""
+    """Whether what builds a package has changed: unlike dependencies, that changes rarely.
+
+    In a new package it counts if the package is built by code of its own.
+    """
     if new.content is None:
         return TOO_LARGE
     before, after = _toml_table(old, "build-system"), _toml_table(new, "build-system")

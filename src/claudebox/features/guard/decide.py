@@ -1,8 +1,8 @@
-"""What the host runs later is read-only in the box, and stays where it is.
+"""Decides what is read-only in the box because the host runs it later, and keeps it where it is.
 
 A mount holds the file at its path. The directories above it are bound onto themselves, because a directory in which
-something is mounted can be renamed, and another one be put in its place. What does not exist cannot be a mount point
-without leaving a trace on the host: it is looked for when the box has ended.
+something is mounted can be renamed, and another one can be put in its place. What does not exist cannot be a mount
+point without leaving a trace on the host: it is looked for when the box has ended.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 RULE = "guard"
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
-MOST_LINKED = 200  # looked at for another name, in one directory
+MOST_LINKED = 200  # files of one directory that are looked at for hard links
 
-# What is only looked at when the box has ended.
+# Groups and reasons for what is only looked at when the box has ended.
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
 HIDDEN = "cannot be listed: nothing in it was looked at"
@@ -39,8 +39,31 @@ TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
 
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    tree, project, environ = facts.tree, facts.project, facts.host.environ
+    account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
+    others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
+    entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
+    opened = openings(facts.settings.writable, project, facts.host.person.home)
+    candidates = find_guarded(tree, (project, *others), entries, account)
+    outside = [facts.repository.outside] if facts.repository.outside else []
+    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
+        others=find_others(entries, candidates),
+        roots=tuple(dict.fromkeys((project, *others, *outside))),
+        git_configs=account.configs,
+    )
+    guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
+    return Contribution(
+        mounts=tuple(guards),
+        pins=tuple(mount.path for mount in guards),
+        findings=tuple(guard_findings(tree, guard, opened, project)),
+        steps=(Step(Step.AFTER, "guard"),),
+        decided=(("guard", guard),),
+    )
+
+
 def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], account: Account) -> list[Guarded]:
-    """Everything that would count, whether it exists or not. `entries` is what a walk of the project found."""
+    """Everything that the host would run, whether it exists or not. `entries` is what a walk of the project found."""
     entries = tuple(entries)
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
@@ -58,7 +81,7 @@ def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
 
 
 def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
-    """Besides what is guarded: symlinks, what runs on request, and what git would go on with."""
+    """What is not guarded but looked at afterwards: symlinks, what runs on request, and what git would go on with."""
     return tuple(dict.fromkeys([*_looked_at(entries), *_unfinished(guarded)]))
 
 
@@ -75,7 +98,7 @@ def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
-    """A rebase that was left in the middle may have commands among what is to be done next."""
+    """The lists of an unfinished rebase: there may be commands among the next steps."""
     for one in guarded:
         if one.group == GIT and posixpath.basename(one.path) == "config":
             for name in TODO_LISTS:
@@ -106,7 +129,7 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
 
 
 def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
-    """What becomes of it, and where a symlink leads."""
+    """What becomes of a place, and where it leads if it is a symlink."""
     status = tree.lstat(path)
     if status is None:
         return "absent", ""
@@ -119,14 +142,14 @@ def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
 
 
 def _outermost(held: tuple[Guarded, ...]) -> tuple[Guarded, ...]:
-    """Without what is in a directory that is held itself; what is nearest to the root first."""
+    """Leave out what is in a directory that is held itself, and sort what is nearest to the root first."""
     paths = {guarded.path for guarded in held}
     outermost = (guarded for guarded in held if paths.isdisjoint(parents(guarded.path)))
     return tuple(sorted(outermost, key=lambda guarded: guarded.path.count("/")))
 
 
 def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Opening]) -> list[Mount]:
-    """Over every writable mount that shows a guarded place, under whatever name."""
+    """Cover each guarded place in every writable mount that shows it, under whatever name."""
     found: list[Mount] = []
     for guarded in guard.held:
         is_dir, origin = tree.is_plain_directory(guarded.path), Origin.of_rule(RULE, guarded.reason)
@@ -162,9 +185,6 @@ def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> li
 
 def is_guard(mount: Mount) -> bool:
     return mount.origin.is_rule(RULE)
-
-
-# What the user should see
 
 
 def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str) -> list[Finding]:
@@ -212,29 +232,5 @@ def _has_names(tree: Tree, path: str) -> bool:
 
 
 def within(path: str, project: str) -> str:
-    """As it is called in the project."""
+    """The path as people call it in the project."""
     return path[len(project) + 1 :] if is_below(path, project) else path
-
-
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    """What keeps the agent from changing what the host runs later."""
-    tree, project, environ = facts.tree, facts.project, facts.host.environ
-    account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
-    others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
-    entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
-    opened = openings(facts.settings.writable, project, facts.host.person.home)
-    candidates = find_guarded(tree, (project, *others), entries, account)
-    outside = [facts.repository.outside] if facts.repository.outside else []
-    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
-        others=find_others(entries, candidates),
-        roots=tuple(dict.fromkeys((project, *others, *outside))),
-        git_configs=account.configs,
-    )
-    guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
-    return Contribution(
-        mounts=tuple(guards),
-        pins=tuple(mount.path for mount in guards),
-        findings=tuple(guard_findings(tree, guard, opened, project)),
-        steps=(Step(Step.AFTER, "guard"),),
-        decided=(("guard", guard),),
-    )

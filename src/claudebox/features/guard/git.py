@@ -1,7 +1,7 @@
-"""What of git's own files can make a git command on the host run something.
+"""Finds the files of git that can make a git command on the host run something.
 
-Read without starting git, which in a hostile repository may run code. Measured to run code at a plain `git status`: a
-`config` or what it includes, `commondir`, the `.git` file of a worktree or submodule.
+They are read without starting git, which in a hostile repository may run code. These were measured to run code at a
+plain `git status`: a `config` or what it includes, `commondir`, the `.git` file of a worktree or submodule.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MOST_PARSED = 1 << 19
 DEEPEST_MODULE = 8
 MOST_REPOSITORIES = 2000
 
-# Keys whose value is a command or a path of a program, by first and last part.
+# Keys whose value is a command or the path of a program.
 _COMMANDS = frozenset(
     "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand "
     "sequence.editor diff.external gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook "
     "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser "
     "instaweb.httpd".split()
 )
-_KINDS_OF_COMMANDS = {
+_KINDS_OF_COMMANDS = {  # with a name between the first and the last part, such as filter.lfs.clean
     "filter": ("clean", "smudge", "process"),
     "diff": ("command", "textconv"),
     "merge": ("driver",),
@@ -57,10 +57,10 @@ _KINDS_OF_COMMANDS = {
     "sendemail": ("sendmailcmd", "tocmd", "cccmd", "headercmd"),
     "lfs": ("path", "clean", "smudge"),
 }
-# Without these no address is obeyed that is a command: `ext::sh -c …`, which many keys may hold.
+# Only with these git obeys an address that is a command, such as `ext::sh -c …`, which many keys may hold.
 _PROTOCOLS = ("protocol.ext.allow", "protocol.allow")
 _ANY_OF_SECTION = ("alias", "pager")
-# A configuration without any of these words names nothing of interest: most do not, and need no parsing.
+# A configuration without any of these words names nothing of interest. Most have none, and need no parsing.
 _TELLING = (
     *("include", "hookspath", "alias", "command", "filter", "driver", "textconv", "helper", "program", "editor"),
     *("pager", "fsmonitor", "proxy", "askpass", "hook", "external", "browser", "tool", "pack", "cmd", "update"),
@@ -69,21 +69,21 @@ _SWITCHES = ("true", "false", "1", "0", "yes", "no", "on", "off", "")
 
 
 class Account(Record):
-    """What git obeys besides the repository's own files."""
+    """The user's own configuration, which git obeys besides the repository's files."""
 
     home: str
     configs: tuple[str, ...] = ()
 
 
 class Checkout(Record):
-    """A directory of git's, and where its files are checked out: "" if nowhere."""
+    """A directory of git, and where its files are checked out: "" if nowhere."""
 
     git_dir: str
     work_tree: str
 
 
 def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[Guarded]:
-    """Of every repository that was found, wherever its `.git` file says that it is."""
+    """The files that git obeys in every repository that was found, wherever a `.git` file says that one is."""
     found: list[Guarded] = []
     checkouts: list[Checkout] = []
     for entry in entries:
@@ -101,7 +101,7 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account) -> list[
             seen.add(checkout)
             found += _files(tree, checkout, configs)
             checkouts += _further(tree, checkout, configs)
-    # All of what is there is held then, and named afterwards.
+    # The rest is held as a whole, and named afterwards.
     found += [Guarded(checkout.git_dir, UNSEEN, TOO_MANY) for checkout in checkouts if checkout not in seen]
     return list(dict.fromkeys(found))
 
@@ -119,14 +119,14 @@ def checkout_of(tree: Tree, entry: Entry) -> Checkout | None:
 
 
 def _is_bare(tree: Tree, directory: str) -> bool:
-    """As git sees it, for which the parts may be symlinks, or be in a common directory."""
+    """Whether git takes it for a repository. Its parts may be symlinks, or be in a common directory."""
     return tree.lstat(f"{directory}/commondir") is not None or all(
         tree.exists(f"{directory}/{part}") for part in ("objects", "refs")
     )
 
 
 def pointed_to(text: str, begins: str = "gitdir: ") -> str:
-    """The path that git reads there: a line break is no part of it, but a space is, and it ends with a zero byte."""
+    """The path that git reads there. A line break is no part of it, but a space is, and a zero byte ends it."""
     return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
 
 
@@ -139,7 +139,7 @@ def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded
 
 
 def _hook_targets(tree: Tree, hooks: str) -> Iterator[Guarded]:
-    """A hook may be a symlink to a script of the project."""
+    """The scripts to which hooks lead that are symlinks."""
     for name in tree.entries(hooks):
         path = f"{hooks}/{name}"
         if tree.is_link(path):
@@ -148,21 +148,21 @@ def _hook_targets(tree: Tree, hooks: str) -> Iterator[Guarded]:
 
 
 def _further(tree: Tree, checkout: Checkout, configs: Configs) -> list[Checkout]:
-    """Common directory, worktrees and submodules, which have directories of their own."""
+    """The common directory, worktrees and submodules of a checkout, which have directories of their own."""
     git_dir, found = checkout.git_dir, []
     common = pointed_to(tree.text(f"{git_dir}/commondir") or "", "") if tree.lstat(f"{git_dir}/commondir") else ""
     if common and (real := tree.resolve(posixpath.join(git_dir, common))) is not None:
         found.append(Checkout(real, checkout.work_tree))
     for name in tree.entries(f"{git_dir}/worktrees"):
         linked = f"{git_dir}/worktrees/{name}"
-        # Where it is checked out is a matter of its `.git` file, if that is in the project.
+        # If it is checked out in the project, its `.git` file there says so.
         found.append(Checkout(linked, "")) if tree.is_plain_directory(linked) else None
     found += [Checkout(module, configs.work_tree(module)) for module in _modules(tree, f"{git_dir}/modules", 0)]
     return found
 
 
 def _modules(tree: Tree, directory: str, depth: int) -> Iterator[str]:
-    """The name of a submodule may have slashes."""
+    """Find the submodules, whose names may have slashes."""
     for name in tree.entries(directory) if depth < DEEPEST_MODULE else ():
         path = f"{directory}/{name}"
         if not tree.is_plain_directory(path):
@@ -224,7 +224,7 @@ class Configs:
         return (self.tree.text(config) or "") if self.tree.lstat(config) is not None else ""
 
     def _parse(self, text: str) -> gitconfig.Pairs:
-        """As long as there is room: an agent can leave a thousand repositories for the next start."""
+        """Parse as long as there is room: an agent can leave a thousand repositories for the next start."""
         self._room -= len(text)
         return gitconfig.parse(text) if self._room >= 0 else []
 
@@ -239,7 +239,7 @@ def is_include(name: str) -> bool:
 
 
 def runs_program(name: str, value: str) -> bool:
-    """Whether git runs what this key says."""
+    """Whether git runs what this key names."""
     section, _, rest = name.partition(".")
     middle, _, last = rest.rpartition(".")
     if name == "core.fsmonitor":

@@ -16,7 +16,7 @@ FILE_EXISTS, CROSS_DEVICE = 17, 18
 
 
 class Old(Record):
-    """A file as it was."""
+    """A file as it was before the box."""
 
     content: bytes
     mode: int
@@ -33,7 +33,7 @@ class Quarantine:
         os.makedirs(self.directory, mode=PRIVATE)
 
     def take(self, root: str, name: str, old: Old | None) -> None:
-        """Something below a directory of the user's. Raises OSError if it cannot be moved."""
+        """Move something from below a directory of the user. Raises OSError if it cannot be moved."""
         parent, _, last = name.rpartition("/")
         source = _open_below(root, parent)
         # What was moved before may be a symlink, and lead anywhere.
@@ -50,7 +50,7 @@ class Quarantine:
 
 
 def _open_below(root: str, path: str, *, makes: bool = False) -> int:
-    """The directory, entered name by name, so that none of them is a symlink."""
+    """Open a directory, entering it name by name, so that none of them is a symlink."""
     here = os.open(root, DIRECTORY)
     for name in filter(None, path.split("/")):
         try:
@@ -74,7 +74,7 @@ def _move(directory: int, name: str, target: int) -> None:
 
 
 def _copy(directory: int, name: str, target: int) -> None:
-    """To another file system."""
+    """Copy to another file system, which a rename cannot reach."""
     import stat
 
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)

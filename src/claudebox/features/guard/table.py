@@ -1,12 +1,12 @@
-"""What the host runs or believes later: names of files, each with the reason why an agent may not change them.
+"""The table of files that the host runs or believes later, each with the reason why an agent may not change it.
 
-A row is here if something on the host runs what the file says without being asked by that name: a shell on `cd`, an
-editor on opening, git on `status` or `commit`, an agent on start, a CI service after a push. What runs only when the
+A row is here if something on the host runs what the file says although nobody has asked for that file: a shell on `cd`,
+an editor on opening, git on `status` or `commit`, an agent on start, a CI service after a push. What runs only when the
 user builds or tests (Makefiles, package.json) is the agent's work, and is looked at when the box has ended.
 
-Left out on purpose: `.gitattributes` and `.git/info` name filters but cannot define them; `.nvmrc`, `.node-version` and
-`.python-version` hold a version and nothing else; CLAUDE.md, and Claude's commands, agents and skills are what people
-ask an agent to write (they are looked at afterwards).
+Some are left out on purpose: `.gitattributes` and `.git/info` name filters but cannot define them; `.nvmrc`,
+`.node-version` and `.python-version` hold a version and nothing else; CLAUDE.md and Claude's commands, agents and
+skills are what people ask an agent to write (they are looked at afterwards).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CI = "CI"
 UNSEEN = "unseen"  # what could not be looked at
 
 
-class Row(Record):
-    """One name, anywhere in the project unless it counts in the root of a repository alone."""
+class GuardRow(Record):
+    """Why files of a name are guarded, anywhere in the project or only in the root of a repository."""
 
     group: str
     reason: str
@@ -32,7 +32,7 @@ class Row(Record):
     in_roots: bool = False
 
 
-# Group, reason and names; `name: a b` are these parts of a directory. Plain tuples: they are read at every start.
+# Group, reason and names. `name: a b` means these parts of a directory. Plain tuples: they are read at every start.
 ANYWHERE = (
     (SHELL, "direnv runs it on cd", (".envrc", ".direnv")),
     (
@@ -85,7 +85,7 @@ IN_ROOTS = (
         ),
     ),
 )
-# What runs when the user builds, tests or asks for it: the agent's to write, and named when the box has ended.
+# These run when the user builds, tests or asks for it: the agent may write them, and they are named afterwards.
 BUILD = "run when you build or test"
 USE = "run when you use them"
 ORDINARY = (
@@ -102,13 +102,13 @@ ORDINARY = (
     (BUILD, "installing runs it", ("setup.py", "pyproject.toml", "build.rs")),
     (USE, "Claude on this host obeys it", (".claude: commands agents skills output-styles",)),
 )
-# By how a name begins or ends.
-BEGINNING, BEGINS = ".envrc.", Row(SHELL, "direnv runs it, if .envrc names it")
-END, ENDS = ".code-workspace", Row(EDITOR, "an editor runs its tasks and tools")
+# Names that count by how they begin or end.
+BEGINNING, BEGINS = ".envrc.", GuardRow(SHELL, "direnv runs it, if .envrc names it")
+END, ENDS = ".code-workspace", GuardRow(EDITOR, "an editor runs its tasks and tools")
 
 
 def _by_name(table: tuple[tuple[str, str, tuple[str, ...]], ...]) -> dict[str, tuple[str, str, str]]:
-    """Group, reason and inner parts of each name."""
+    """The group, the reason and the inner parts of each name."""
     return {
         name: (group, reason, inner)
         for group, reason, names in table
@@ -123,8 +123,7 @@ HEAD = "HEAD"  # a directory with it may be a repository without a checkout
 WANTED = Wanted(frozenset((*_ANYWHERE, *_IN_ROOTS, *_ORDINARY, DOT_GIT, HEAD)), (BEGINNING,), (END,), links=True)
 
 
-def row_of(name: str) -> Row | None:
-    """The row of a name, if there is one."""
+def row_of(name: str) -> GuardRow | None:
     found = _ANYWHERE.get(name) or _IN_ROOTS.get(name)
     if found is not None:
         return _row(*found, in_roots=name in _IN_ROOTS)
@@ -133,10 +132,10 @@ def row_of(name: str) -> Row | None:
     return ENDS if name.endswith(END) else None
 
 
-def ordinary_row_of(name: str) -> Row | None:
+def ordinary_row_of(name: str) -> GuardRow | None:
     found = _ORDINARY.get(name)
     return _row(*found) if found is not None else None
 
 
-def _row(group: str, reason: str, inner: str, *, in_roots: bool = False) -> Row:
-    return Row(group, reason, tuple(inner.split()), in_roots)
+def _row(group: str, reason: str, inner: str, *, in_roots: bool = False) -> GuardRow:
+    return GuardRow(group, reason, tuple(inner.split()), in_roots)

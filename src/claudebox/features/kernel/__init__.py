@@ -1,1 +1,1 @@
-"""What the box may ask of the kernel: system calls and user namespaces."""
+"""What the box may ask of the kernel: system calls, user namespaces, /proc."""

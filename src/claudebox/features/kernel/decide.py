@@ -1,7 +1,4 @@
-"""Whether this kernel may refuse to make the box, and whether the box may use namespaces of its own.
-
-Cheap to ask at each start; the answer to the first comes from a trial.
-"""
+"""Decides which system calls and namespaces programs in the box may use, and which parts of /proc they see."""
 
 from __future__ import annotations
 
@@ -24,26 +21,15 @@ LIFE_FINDING = Finding(
     "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
 )
 
-
-def allows_userns(userns: Named, *, as_root: bool) -> bool:
-    """Whether programs in the box may make user namespaces. Raises a Problem where that cannot be had safely."""
-    if userns.path == ON and as_root:
-        raise Problem(
-            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
-            "start claudebox from an ordinary account",
-        )
-    return userns.path == ON
-
-
-def can_disable_userns(tree: Tree, bwrap: str) -> bool:
-    """Not before bwrap 0.8. Then the filter stands alone, which holds as well."""
-    program = tree.read(bwrap) or b""
-    return not program.startswith(ELF) or b"--disable-userns" in program
-
-
-def userns_findings(userns: Named) -> list[Finding]:
-    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
-    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
+# Parts of /proc that are covered for root alone: other accounts may not touch them anyway.
+KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
+KERNEL_HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
+    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
+    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
+)
+KERNEL_SETTINGS = "/proc/sys"  # some belong to the namespaces of the box, and so to the account that made them
+KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -64,19 +50,29 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-# Of /proc, for root alone: other accounts may not touch these anyway.
-KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
-KERNEL_HIDDEN = (
-    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
-    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
-    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
-)
-KERNEL_SETTINGS = "/proc/sys"  # of which some belong to the namespaces of the box, and so to who made them
-KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
+def allows_userns(userns: Named, *, as_root: bool) -> bool:
+    """Whether programs in the box may make user namespaces. Raises a Problem where that would not be safe."""
+    if userns.path == ON and as_root:
+        raise Problem(
+            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
+            "start claudebox from an ordinary account",
+        )
+    return userns.path == ON
+
+
+def can_disable_userns(tree: Tree, bwrap: str) -> bool:
+    """Whether bwrap can, as it can since 0.8. Where it cannot, the system call filter holds by itself."""
+    program = tree.read(bwrap) or b""
+    return not program.startswith(ELF) or b"--disable-userns" in program
+
+
+def userns_findings(userns: Named) -> list[Finding]:
+    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
+    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
 
 
 def kernel_masks(tree: Tree) -> list[Mount]:
-    """What root owns in /proc, and could therefore write without any capability: the host's core_pattern for one."""
+    """Cover what root owns in /proc and could write without any capability, such as the host's core_pattern."""
     origin = Origin.of_rule("root", "root's part of the kernel")
     shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
     hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
@@ -87,8 +83,7 @@ def kernel_masks(tree: Tree) -> list[Mount]:
 
 
 def kernel_covers(tree: Tree) -> list[Mount]:
-    """For everybody: settings cannot be changed, and the names of keys, which the kernel shows in every namespace, not
-    be seen."""
+    """Keep settings from being changed, and the names of keys, which the kernel shows in every namespace, from view."""
     origin = Origin.of_rule("kernel", "settings and names of keys")
     settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
     keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]

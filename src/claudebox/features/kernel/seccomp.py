@@ -1,8 +1,8 @@
-"""The system call filter of the box, as the program that the kernel runs. What it refuses is a table
-at the end.
+"""Makes the system call filter of the box, as the program that the kernel runs. A table at the end says what it
+refuses.
 
-The kernel remembers which calls are always allowed (Linux 5.11), and does not run it for them. For the others it is a
-binary search by the number of the call.
+Since Linux 5.11 the kernel remembers which calls are always allowed, and does not run the program for them. For the
+others the program is a binary search by the number of the call.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as the audit su
 
 LOAD, AND, JUMP, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
 ALLOW, FAIL, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
-# Offsets in struct seccomp_data. The kernel ignores the upper half of these arguments, so must the filter.
+# Offsets in struct seccomp_data. The kernel ignores the upper half of these arguments, and so must the filter.
 CALL, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 24, 32
 
 Instruction = tuple[int, int, int, int]
@@ -41,7 +41,7 @@ def call_filter(machine: str, *, with_namespaces: bool = False) -> bytes:
 
 
 def _answers(machine: int, with_namespaces: bool) -> dict[int, Block]:
-    """What happens to the calls that are not simply allowed, by number."""
+    """What the filter answers to the calls that are not simply allowed, by their numbers."""
     answers = {
         numbers[machine]: _fail(refused.error)
         for refused in REFUSED
@@ -85,7 +85,7 @@ def _fail(error: int) -> Block:
 
 
 def _choose(argument: int, cases: list[Case], otherwise: Block, bits: int = 0) -> Block:
-    """Go by the value of an argument, or of some bits of it."""
+    """Answer by the value of an argument, or of some bits of it."""
     block: Block = [(LOAD, 0, 0, argument)] + ([(AND, 0, 0, bits)] if bits else [])
     for values, answer in cases:
         block += [(JUMP_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
@@ -107,7 +107,7 @@ def _ranges(answers: dict[int, Block]) -> list[tuple[int, Block]]:
 
 
 def _add_search(program: Block, ranges: list[tuple[int, Block]]) -> None:
-    """At its end, which is known only when the lower half has been added."""
+    """Append a binary search. Where its upper half begins is known only when the lower half has been added."""
     if len(ranges) == 1:
         program += ranges[0][1]
         return
@@ -131,7 +131,7 @@ class Refused(Record):
     reason: str
     error: int
     calls: dict[str, tuple[int, int]]
-    of_namespaces: bool = False  # of use to who has made a user namespace in the box, and to nobody else
+    of_namespaces: bool = False  # allowed if the box may make user namespaces: without one they are of no use
 
 
 REFUSED = (
@@ -223,11 +223,11 @@ REFUSED = (
     ),
 )
 
-# What is newer than this table may do anything. A program that uses it has a way without, for older kernels.
+# A call that is newer than this table may do anything. Programs that use it can do without, for older kernels.
 FIRST_UNKNOWN = 470
 X32 = 0x40000000  # the other numbers of x86_64
 
-# Calls of which the arguments decide.
+# Calls whose arguments decide.
 IOCTL, SOCKET, SOCKETPAIR = (16, 29), (41, 198), (53, 199)
 CLONE, UNSHARE = (56, 220), (272, 97)
 
@@ -238,9 +238,9 @@ TERMINAL_REQUESTS = (
     0x5423,  # TIOCSETD: loads a line discipline, of which each had its exploits
 )
 
-UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # families; AF_VSOCK and AF_PACKET, for two, go past any network namespace
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # families; others, such as AF_VSOCK, go past any network namespace
 INTERNET_TYPES = (1, 2, 3)  # stream, datagram, raw; others are protocols of their own
-TYPE_BITS = 0xF  # beside them, flags
+TYPE_BITS = 0xF  # the other bits are flags
 INTERNET_PROTOCOLS = (0, 1, 6, 17, 58, 262)  # the default, ICMP, TCP, UDP, ICMPv6, MPTCP: not SCTP, DCCP and their kin
 NETLINK_PROTOCOLS = (0,)  # addresses and routes, which the C library asks for; not the firewall, devices, audit
 
@@ -253,4 +253,4 @@ NEW_NAMESPACES = (
     | 0x04000000  # uts
     | 0x08000000  # ipc
 )
-NEW_TIME_NAMESPACE = 0x80  # of unshare; a clone has the number of a signal there
+NEW_TIME_NAMESPACE = 0x80  # for unshare alone; clone has the number of a signal there

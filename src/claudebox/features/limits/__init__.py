@@ -1,1 +1,1 @@
-"""How much memory, how many processes and how much processor time the box may use."""
+"""Limits of memory, processes and processor time for the box."""

@@ -1,22 +1,22 @@
-"""Has systemd put this process, and so the box, into a control group of its own with limits.
+"""Asks systemd to put this process, and so the box, into a control group of its own with limits.
 
-What `systemd-run --scope` does; but that starts another program in the group, and the process that makes the box has to
-be in it before it enters other namespaces, where its number is another.
+`systemd-run --scope` does the same, but starts another program in the group. Here the process that makes the box has to
+be in the group before it enters other namespaces, where its number is another.
 """
 
 from __future__ import annotations
 
 import os
 
+from claudebox.features.limits.decide import GROUPS
 from claudebox.model import Limits, Plan
 from claudebox.problem import Problem
 
-GROUPS = "/sys/fs/cgroup"
 SERVICE = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 SIGNATURE = "ssa(sv)a(sa(sv))"  # name, mode, properties, further units
-PATIENCE = 5.0  # seconds
-PAUSE = 0.01
-PERIOD = 100_000  # microseconds; in which the kernel counts what of the processors was used
+SECONDS_TO_MOVE = 5.0  # into the group, once systemd has agreed
+SECONDS_BETWEEN_LOOKS = 0.01
+PERIOD = 100_000  # microseconds, for each of which the kernel counts how much of the processors was used
 LOG_SIZE = 4096
 
 
@@ -26,7 +26,7 @@ def before(plan: Plan) -> None:
 
 
 def put_into_force(limits: Limits) -> None:
-    """Return when they hold, or raise a Problem."""
+    """Return when the limits hold, or raise a Problem."""
     unit = f"claudebox-{os.getpid()}-{os.urandom(4).hex()}.scope"
     refusal = _ask(limits, unit)
     if refusal:
@@ -41,7 +41,7 @@ def put_into_force(limits: Limits) -> None:
 
 
 def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:
-    """The words for busctl."""
+    """The words that tell busctl to make a group with this process in it."""
     properties = [("PIDs", "au", "1", str(pid)), ("CollectMode", "s", "inactive-or-failed")]
     if limits.memory:
         properties += [("MemoryMax", "t", str(limits.memory)), ("MemorySwapMax", "t", "0")]
@@ -67,7 +67,7 @@ def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:
 
 
 def _files(limits: Limits) -> dict[str, str]:
-    """What the kernel says of a group with these limits."""
+    """What the kernel's files say about a group that has these limits."""
     files = {}
     if limits.memory:
         page = os.sysconf("SC_PAGE_SIZE")
@@ -80,7 +80,7 @@ def _files(limits: Limits) -> dict[str, str]:
 
 
 def _ask(limits: Limits, unit: str) -> str:
-    """ "" if systemd agreed, else what it says."""
+    """Ask systemd for the group. Returns its refusal, or "" if it agreed."""
     log, pid, uid = os.memfd_create("busctl"), os.getpid(), os.geteuid()
     words = ["busctl", *request(limits, unit, pid, is_root=uid == 0)]
     run = f"/run/user/{uid}"
@@ -101,17 +101,17 @@ def _ask(limits: Limits, unit: str) -> str:
 
 
 def _group(unit: str) -> str | None:
-    """The group of this process, once it is the one that was asked for. systemd answers before that is so."""
+    """Wait until this process is in the group that was asked for: systemd answers before that is so."""
     import time
 
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + SECONDS_TO_MOVE
     while time.monotonic() < end:
         with open("/proc/self/cgroup") as groups:
             for line in groups:
                 path = line.strip().removeprefix("0::")
                 if line.startswith("0::") and path.endswith(f"/{unit}"):
                     return GROUPS + path
-        time.sleep(PAUSE)
+        time.sleep(SECONDS_BETWEEN_LOOKS)
     return None
 
 

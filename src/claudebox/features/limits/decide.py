@@ -12,15 +12,24 @@ from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
 from claudebox.settings.amounts import LIMITS, amount
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Named
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
 DELEGATE = "/etc/systemd/system/user@.service.d"
 
 
-def plan_limits(tree: Tree, settings: Settings, uid: int) -> Limits:
-    said = {name: value for name in LIMITS if (value := getattr(settings, name)) is not None}
+def decide(facts: Facts, _: Draft) -> Contribution:
+    said = {name: value for name in LIMITS if (value := getattr(facts.settings, name)) is not None}
+    limits = plan_limits(facts.tree, said, facts.host.person.uid)
+    return Contribution(
+        findings=tuple(limit_findings(said)),
+        steps=(Step(Step.BEFORE, "limits"),),
+        decided=(("limits", limits),),
+    )
+
+
+def plan_limits(tree: Tree, said: dict[str, Named], uid: int) -> Limits:
     amounts = {name: amount(name, value) for name, value in said.items()}
     first = next(iter(said.values())).origin.shown
     busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
@@ -45,7 +54,7 @@ def bus(uid: int) -> str:
 
 
 def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
-    """What the kernel can limit, and the administrator lets this account limit."""
+    """Raise a Problem unless the kernel can limit all of this, and the administrator lets this account do so."""
     if not tree.exists(f"{GROUPS}/cgroup.controllers"):
         raise Problem(
             f"{next(iter(said.values())).origin.shown} needs control groups of version 2, which this host does not use",
@@ -66,19 +75,8 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
             )
 
 
-def limit_findings(settings: Settings) -> list[Finding]:
-    said = {"memory": settings.memory, "pids": settings.pids, "cpu": settings.cpu}
+def limit_findings(said: dict[str, Named]) -> list[Finding]:
     return [
         Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.path}")
         for name, limit in said.items()
-        if limit is not None
     ]
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    limits = plan_limits(facts.tree, facts.settings, facts.host.person.uid)
-    return Contribution(
-        findings=tuple(limit_findings(facts.settings)),
-        steps=(Step(Step.BEFORE, "limits"),),
-        decided=(("limits", limits),),
-    )

@@ -1,1 +1,1 @@
-"""What the box reaches: the host's network, the internet alone, or nothing."""
+"""The network of the box: the host's own, the internet alone, or nothing."""

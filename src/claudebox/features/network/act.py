@@ -1,10 +1,11 @@
 """Connects the box with the internet, and with nothing else.
 
 The process that will become bwrap moves into a network namespace of its own and loads the filter there. A child of it,
-which stayed on the host's network, becomes pasta and carries the packets. The box is started only when both are done:
-no program ever runs without the filter.
+which stayed on the host's network, becomes pasta and carries the packets. The box starts only when both are done: no
+program ever runs without the filter.
 
-Nothing outlives the rest: see attended.py. pasta holds one end of a pipe; when that ends, so does the box.
+None of these processes outlives the others: see launch/parent/attend.py. pasta holds one end of a pipe, and the box
+ends when that pipe does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
+from claudebox.features.network.decide import FIRST_FREE_PORT
 from claudebox.features.network.tun import is_about_tun
 from claudebox.model import Network, Plan, Uplink
 from claudebox.problem import Problem
@@ -22,14 +24,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-PATIENCE_MS = 10_000
+MILLISECONDS_TO_CONNECT = 10_000
 LOG_SIZE = 4096
-FIRST_FREE_PORT = 1024
 PID_SIZE = 32
-# When all is set up, and not before, it writes its number into the pipe that is its standard output.
+# When everything is set up, and not before, pasta writes its number into the pipe that is its standard output.
 ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
 
-# Of the new namespace: IPv6 addresses that can be used at once, and ping for everybody.
+# Settings of the new namespace: IPv6 addresses can be used at once, and everybody may ping.
 KERNEL_SETTINGS = (
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv4/ping_group_range", "0 0"),
@@ -67,15 +68,15 @@ def _enter_network_namespace(sysctls: tuple[tuple[str, str], ...] = ()) -> None:
         try:
             write(f"/proc/sys/net/{name}", value)
         except OSError:
-            pass  # a kernel without IPv6, for one
+            pass  # a kernel may lack it, such as one without IPv6
 
 
 def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
-    """In a session of its own: no key of the terminal is meant for it."""
+    """Become pasta, in a session of its own: no key of the terminal is meant for it."""
     try:
         os.setsid()
         if os.read(go, 1):
-            # New versions close every other descriptor; and they may not look into /proc of their parent.
+            # New versions close every other descriptor, and may not look into /proc of their parent.
             namespace = os.open(f"/proc/{parent}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
             _become(uplink.pasta, ("pasta", *ATTACHED, *uplink.options), (namespace, life, log))
     finally:
@@ -83,7 +84,7 @@ def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> 
 
 
 def _load_filter(uplink: Uplink) -> str:
-    """ "" if it is loaded, else what nft says."""
+    """Have nft load the ruleset. Returns its refusal, or "" if it has loaded it."""
     rules, log = os.memfd_create("ruleset"), _log("nft")
     os.write(rules, uplink.ruleset.encode())
     os.lseek(rules, 0, os.SEEK_SET)
@@ -101,13 +102,13 @@ def _load_filter(uplink: Uplink) -> str:
 
 
 def _become(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:
-    """The first word counts: pasta and passt are one program."""
+    """Become a program. The first word counts: pasta and passt are one program."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     close_all_but([])
     os.chdir("/")
     for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)  # Python's own choices
+        _signal.signal(number, _signal.SIG_DFL)  # Python has changed what these do
     try:
         os.execve(program, words, {})
     except OSError as error:
@@ -115,7 +116,7 @@ def _become(program: str, words: tuple[str, ...], streams: tuple[int, int, int])
 
 
 def _log(name: str) -> int:
-    """A file in memory of limited size. A pipe that nobody reads would end who writes to it."""
+    """Make a file in memory of limited size. A pipe that nobody reads would end the program that writes to it."""
     import fcntl
 
     descriptor = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
@@ -129,16 +130,16 @@ def _content(log: int) -> str:
 
 
 def _is_ready(life: int) -> bool:
-    """Whether pasta has set up everything. False if it ended, or takes too long."""
+    """Whether pasta has set up everything. False if it has ended, or takes too long."""
     import select
 
     poll = select.poll()
     poll.register(life, select.POLLIN)
-    return bool(poll.poll(PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
+    return bool(poll.poll(MILLISECONDS_TO_CONNECT)) and bool(os.read(life, PID_SIZE))
 
 
 def _filter_problem(refusal: str) -> Problem:
-    # nft points at the place with a second and a third line.
+    # nft points at the place with a second and a third line, which are left out.
     return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *advice("nf_tables"))
 
 
@@ -152,7 +153,7 @@ def _pasta_problem(network: Network, log: str) -> Problem:
 
 
 def _port_problem(network: Network, refusal: str) -> Problem:
-    """The refusal names the option that was given to pasta, or the address that it made of it."""
+    """Say which port it is: the refusal names the option that pasta was given, or the address that it made of it."""
     named = refusal.replace(":", " ").replace("/", " ").replace("'", " ").replace(",", " ").split()
     ports = [port for port in network.published if str(port.host) in named] or [*network.published]
     numbers = ", ".join(str(port.host) for port in ports)

@@ -1,4 +1,4 @@
-"""Whether a box can have the internet alone: looks for the programs, connects one for real, explains what failed."""
+"""Checks whether a box can have the internet alone: finds the programs, connects a box for real, explains failures."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_in
 
 
 def chosen(name: str, host: Host, settings: Settings) -> str:
-    """The path of pasta or nft. Raises if there is none that can be used."""
+    """The path of pasta or nft. Raises a Problem if there is none that can be used."""
     named = {"pasta": settings.pasta, "nft": settings.nft}[name]
     (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
     return called_pasta(path) if name == "pasta" else path
 
 
 def uplink_rows(host: Host, settings: Settings) -> list[Row]:
-    """Nobody needs it, unless the user says so."""
+    """Rows about the uplink, which is a failure only if the user's settings need it."""
     lacking = FAIL if settings.network.tier == INET else NOTE
     rows: list[Row] = []
     found: dict[str, str] = {}
@@ -50,7 +50,7 @@ def uplink_rows(host: Host, settings: Settings) -> list[Row]:
 
 
 def _shown(path: str) -> str:
-    """Some versions of pasta do not know which they are."""
+    """The program with its version, which some versions of pasta cannot tell."""
     number = trial.program_version(path)
     return path if number == trial.NO_VERSION else f"{number}, {path}"
 
@@ -70,7 +70,7 @@ def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
 
 
 def _try(uplink: Uplink) -> list[str]:
-    """The addresses that should have been rejected and were not."""
+    """Connect a box. Returns the addresses that should have been rejected and were not."""
     words = (sys.executable, "-I", "-S", "-c", START, SOURCE)
     outcome = trial.run(*words, text=json.dumps(uplink.__dict__))
     try:
@@ -84,7 +84,7 @@ def _try(uplink: Uplink) -> list[str]:
 
 
 def explain(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
-    """The reason behind a message, and what to type."""
+    """The reason behind a message, and the commands that mend it."""
     if "namespace cannot" in message or "namespace for the box" in message:
         if kernel.is_restricted(tree, ""):
             why = "AppArmor lets only known programs use user namespaces, and claudebox is none of them"

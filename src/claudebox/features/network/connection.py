@@ -1,7 +1,7 @@
 """Connects this process as a box is connected, and tries what the filter has to reject.
 
-A program of its own, because there is no way back from the namespaces that it enters: reads an Uplink from standard
-input and prints what happened, both as JSON. When it ends, pasta does.
+It is a program of its own, because there is no way back from the namespaces that it enters. It reads an Uplink from
+standard input and prints what happened, both as JSON. When it ends, so does pasta.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from claudebox.settings.table import INET
 
 PRIVATE = ("10.255.255.1", "fdff:ffff:ffff::1")
 PORT = 9  # discard
-PATIENCE = 3  # seconds; a rejection comes at once
+SECONDS_TO_REJECT = 3  # although a rejection comes at once
 
 
 def main() -> None:
@@ -37,9 +37,9 @@ def main() -> None:
 
 
 def is_rejected(address: str) -> bool:
-    """Silence is not enough: the packet may be on its way."""
+    """Whether a connection is refused. Silence is not enough: the packet may be on its way."""
     try:
-        socket.create_connection((address, PORT), timeout=PATIENCE).close()
+        socket.create_connection((address, PORT), timeout=SECONDS_TO_REJECT).close()
     except TimeoutError:
         return False
     except OSError:
@@ -48,7 +48,7 @@ def is_rejected(address: str) -> bool:
 
 
 def _go_on_in_namespaces() -> None:
-    """Return in a child, as a box has it. This process ends as that one does."""
+    """Return in a child that has the namespaces of a box. This process waits for the child and ends as it does."""
     child = fork_into_namespaces()
     if child != 0:
         _, status = os.waitpid(child, 0)

@@ -1,11 +1,12 @@
-"""Whether the box reaches an address, and what a port leads to. Nothing is looked up and nothing is sent."""
+"""Explains whether the box reaches an address, and where a port leads. Nothing is looked up and nothing is sent."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface, ip_network
 
 from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
-from claudebox.features.network.firewall import GLOBAL, NAT64, NEAR, PRIVATE4, PRIVATE6, translated
+from claudebox.features.network.decide import FIRST_FREE_PORT
+from claudebox.features.network.firewall import GLOBAL, NAT64, rejected_ranges
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
@@ -13,7 +14,7 @@ from claudebox.settings.table import FULL, INET, LAST_PORT, NO_NETWORK
 
 Address = IPv4Address | IPv6Address
 
-# Of what is not GLOBAL and therefore rejected as a whole: names for the best known parts.
+# What is not GLOBAL is rejected as a whole. These are names for its best known parts.
 NOT_GLOBAL = (("fc00::/7", "private"), ("fe80::/10", "link-local"), ("ff00::/8", "multicast"))
 SCHEMES = {
     "amqp": 5672,
@@ -29,8 +30,7 @@ SCHEMES = {
     "ws": 80,
     "wss": 443,
 }
-FIRST_ORDINARY_PORT = 1024  # those below are root's
-SUBSTITUTE = 8000  # 8080 for 80
+SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80
 DNS = 53
 ALL_OF_THE_HOSTS = "reaches everything that this host reaches, its own localhost too"
 
@@ -68,7 +68,7 @@ def read_endpoint(text: str) -> Endpoint | None:
 
 
 def read_port(text: str) -> int:
-    """A port, or 0."""
+    """The number of a port, or 0 if the text is none."""
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT))
     return int(text) if is_number and int(text) <= LAST_PORT else 0
 
@@ -81,7 +81,7 @@ def read_address(text: str) -> Address | None:
 
 
 def _old_spelling(text: str) -> Address | None:
-    """`127.1`, `0x7f.1`, `2130706433`: the C library takes these for addresses, too."""
+    """Read `127.1`, `0x7f.1` and `2130706433`, which the C library takes for addresses, too."""
     *heads, tail = [_number(part) for part in text.lower().split(".")]
     room = 8 * (4 - len(heads))
     if len(heads) > 3 or not 0 <= tail < 1 << room or any(not 0 <= head < 256 for head in heads):
@@ -90,7 +90,7 @@ def _old_spelling(text: str) -> Address | None:
 
 
 def _number(text: str) -> int:
-    """As C reads it: decimal, octal or hexadecimal; -1 if it is none of these."""
+    """Read a number as C does, decimal, octal or hexadecimal; -1 if it is none of these."""
     base = 16 if text.startswith("0x") else 8 if text.startswith("0") else 10
     digits = text.removeprefix("0x") if base == 16 else text
     return int(digits, base) if digits and set(digits) <= set("0123456789abcdef"[:base]) else -1
@@ -128,7 +128,7 @@ def explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
 
 
 def _meant(address: Address, text: str) -> str:
-    """The address that the kernel would send to: IPv4-mapped ones are IPv4."""
+    """The address to which the kernel would send: IPv4-mapped ones are IPv4."""
     if isinstance(address, IPv4Address):
         return str(address)
     return str(address.ipv4_mapped) if address.ipv4_mapped is not None else text
@@ -239,8 +239,10 @@ def _ways_to_host_port(plan: Plan, port: int) -> list[Change]:
 
 
 def _with_hosts_network(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
-    near = ranges_of(address, ())
-    changes = [_tier_change(INET, f"keeps it out: {near[0]} is not the internet ({near[1]})")] if near else []
+    rejected = rejected_range(address, ())
+    changes = (
+        [_tier_change(INET, f"keeps it out: {rejected[0]} is not the internet ({rejected[1]})")] if rejected else []
+    )
     why = Because("the box reaches what this host reaches")
     return _reached(plan, endpoint, why, *changes, _tier_change(NO_NETWORK, "reaches nothing"))
 
@@ -254,7 +256,7 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
             why = Because("in the box this address stands for a name server of this host, port 53 alone")
             return _reached(plan, endpoint, why).replace(verdict="reachable at port 53")
         return _not_reached(plan, endpoint, Because("of this name server, only port 53 is reached"))
-    rejected = ranges_of(address, uplink.near)
+    rejected = rejected_range(address, uplink.near)
     if rejected is not None:
         why = Because(f"{rejected[0]} is rejected ({rejected[1]})", Origin.of_rule("firewall", rejected[1]))
         return _not_reached(plan, endpoint, why, *_ways_to(plan, address, uplink.near))
@@ -266,17 +268,16 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
 
 
 def _ways_to(plan: Plan, address: Address | None, near: tuple[str, ...]) -> list[Change]:
-    is_public = address is None or ranges_of(address, near) is None
+    is_public = address is None or rejected_range(address, near) is None
     inet = [_tier_change(INET, "reaches the internet, and nothing near")] if is_public else []
     return [*inet, _to_full(plan, ALL_OF_THE_HOSTS)]
 
 
-def ranges_of(address: Address, near: tuple[str, ...]) -> tuple[str, str] | None:
-    """The most special range that tier `inet` rejects this address for, and why; None if it may pass."""
-    four = [*PRIVATE4, *((text, NEAR) for text in near if ":" not in text)]
-    six = [*PRIVATE6, *NOT_GLOBAL, *((text, NEAR) for text in near if ":" in text)]
-    six += [(translated(text), f"NAT64 of {text}: {reason}") for text, reason in four]
-    rows = [(ip_interface(text).network, reason) for text, reason in (four if address.version == 4 else six)]
+def rejected_range(address: Address, near: tuple[str, ...]) -> tuple[str, str] | None:
+    """The narrowest range for which tier `inet` rejects this address, and why; None if the address may pass."""
+    four, six = rejected_ranges(near)
+    ranges = four if address.version == 4 else [*six, *NOT_GLOBAL]
+    rows = [(ip_interface(text).network, reason) for text, reason in ranges]
     found = [(network, reason) for network, reason in rows if address in network]
     if found:
         network, reason = max(found, key=lambda row: row[0].prefixlen)
@@ -325,7 +326,7 @@ def _joined_port(number: int, published: list[Port], carried: list[Port]) -> Ans
 
 
 def _ways_to_port(number: int) -> tuple[Change, ...]:
-    outer = number if number >= FIRST_ORDINARY_PORT else SUBSTITUTE + number
+    outer = number if number >= FIRST_FREE_PORT else SUBSTITUTE + number
     value = str(number) if outer == number else f"{outer}:{number}"
     return (
         Change(f"opens the box's port as localhost:{outer} of this host", ("--publish", value)),

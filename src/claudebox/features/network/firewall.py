@@ -11,9 +11,9 @@ from claudebox.record import Record
 
 DEVICE = "tap0"
 NAT64 = "64:ff9b::"  # the prefix behind which a network may translate to any IPv4 address
-GLOBAL = "2000::/3"  # all IPv6 addresses that are given out
+GLOBAL = "2000::/3"  # all IPv6 addresses that have been given out
 
-# What is not the internet. Addresses of the documentation ranges are not listed: they belong to nobody.
+# These ranges are not the internet. The documentation ranges are not listed: they belong to nobody.
 PRIVATE4 = (
     ("0.0.0.0/8", "this network"),
     ("10.0.0.0/8", "private"),
@@ -29,7 +29,7 @@ PRIVATE4 = (
     ("224.0.0.0/4", "multicast"),
     ("240.0.0.0/4", "reserved, broadcast"),
 )
-# Inside of GLOBAL; the rest of IPv6 is rejected as a whole: loopback, IPv4-mapped, fc00::/7, fe80::/10, ff00::/8 …
+# Parts of GLOBAL. The rest of IPv6 is rejected as a whole: loopback, IPv4-mapped, fc00::/7, fe80::/10, ff00::/8 …
 PRIVATE6 = (
     ("2001::/23", "protocol assignments: Teredo, benchmarks, the nearest router"),
     ("2002::/16", "6to4: IPv4 inside"),
@@ -51,11 +51,16 @@ class Resolver(Record):
     address: str  # "" if pasta itself passes queries on
 
 
+def rejected_ranges(near: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The ranges of IPv4 and of IPv6 that the box must not reach, each with the reason: the private and the near."""
+    four = [*PRIVATE4, *((address, NEAR) for address in near if ":" not in address)]
+    six = [*PRIVATE6, *((address, NEAR) for address in near if ":" in address)]
+    return four, six + [(translated(address), f"NAT64 of {address}") for address, _ in four]
+
+
 def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_ports: tuple[int, ...] = ()) -> str:
-    """Everything may go out, but for what is private or near."""
-    four = [*PRIVATE4, *((address, NEAR) for address in near.everything if ":" not in address)]
-    six = [*PRIVATE6, *((address, NEAR) for address in near.everything if ":" in address)]
-    six += [(translated(address), f"NAT64 of {address}") for address, _ in four]
+    """A ruleset with which everything may go out, except to what is private or near."""
+    four, six = rejected_ranges(near.everything)
     return (
         "table inet claudebox {\n"
         + _set("private4", "ipv4_addr", four)
@@ -77,7 +82,7 @@ def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_por
 
 
 def nothing(host_ports: tuple[int, ...] = ()) -> str:
-    """The box's own localhost, and the ports that pasta carries to it."""
+    """A ruleset that leaves the box its own localhost, and the ports that pasta carries to it."""
     return (
         f"table inet claudebox {{\n{REFUSE}"
         "\tchain output {\n"
@@ -90,10 +95,10 @@ def nothing(host_ports: tuple[int, ...] = ()) -> str:
 
 
 def _localhost(host_ports: tuple[int, ...]) -> str:
-    """The box's own.
+    """Let the box reach its own localhost, and the host's ports at 127.0.0.1 alone.
 
-    The host's ports are carried from its 127.0.0.1. Who tries ::1 first has to hear of it; and the newest pasta would
-    carry them from all of 127.0.0.0/8.
+    pasta carries them from the host's 127.0.0.1. A program that tries ::1 first has to be refused at once to go on to
+    127.0.0.1, and the newest pasta would carry them from all of 127.0.0.0/8.
     """
     ports = ", ".join(str(port) for port in host_ports)
     refusals = ("ip6 daddr ::1", "ip daddr 127.0.0.0/8 ip daddr != 127.0.0.1") if ports else ()
@@ -102,7 +107,7 @@ def _localhost(host_ports: tuple[int, ...]) -> str:
 
 
 def translated(network: str) -> str:
-    """An IPv4 network as NAT64 shows it."""
+    """The IPv6 network in which NAT64 shows an IPv4 network."""
     address, _, length = network.partition("/")
     first, second, third, fourth = (int(octet) for octet in address.split("."))
     return f"{NAT64}{first << 8 | second:x}:{third << 8 | fourth:x}/{96 + int(length or 32)}"
@@ -114,7 +119,7 @@ def _set(name: str, kind: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _resolver_chain(resolvers: tuple[Resolver, ...]) -> str:
-    """Port 53 of each name server, wherever it is, and nothing else of that machine."""
+    """Lead to port 53 of each name server, wherever that is, and to nothing else on that machine."""
     rules = "".join(
         f"\t\t{_family(resolver.alias)} daddr {resolver.alias} meta l4proto {{ tcp, udp }} th dport 53 "
         f"dnat {_family(resolver.alias)} to {resolver.address}\n"

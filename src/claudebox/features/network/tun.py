@@ -1,6 +1,7 @@
-"""Why pasta may not get a tun device, as it is measured, and what mends it.
+"""Finds out why pasta may not get a tun device, and what mends that.
 
-udev makes it 0666; where there is no udev, in containers and small machines, it stays as the kernel made it: 0600.
+udev gives the device mode 0666. Where there is no udev, in containers and small machines, it keeps the mode that the
+kernel gave it, which is 0600.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ OPEN_NOW = f"sudo chmod 0666 {TUN}"
 OPEN_FOR_GOOD = """echo 'KERNEL=="tun", MODE="0666"' | sudo tee /etc/udev/rules.d/tun.rules"""
 OWNERS, EVERYBODYS = 0o600, 0o006
 
-# What an old and a new pasta say if they do not get it.
+# What an old and a new pasta say if they cannot open the device.
 REFUSALS = ("tun socket", "tap device")
 
 
@@ -24,7 +25,7 @@ def is_about_tun(message: str) -> bool:
 
 
 def tun_fault(tree: Tree, uid: int) -> tuple[str, tuple[str, ...]]:
-    """What is wrong with the device for this user, and what to type. Empty if it can be opened."""
+    """What is wrong with the device for this user, and the commands that mend it. Empty if it can be opened."""
     status = tree.status(TUN)
     if status is None:
         return f"there is no {TUN}", (FROM_OUTSIDE if kernel.is_container(tree) else LOAD,)

@@ -1,15 +1,19 @@
-"""How a box with a network of its own is connected, and what will be different there."""
+"""Decides how a box with a network of its own is connected, and what will be different there."""
 
 from __future__ import annotations
 
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
 from claudebox.features.network.tun import tun_hint
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Uplink
+from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
+from claudebox.tools import choose_uplink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 RESOLVER = Origin.of_rule("resolver", "name servers, as this network tier reaches them")
 
-# Inside of the box only; on the host nothing has these addresses.
+# Addresses inside of the box only: on the host nothing has them.
 PREFIX4, LENGTH4 = "10.255.213.", "28"
 PREFIX6 = "fd00:c1a:de::"
 GATEWAY, BOX, FIRST_RESOLVER = 1, 2, 3
@@ -33,9 +37,38 @@ STEADY_UPLOAD = (
     ("ipv4/tcp_rto_min_us", "50000"),
 )
 LARGEST_PROGRAM = 8 << 20
-CARRIED_FROM = ("localhost", "127.0.0.1")  # of the host: not from ::1, nor from other addresses of its loopback
+CARRIED_FROM = ("localhost", "127.0.0.1")  # on the host: neither ::1 nor another address of its loopback is carried
 MOST_RESOLVERS = 3  # that the C library asks
 ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has no place in a ruleset
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    settings, host = facts.settings, facts.host
+    check_ports(settings)
+    if not needs_uplink(settings):
+        return Contribution(decided=(("network", plan_network(settings, None)),))
+    named = {"pasta": settings.pasta, "nft": settings.nft}
+    pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    # What is near the host is looked up only here, for a box that must not reach it.
+    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
+    return Contribution(
+        mounts=tuple(own_resolver_mounts(uplink)),
+        decided=(("network", plan_network(settings, uplink)),),
+        steps=(Step(Step.INSIDE, "network"),),
+    )
+
+
+def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+    """Say what will not work as it does on the host."""
+    # With a broker, claude needs no network.
+    is_claude = plan.program.title == "claude" and plan.broker is None
+    findings = network_findings(plan.network, plan.environment, is_claude=is_claude)
+    return plan.replace(findings=(*plan.findings, *findings))
+
+
+def needs_uplink(settings: Settings) -> bool:
+    """Whether something has to connect the box with the outside: for the internet, or for ports alone."""
+    return settings.network.tier == INET or bool(settings.publish or settings.host_ports)
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
@@ -64,7 +97,7 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, p
 def _without_default_route(is_open: bool) -> Problem:
     if is_open:
         return Problem("this host has no default route, so there is no internet to give to the box", "--network none")
-    # Newer versions of pasta could.
+    # Newer versions of pasta could carry ports all the same.
     return Problem(
         "this host has no default route, without which pasta carries no ports", "without ports: --network none"
     )
@@ -73,8 +106,8 @@ def _without_default_route(is_open: bool) -> Problem:
 def find_resolvers(near: Neighbourhood) -> tuple[Resolver, ...]:
     """How the box asks the name servers of the host, in their order.
 
-    Those at another address are reached through an alias that the filter translates, port 53 alone. One on the host's
-    own loopback, systemd-resolved for one, is asked by pasta, which takes the first of each family.
+    The box reaches those at another address through an alias that the filter translates, for port 53 alone. pasta asks
+    one on the host's own loopback, such as systemd-resolved, and takes the first of each family.
     """
     found: list[Resolver] = []
     four = [address for address in near.resolvers if ":" not in address]
@@ -97,13 +130,13 @@ def _is_loopback(address: str) -> bool:
 
 
 def _resolv_conf(resolvers: tuple[Resolver, ...], search: tuple[str, ...]) -> str:
-    """ "" if nobody can be asked: then there is nothing to search for either."""
+    """The box's resolv.conf, or "" if no name server can be asked: then there is nothing to search for either."""
     lines = [*(f"nameserver {resolver.alias}" for resolver in resolvers), *search] if resolvers else []
     return "".join(f"{line}\n" for line in lines)
 
 
 def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Resolver, ...]) -> tuple[str, ...]:
-    """Addresses of its own, no forwarding but what was asked for, and no way to the host's loopback."""
+    """Give the box addresses of its own, forward only what was asked for, and leave no way to the host's loopback."""
     options = ["--quiet", "--config-net", "--ns-ifname", DEVICE, "--no-map-gw"]
     options += ["--no-dhcp", "--no-dhcpv6", "--no-ra", "--udp-ports", "none", "--udp-ns", "none"]
     if near.has_ipv4:
@@ -130,7 +163,6 @@ def own_resolver_mounts(uplink: Uplink) -> list[Mount]:
 
 
 def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude: bool) -> list[Finding]:
-    """What will not work as it does on the host."""
     findings = []
     if network.tier == NO_NETWORK and is_claude:
         findings.append(Finding(Finding.NOTE, "--network none", "claude cannot reach its API"))
@@ -150,7 +182,7 @@ def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude
 
 
 def _server_of(value: str) -> tuple[str, str]:
-    """Host and port of a URL; ("", "") for anything else."""
+    """The host and the port that a URL names; ("", "") for anything else."""
     scheme, separator, rest = value.partition("://")
     if not separator or not scheme.isalnum():
         return "", ""

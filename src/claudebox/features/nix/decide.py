@@ -64,6 +64,45 @@ HARMLESS_IN_BUILDS = (
     "/run/current-system",
 )
 
+STORE_ORIGIN = Origin.of_rule("nix", "the Nix store")
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    host, settings = facts.host, facts.settings
+    nix = _find_nix(facts)
+    packages = plan_packages(host, settings, nix) if settings.packages else ()
+    programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
+    findings = package_findings(facts.tree, packages)
+    needs_answer = any(package.reference not in facts.answered for package in to_resolve(packages))
+    if nix is None:
+        contribution = Contribution()
+    else:
+        programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
+        needs_answer = needs_answer or nix.needs_trial
+        contribution = Contribution(
+            mounts=tuple(nix_mounts(host, nix)),
+            variables=tuple(nix_variables(nix)),
+            preparations=nix_preparations(nix),
+            # Otherwise no mount shows the daemon, not even one of /nix.
+            shown_places=(SOCKET_DIRECTORY,) if nix.mode == DAEMON else (),
+        )
+        findings = [*nix_findings(nix), *findings]
+    return contribution.replace(
+        path=tuple(programs),
+        findings=tuple(findings),
+        unknown=("nix",) if needs_answer else (),
+        decided=(("nix", nix), ("packages", packages)),
+    )
+
+
+def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
+    """A store of the project's own needs a part of the host's: what that is follows from the rest of the plan."""
+    if plan.nix is None or not plan.nix.directory:
+        return plan
+    from claudebox.features.nix.closure import with_closure
+
+    return with_closure(plan, facts.host, facts.settings.hides)
+
 
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
     """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
@@ -219,48 +258,8 @@ def nix_findings(nix: Nix) -> list[Finding]:
     return []
 
 
-STORE_ORIGIN = Origin.of_rule("nix", "the Nix store")
-
-
-def decide(facts: Facts, _: Draft) -> Contribution:
-    host, settings = facts.host, facts.settings
-    nix = _find_nix(facts)
-    packages = plan_packages(host, settings, nix) if settings.packages else ()
-    programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
-    findings = package_findings(facts.tree, packages)
-    needs_answer = any(package.reference not in facts.answered for package in to_resolve(packages))
-    if nix is None:
-        contribution = Contribution()
-    else:
-        programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
-        needs_answer = needs_answer or nix.needs_trial
-        contribution = Contribution(
-            mounts=tuple(nix_mounts(host, nix)),
-            variables=tuple(nix_variables(nix)),
-            preparations=nix_preparations(nix),
-            # Otherwise no mount shows the daemon, not even one of /nix.
-            shown_places=(SOCKET_DIRECTORY,) if nix.mode == DAEMON else (),
-        )
-        findings = [*nix_findings(nix), *findings]
-    return contribution.replace(
-        path=tuple(programs),
-        findings=tuple(findings),
-        unknown=("nix",) if needs_answer else (),
-        decided=(("nix", nix), ("packages", packages)),
-    )
-
-
 def _find_nix(facts: Facts) -> Nix | None:
     """None: this host has none, and nobody asked for it."""
     if facts.settings.nix.path in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
         return None
     return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
-
-
-def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
-    """A store of the project's own needs a part of the host's: what that is follows from the rest of the plan."""
-    if plan.nix is None or not plan.nix.directory:
-        return plan
-    from claudebox.features.nix.closure import with_closure
-
-    return with_closure(plan, facts.host, facts.settings.hides)

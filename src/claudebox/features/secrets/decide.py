@@ -1,4 +1,4 @@
-"""Files of the project that hold secrets are covered by made-up ones."""
+"""Covers the files of the project that hold secrets with made-up ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ from claudebox.paths import is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
 
-TYPE_CHECKING = False
+
+def decide(facts: Facts, draft: Draft) -> Contribution:
+    if facts.secrets is None:
+        return Contribution()
+    return Contribution(
+        mounts=tuple(mask_mounts(facts.secrets, draft.mounts, draft.wished)),
+        findings=facts.secrets.findings,
+        preparations=facts.secrets.preparations,
+    )
 
 
 def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
-    """At every place where the box would show such a file, but for where somebody asked for that very file."""
+    """Cover such a file at every place where the box would show it, except where somebody asked for that very file."""
     named = {mount.path for mount in wished if any(mount.source == masked.path for masked in secrets.masked)}
     return [
         _mount(masked, path)
@@ -36,20 +44,13 @@ def _mount(masked: Masked, path: str) -> Mount:
     return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)
 
 
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    if facts.secrets is None:
-        return Contribution()
-    return Contribution(
-        mounts=tuple(mask_mounts(facts.secrets, draft.mounts, draft.wished)),
-        findings=facts.secrets.findings,
-        preparations=facts.secrets.preparations,
-    )
-
-
 def find_secrets(
     host: Host, settings: Settings, repository: Repository, state: Instance | None, entries: tuple[Entry, ...]
 ) -> Secrets | None:
-    """Most projects have no file that could hold one: then this is all that is read."""
+    """Find the files that hold secrets, and make their decoys; None if nothing can hold one.
+
+    Most projects have no file whose name is in the table. Then no more than the table is loaded.
+    """
     tree, project = host.tree, host.cwd
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [repository.outside] if repository.outside else []
@@ -63,5 +64,5 @@ def find_secrets(
     found += memory.still_there(tree, project, known, settings.reveals)
     search = masks.Search(tree, project, repository.git_dir, host.person.home, settings)
     secrets = masks.judge(search, found)
-    kept = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
-    return secrets.replace(preparations=memory.remembering(state, known, kept, secrets.masked))
+    elsewhere = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
+    return secrets.replace(preparations=memory.remembering(state, known, elsewhere, secrets.masked))

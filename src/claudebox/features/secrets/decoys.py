@@ -1,4 +1,4 @@
-"""Decoys: a file as the box sees it, with its keys and its shape, and with made-up values.
+"""Makes decoys: files as the box sees them, with their keys and their shape, and with made-up values.
 
 Nothing in a decoy is computed from a secret, not even its length. Whatever is not understood is left out.
 """
@@ -6,15 +6,15 @@ Nothing in a decoy is computed from a secret, not even its length. Whatever is n
 from __future__ import annotations
 
 from claudebox.features.secrets.lines import LineMasker
-from claudebox.features.secrets.table import BINARY, GIT, KEY, LOOKS, NETRC, SHAPE, SHELL, WHOLE
+from claudebox.features.secrets.table import GIT, KEY, LOOKS, SHAPE, SHELL, VALUES
 from claudebox.features.secrets.values import (
     BEGIN,
-    KEY_BODY,
     MASKED,
     change,
     is_harmless,
     is_name,
     is_reference,
+    masked_key,
     names_secret,
     stand_in,
 )
@@ -24,40 +24,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NOTHING = f"{MASKED}\n".encode()
-# How key stores begin: Java's, PKCS #12, KeePass, Kerberos, and the database of a wallet.
-MAGIC = (
-    *(b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce", b"\x30\x82", b"\x30\x80", b"\x03\xd9\xa2\x9a"),
-    *(b"\x05\x02", b"SQLite "),
-)
-WALLET = b"\x62\x31\x05\x00"
-WALLET_AT = 12
-# Encrypted, with a key that is elsewhere.
+NOTHING = f"# {MASKED}\n".encode()  # a comment, in most formats
+# How files begin that are encrypted, with a key that is elsewhere.
 SEALED = ("$ANSIBLE_VAULT;", "\x00GITCRYPT\x00", "age-encryption.org/")
 SOPS = ("sops:", '"sops":', "sops_version", "[sops]")
 KEY_MARKS = ("PRIVATE KEY-----", "PuTTY-User-Key-File", "AGE-SECRET-KEY-", "OpenVPN Static key")
 SHAPES = ('"private_key"', '"client_secret"', '"refresh_token"')
 WITH_TOKENS = ("headers", "auths", "http-basic", "github-oauth", "gitlab-token", "bearer")
-NETRC_WORDS = ("machine", "login", "password", "account", "default", "macdef")
+STYLES = (VALUES, LOOKS, SHELL, SHAPE, KEY, GIT)  # of the others, all is secret
 DEEPEST = 60
-LONGEST_LABEL = 40
 
 
 def make_decoy(content: bytes, style: str, name: str) -> bytes | None:
-    """What the box sees instead. None if there is nothing secret in it."""
+    """What the box sees instead of the content. None if there is nothing secret in it."""
     if not content.strip():
         return None
-    if style == BINARY:
-        return NOTHING if content.startswith(MAGIC) or content[WALLET_AT:].startswith(WALLET) else None
     text = content.decode(errors="replace")
     if text.startswith(SEALED) or ("ENC[" in text and any(mark in text for mark in SOPS)):
         return None
-    if style == WHOLE or "\0" in text:
+    if style not in STYLES or "\0" in text:
         return NOTHING
     if style == KEY:
         return _key(text).encode() if any(mark in text for mark in KEY_MARKS) else None
-    if style == NETRC:
-        return _netrc(text).encode()
     if style == SHAPE and not (secret_value(text) or any(shape in text for shape in SHAPES)):
         return None
     if style == SHELL:
@@ -82,7 +70,7 @@ def _is_yaml(text: str) -> bool:
 
 
 def _key(text: str) -> str:
-    """What is public, a certificate in the same file, is kept."""
+    """Keep what is public, such as a certificate in the same file, and the label of everything else."""
     if BEGIN not in text:
         return f"{MASKED}\n"
     blocks = []
@@ -90,26 +78,8 @@ def _key(text: str) -> str:
         label, _, rest = piece.partition("-----")
         body, end, _ = rest.partition("-----END")
         is_public = end and label in ("CERTIFICATE", "PUBLIC KEY", "RSA PUBLIC KEY", "X509 CRL")
-        is_label = label.isascii() and label.replace(" ", "").isalnum() and len(label) <= LONGEST_LABEL
-        shown = label if is_label else "PRIVATE KEY"
-        inner = body if is_public else f"\n{KEY_BODY}\n"
-        blocks.append(f"{BEGIN}{shown}-----{inner}-----END {shown}-----\n")
+        blocks.append(f"{BEGIN}{label}-----{body}-----END {label}-----\n" if is_public else masked_key(label))
     return "".join(blocks)
-
-
-def _netrc(text: str) -> str:
-    """Words; what comes after `machine` is the name of a host."""
-    lines = []
-    before = ""
-    for word in text.split():
-        if word in NETRC_WORDS[:-1] and before not in NETRC_WORDS[:4]:
-            lines.append(f"\n{word}" if word in ("machine", "default") else word)
-        elif before == "machine" and is_name(word):
-            lines.append(word)
-        elif before in NETRC_WORDS[:4]:
-            lines.append(MASKED)
-        before = "" if before in NETRC_WORDS[:4] else word
-    return " ".join(lines).lstrip("\n") + "\n"
 
 
 def _json(text: str, *, gently: bool) -> bytes | None:
@@ -148,7 +118,7 @@ class _JsonMasker:
         return new
 
     def _table(self, key: str, table: dict[str, Any], depth: int) -> dict[str, Any]:
-        # What such a table holds is secret whatever it is called in there.
+        # What such a table holds is secret, whatever its keys are called.
         strictly = self.gently and key.lower() in WITH_TOKENS
         self.gently = self.gently and not strictly
         result = {}
@@ -159,7 +129,7 @@ class _JsonMasker:
         return result
 
     def _list(self, key: str, items: list[Any], depth: int) -> list[Any]:
-        """`--token`, `x`: the word before may say what a word is."""
+        """Judge each item by the word before it, which may say what it is: `--token`, `x`."""
         result = []
         before = ""
         for item in items:
@@ -181,7 +151,7 @@ class _JsonMasker:
 
 
 def looks_revealing(content: bytes) -> str:
-    """Why a file that git has shows more than settings."""
+    """Why a file that git tracks gives away more than settings; "" if it does not."""
     text = content.decode(errors="replace")
     return secret_value(text) or next(
         (

@@ -1,7 +1,7 @@
-"""Decoys of files that are read line by line: dotenv, INI, properties, TOML, YAML.
+"""Makes decoys of files that are read line by line: dotenv, INI, properties, TOML, YAML.
 
-No parser of any of them: a line is kept only in the parts that are understood, and what is not is left out. So a file
-that means something else than it seems to shows less, not more.
+This is a parser of none of these formats. It keeps only the parts of a line that it understands, and leaves out the
+rest. So a file that means something else than it seems to shows less, not more.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class LineMasker:
         self, *, gently: bool, is_yaml: bool = False, is_script: bool = False, drops_accounts: bool = False
     ) -> None:
         self.gently = gently
-        self.is_script = is_script  # what is no assignment is kept
+        self.is_script = is_script  # then lines that assign nothing are kept
         self.is_yaml = is_yaml
-        self.drops_accounts = drops_accounts  # of addresses: git asks without them, and may be let in
+        self.drops_accounts = drops_accounts  # from addresses: without one git asks for none, and may be let in
         self.changed = False
         self._until = ""  # what ends a value that goes on over several lines
-        self._block = -1  # how far the key of a text of several lines is indented
-        self._drops_rest = False  # the value before was changed: what continues it is part of it
+        self._block = -1  # how far the key is indented to which a text of several lines belongs
+        self._drops_rest = False  # whether the last value was changed, so that lines that continue it are dropped
 
     def mask(self, text: str) -> str:
         whole = text if self.is_yaml else text.replace("\\\n", " ")  # a backslash continues a line
@@ -60,7 +60,7 @@ class LineMasker:
         return self._pair(line, indent)
 
     def _is_old_value(self, comment: str) -> bool:
-        """Values that were used before stay behind in comments."""
+        """Whether a comment holds a value: people leave values there that they used before."""
         key, equals, value = comment.partition("=")
         is_pair = equals and is_variable_name(key.strip().removeprefix("export "))
         return bool(
@@ -68,7 +68,7 @@ class LineMasker:
         )
 
     def _section(self, body: str) -> str:
-        """`[name]`, `[remote "origin"]`. It stays in some way: what follows is not part of the one before."""
+        """Keep a header such as `[remote "origin"]` in some way: what follows is not part of the section before."""
         head = body.split("#")[0].strip()
         words = head.strip("[]").split()
         self._drops_rest = False
@@ -95,7 +95,7 @@ class LineMasker:
         return f"{head}{key}{separator}{changed}"
 
     def _after_dashes(self, line: str) -> tuple[str, str, str]:
-        """The items of a YAML list begin with a dash."""
+        """Split off the dashes with which the items of a YAML list begin: what is before the key, dashes, rest."""
         rest = line.lstrip()
         dash = ""
         while self.is_yaml and rest.startswith("- "):
@@ -104,7 +104,7 @@ class LineMasker:
         return line[: len(line) - len(line.lstrip())] + dash, dash, rest
 
     def _split(self, rest: str) -> tuple[str, str, str] | None:
-        """Key, separator with its spaces, value."""
+        """Split a line into its key, the separator with its spaces, and the value."""
         place = self._separator(rest)
         if place <= 0:
             return None
@@ -148,19 +148,19 @@ class LineMasker:
             return f"{quote}{MASKED}{quote}"
         after = value[end + len(quote) :].strip()
         if after and not after.startswith((",", ";", "#", "//")):
-            self.changed = True  # quoted otherwise than it seems
+            self.changed = True  # the quotes are not what they seem to be
             return f"{quote}{MASKED}{quote}"
         comma = "," if after.startswith(",") else ""
         return f"{quote}{self._changed(name, inner, indent)}{quote}{comma}"
 
     def _text_block(self, name: str, indent: int) -> str:
-        # Even gently: what is in there cannot be judged line by line.
+        # The text goes even when masking gently: it cannot be judged line by line.
         self._block = indent
         self.changed = self.changed or not self.gently or bool(looks_secret(name, "x"))
         return MASKED
 
     def _brackets(self, value: str) -> str:
-        """A list or table on one line, or the beginning of one."""
+        """Empty a list or table that is on one line, or begins there."""
         end = BRACKETS[value[0]]
         if value.count(value[0]) > value.count(end):
             self._until = end
@@ -180,14 +180,14 @@ class LineMasker:
         return result.replace("\n", "\\n")
 
     def _note_end(self, value: str, indent: int) -> None:
-        """Where a key begins without a quote, its lines follow."""
+        """Note where a value of several lines ends: a private key without quotes, or a text of YAML."""
         if BEGIN in value and "-----END" not in value:
             self._until = "-----END"
         elif self.is_yaml and value.startswith(BLOCKS):
             self._block = indent
 
     def _lone(self, head: str, rest: str, indent: int, *, is_item: bool) -> str | None:
-        """A line without a key: an item of a list, or more of the value before."""
+        """Mask a line without a key: an item of a list, or more of the value before."""
         if BEGIN in rest:
             self._note_end(rest, indent)
             self.changed = True
@@ -209,6 +209,6 @@ def _without_account(value: str) -> str:
 
 
 def _is_padded(name: str, value: str) -> bool:
-    """`dGhpcyBpcw==`: no key without a value, but the end of something in Base64."""
+    """Whether this is the end of something in Base64, such as `dGhpcyBpcw==`, and no key without a value."""
     kinds = {str.isdigit, str.isupper, str.islower}
     return value == "=" or (not value and all(any(map(kind, name)) for kind in kinds) and len(name) >= SHORTEST_CODE)

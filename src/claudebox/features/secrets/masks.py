@@ -1,4 +1,4 @@
-"""Which files of the project the box sees with made-up values, which it sees as they are, and what is said about it."""
+"""Decides which files of the project the box sees with made-up values, which as they are, and what is said of it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LONGEST = 1 << 16  # what is read of a file: its keys are at the beginning
-LONGEST_DOCUMENT = 1 << 20  # of one that can only be read as a whole
+LONGEST = 1 << 16  # bytes that are read of a file: its keys are at the beginning
+LONGEST_DOCUMENT = 1 << 20  # bytes of a file that can only be read as a whole
 DOCUMENTS = (".json", ".tfstate", ".backup")
 MOST_CANDIDATES = 20_000
 MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
@@ -31,7 +31,7 @@ PERMISSIONS = 0o555
 
 
 class Search:
-    """One look through the project."""
+    """A search through the project, with what it has found."""
 
     def __init__(self, tree: Tree, project: str, git_dir: str, home: str, settings: Settings) -> None:
         self.tree = tree
@@ -50,7 +50,7 @@ class Search:
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
     def is_hidden(self, path: str) -> bool:
-        """By the user, which is stronger than anything here."""
+        """Whether the user hides it, which is stronger than anything here."""
         return any(is_inside(path, place) for place in self.hidden)
 
     def _reveal(self, path: str) -> Named | None:
@@ -86,22 +86,22 @@ class Search:
             self.masked[candidate.path] = masked
 
     def _mask(self, candidate: Candidate) -> Masked | None:
-        """None if there is nothing secret in it."""
+        """The file as the box sees it; None if there is nothing secret in it."""
         path, status = candidate.path, self.tree.lstat(candidate.path)
         if status is None or stat.S_ISDIR(status.st_mode) or self.tree.resolve(path) != path:
-            return None  # never through a symlink: it may lead to a secret of somebody else's
+            return None  # a symlink is not followed: it may lead to somebody else's secret
         unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, None, 0)
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
         content = self.tree.read_plain(path, LONGEST_DOCUMENT if path.endswith(DOCUMENTS) else LONGEST)
         if content is None:
-            return unreadable  # its owner, who the agent is, can change that
+            return unreadable  # the agent, who is its owner in the box, can change that
         decoy = make_decoy(content, candidate.style, path.rpartition("/")[2])
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
 
     def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
-        """What git has, the agent can read there."""
+        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing."""
         if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
             return False
         content = self.tree.read_plain(candidate.path, LONGEST_DOCUMENT) or b""
@@ -110,7 +110,7 @@ class Search:
         return has and bool(blob)
 
     def _follow_hard_links(self) -> None:
-        """The same file under another name would be seen as it is."""
+        """Mask the other names of a masked file, too: under them it would be seen as it is."""
         several = {
             masked.inode: masked
             for masked in self.masked.values()
@@ -169,7 +169,7 @@ def _findings(search: Search) -> list[Finding]:
 
 
 def _ignored(indexes: Indexes, masked: list[Masked]) -> bytes:
-    """Patterns for git, from the root of each repository."""
+    """Patterns that keep git from adding masked files, each from the root of its repository."""
     lines = []
     for one in masked:
         checkout = indexes.repository(one.path)
@@ -179,5 +179,5 @@ def _ignored(indexes: Indexes, masked: list[Masked]) -> bytes:
 
 
 def _literal(character: str) -> str:
-    """`?` is any character: a newline cannot be written."""
+    """A character of a pattern. For a newline, which a pattern cannot have, `?` stands, which is any character."""
     return f"\\{character}" if character in "*?[\\ !#" else "?" if character in "\n\r" else character

@@ -1,7 +1,7 @@
-"""Which files were masked, so that they stay so wherever they are moved to.
+"""Remembers which files were masked, so that they stay masked wherever they are moved.
 
-The agent cannot move such a file itself, but a directory above it: to where nobody looks for secrets, among the
-packages of npm for one. So each file is remembered by its inode, in a file that no box can see.
+The agent cannot move such a file, but can move a directory above it to where nobody looks for secrets, such as among
+the packages of npm. So each file is remembered by its inode, in a file that no box can see.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from claudebox.settings.values import Named
 from claudebox.state import Instance
 
 TITLE = "Files that boxes saw with made-up values."
-# One file in a line: inode, style, reason and path, with tabs between them. Room for more masks than a box can have.
+# Each line is a file: inode, style, reason and path, with tabs between them. There is room for more masks than a box
+# can have.
 FORM = Form(TITLE, number=2, largest=16 << 20)
 FIELDS = 4
-# The first format: fields end in a line break, files in a zero byte.
+# In the first format, fields end in a line break and files in a zero byte.
 OLD_HEADER = f"{TITLE} (format 1)"
 
 
-class Known(Record):
-    """A file that was masked."""
+class MaskedBefore(Record):
+    """A file that an earlier box saw with made-up values."""
 
     inode: int
     style: str
     reason: str
 
 
-def recall(tree: Tree, instance: Instance | None, uid: int) -> dict[str, Known]:
-    """The files by their paths. Raises a Problem if not all of them are known: one might be shown as it is."""
+def recall(tree: Tree, instance: Instance | None, uid: int) -> dict[str, MaskedBefore]:
+    """The remembered files by their paths. Raises a Problem if one is lost: the box might show it as it is."""
     if instance is None:
         return {}
     content = remembered.read_whole(tree, instance.masked, FORM.largest, uid)
@@ -59,8 +60,8 @@ def _read(content: bytes) -> Memory:
     return Memory(Memory.WHOLE, tuple("\t".join([*field[:-1], remembered.escape(field[-1])]) for field in fields))
 
 
-def _known(memory: Memory) -> dict[str, Known] | None:
-    """None if one of them cannot be told."""
+def _known(memory: Memory) -> dict[str, MaskedBefore] | None:
+    """The files that the lines tell; None if a line cannot be understood."""
     if memory.condition == Memory.DAMAGED:
         return None
     known = {}
@@ -69,12 +70,14 @@ def _known(memory: Memory) -> dict[str, Known] | None:
         path = remembered.unescape(rest[-1]) if len(rest) == FIELDS - 1 else None
         if path is None or not (inode.isascii() and inode.isdigit()):
             return None
-        known[path] = Known(int(inode), rest[0], rest[1])
+        known[path] = MaskedBefore(int(inode), rest[0], rest[1])
     return known
 
 
-def still_there(tree: Tree, project: str, known: dict[str, Known], reveals: tuple[Named, ...]) -> list[Candidate]:
-    """Where the files are now. Raises a Problem if that cannot be found out."""
+def still_there(
+    tree: Tree, project: str, known: dict[str, MaskedBefore], reveals: tuple[Named, ...]
+) -> list[Candidate]:
+    """Find where the files are now. Raises a Problem if that cannot be found out."""
     ours = {path: one for path, one in known.items() if is_inside(path, project)}
     moved = {
         one.inode: (path, one)
@@ -99,10 +102,13 @@ def _check_revealed(project: str, lost: list[str], reveals: tuple[Named, ...]) -
 
 
 def remembering(
-    instance: Instance | None, known: dict[str, Known], kept: dict[str, Known], masked: tuple[Masked, ...]
+    instance: Instance | None,
+    known: dict[str, MaskedBefore],
+    elsewhere: dict[str, MaskedBefore],
+    masked: tuple[Masked, ...],
 ) -> tuple[Preparation, ...]:
-    """What notes the files of this plan, beside those that are not its business: hidden, or of another worktree."""
-    now = {**kept, **{one.path: Known(one.inode, one.style, one.reason) for one in masked}}
+    """Note the files that this plan masks, and those that are not its business: hidden, or of another worktree."""
+    now = {**elsewhere, **{one.path: MaskedBefore(one.inode, one.style, one.reason) for one in masked}}
     if instance is None or now == known:
         return ()
     lines = [f"{one.inode}\t{one.style}\t{one.reason}\t{remembered.escape(path)}" for path, one in sorted(now.items())]

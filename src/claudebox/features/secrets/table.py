@@ -1,6 +1,6 @@
-"""Secrets that lie in the project: which files may hold one, by their names.
+"""The table of files in the project that may hold a secret, by their names.
 
-This much is read at every launch. What is in a file is looked at only if its name is in the table.
+This much is read at every launch. The content of a file is read only if its name is in the table.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What in such a file is secret, and so how its decoy is made.
+# Styles: what in such a file is secret, and so how its decoy is made.
 VALUES = "values"  # every value that is not plainly harmless
 LOOKS = "looks"  # only values that look secret, by their key or shape
-SHELL = "shell"  # like LOOKS, in a script that shall still run
-SHAPE = "shape"  # if something in it has the shape of a known secret, like VALUES
+SHELL = "shell"  # like LOOKS, in a script that must still run
+SHAPE = "shape"  # like VALUES, if something in it has the shape of a known secret
 KEY = "key"  # a private key in text
-BINARY = "binary"  # a key store, which begins in a known way
-WHOLE = "whole"  # all of it
-NETRC = "netrc"
+WHOLE = "whole"  # all of it: no part would be of use without the secret
 GIT = "git"  # like LOOKS, and git still has to work with it
 
 # `*` at one end stands for anything; `directory/name` is that name in that directory. Plain tuples: they are read at
@@ -71,8 +69,8 @@ TABLE = (
     ("gradle.properties", LOOKS, "passwords of Gradle"),
     ("local.properties", LOOKS, "passwords of Gradle"),
     ("database.yml", LOOKS, "password of a database"),
-    (".netrc", NETRC, "passwords for hosts"),
-    ("_netrc", NETRC, "passwords for hosts"),
+    (".netrc", WHOLE, "passwords for hosts"),
+    ("_netrc", WHOLE, "passwords for hosts"),
     (".git-credentials", WHOLE, "git passwords"),
     (".pgpass", WHOLE, "PostgreSQL passwords"),
     (".my.cnf", LOOKS, "MySQL password"),
@@ -106,25 +104,25 @@ TABLE = (
     ("keys.txt", KEY, "age key"),
     ("key.txt", KEY, "age key"),
     ("wg*.conf", LOOKS, "VPN key"),
-    ("*.p12", BINARY, "key store"),
-    ("*.pfx", BINARY, "key store"),
-    ("*.jks", BINARY, "key store"),
-    ("*.keystore", BINARY, "key store"),
-    ("*.kdbx", BINARY, "KeePass passwords"),
-    ("*.keytab", BINARY, "Kerberos keys"),
-    ("wallet.dat", BINARY, "wallet"),
+    ("*.p12", WHOLE, "key store"),
+    ("*.pfx", WHOLE, "key store"),
+    ("*.jks", WHOLE, "key store"),
+    ("*.keystore", WHOLE, "key store"),
+    ("*.kdbx", WHOLE, "KeePass passwords"),
+    ("*.keytab", WHOLE, "Kerberos keys"),
+    ("wallet.dat", WHOLE, "wallet"),
     ("UTC--*", VALUES, "wallet"),
-    # Of the many others: those that are called after what they hold, and hold a key.
+    # There are many others: only those count that are called after a key, and hold one.
     ("*.json", SHAPE, "keys of a service account, or an OAuth client"),
 )
-# Copies without the secrets, for others to fill in.
+# Names of copies that hold no secrets, for others to fill in, or only encrypted ones.
 EXAMPLES = tuple(
     ".example .sample .template .tmpl .dist .defaults .default .schema .vault .md .d.ts .enc .encrypted .sops .gpg "
     ".age".split()
 )
 EXAMPLE_WORDS = ("example", "sample", "template")
 JSON_WORDS = tuple("-key _key keyfile account adminsdk client_secret credential gcloud gcp google".split())
-GOOGLE_ID = 12  # what Google calls a key's file ends with so many digits of a hexadecimal number
+GOOGLE_ID = 12  # hexadecimal digits with which Google ends the name of a key's file
 
 GIT_FILES = ("config", "config.worktree", "credentials")
 GIT_WORDS = (b"header", b"token", b"pass", b"secret", b"key")
@@ -134,7 +132,7 @@ MOST_MODULES = 300
 RULE = "secrets"
 
 
-Row = tuple[str, str]  # what is known about a file by its name: style and reason
+Kind = tuple[str, str]  # what is known about a file by its name: style and reason
 
 
 class Candidate(Record):
@@ -143,26 +141,25 @@ class Candidate(Record):
     path: str
     style: str
     reason: str
-    is_file: bool = True
 
 
-def _sorted_out() -> tuple[dict[str, Row], dict[str, Row], dict[str, Row]]:
-    whole: dict[str, Row] = {}
-    beginnings: dict[str, Row] = {}
-    ends: dict[str, Row] = {}
+def _sorted_out() -> tuple[dict[str, Kind], dict[str, Kind], dict[str, Kind]]:
+    whole: dict[str, Kind] = {}
+    beginnings: dict[str, Kind] = {}
+    ends: dict[str, Kind] = {}
     for pattern, style, reason in TABLE:
-        row = (style, reason)
+        kind = (style, reason)
         if pattern.endswith("*"):
-            beginnings[pattern[:-1]] = row
+            beginnings[pattern[:-1]] = kind
         elif pattern.startswith("*"):
-            ends[pattern[1:]] = row
+            ends[pattern[1:]] = kind
         else:
-            whole[pattern] = row
+            whole[pattern] = kind
     return whole, beginnings, ends
 
 
 _WHOLE, _BEGINNINGS, _ENDS = _sorted_out()
-_WITHIN = "wg"  # the one pattern with its `*` inside: its beginning is looked for, its end is asked for
+_WITHIN = "wg"  # of the one pattern with its `*` inside: names are found by this beginning, then judged by their end
 WANTED = Wanted(
     frozenset({*(name.rpartition("/")[2] for name in _WHOLE if not name.startswith(".git/")), ".git"}),
     (*_BEGINNINGS, _WITHIN),
@@ -171,30 +168,30 @@ WANTED = Wanted(
 
 
 def candidates(entries: Iterable[Entry]) -> list[Candidate]:
-    """What has to be looked into. A symlink never: what it leads to is judged where it is."""
+    """The files that have to be read. A symlink is none of them: what it leads to is judged where that is."""
     found = []
     for entry in entries:
-        if entry.kind in (FILE, OTHER) and (row := row_for(entry.path)) is not None:
-            found.append(Candidate(entry.path, *row, is_file=entry.kind == FILE))
+        if entry.kind in (FILE, OTHER) and (kind := kind_of(entry.path)) is not None:
+            found.append(Candidate(entry.path, *kind))
     return found
 
 
-def row_for(path: str) -> Row | None:
+def kind_of(path: str) -> Kind | None:
     above, _, name = path.rpartition("/")
-    row = _WHOLE.get(name) or _WHOLE.get(f"{above.rpartition('/')[2]}/{name}")
-    if row is not None or name.endswith(EXAMPLES):
-        return row
+    kind = _WHOLE.get(name) or _WHOLE.get(f"{above.rpartition('/')[2]}/{name}")
+    if kind is not None or name.endswith(EXAMPLES):
+        return kind
     if name.endswith(".json") and not name.endswith(".tfvars.json"):
         return _ENDS[".json"] if _may_be_key(name.lower()) else _by_beginning(name)
     if name.startswith(_WITHIN) and name.endswith(".conf"):
         return _WHOLE["wg*.conf"]
-    return _by_beginning(name) or next((row for end, row in _ENDS.items() if name.endswith(end)), None)
+    return _by_beginning(name) or next((kind for end, kind in _ENDS.items() if name.endswith(end)), None)
 
 
-def _by_beginning(name: str) -> Row | None:
+def _by_beginning(name: str) -> Kind | None:
     if any(word in name for word in EXAMPLE_WORDS):
         return None
-    return next((row for beginning, row in _BEGINNINGS.items() if name.startswith(beginning)), None)
+    return next((kind for beginning, kind in _BEGINNINGS.items() if name.startswith(beginning)), None)
 
 
 def _may_be_key(name: str) -> bool:
@@ -204,19 +201,19 @@ def _may_be_key(name: str) -> bool:
 
 
 def git_files(tree: Tree, git_dirs: Iterable[str]) -> list[Candidate]:
-    """The configuration of repositories, and of their submodules."""
+    """The configuration of repositories and of their submodules, where it may hold a password."""
     found = []
     for git_dir in dict.fromkeys(git_dirs):
         for directory in (git_dir, *_modules(tree, f"{git_dir}/modules", DEEPEST_MODULE)):
             for name in GIT_FILES:
-                row = _WHOLE[f".git/{name}"]
+                kind = _WHOLE[f".git/{name}"]
                 if _may_hold_password(tree.read_plain(f"{directory}/{name}") or b""):
-                    found.append(Candidate(f"{directory}/{name}", *row))
+                    found.append(Candidate(f"{directory}/{name}", *kind))
     return found
 
 
 def _modules(tree: Tree, directory: str, depth: int) -> list[str]:
-    """A submodule may be called `a/b`, and have submodules itself."""
+    """Find the submodules. One may be called `a/b`, and have submodules itself."""
     if not depth or not tree.is_plain_directory(directory):
         return []
     found = []
@@ -231,5 +228,5 @@ def _modules(tree: Tree, directory: str, depth: int) -> list[str]:
 
 
 def _may_hold_password(content: bytes) -> bool:
-    """Asked of every repository at every launch, before anything is read closely."""
+    """Look quickly: every repository is asked this at every launch, before anything is read closely."""
     return (b"://" in content and b"@" in content) or any(word in content.lower() for word in GIT_WORDS)

@@ -1,4 +1,4 @@
-"""What stands in a decoy for a value: something of the same shape, made from nothing of the value itself.
+"""Chooses what stands in a decoy for a value: something of the same shape, made from nothing of the value itself.
 
 Only what cannot be a secret is kept: a switch, a small number, a word that every program knows, a reference.
 """
@@ -20,6 +20,7 @@ LONGEST_NAME = 80
 LONGEST_NUMBER = 5
 LONGEST_CHOICE = 24
 LONGEST_SCHEME = 20
+LONGEST_LABEL = 40
 SHORTEST_RANDOM_NAME = 16
 
 SECRET_WORDS = frozenset("key otp pass pat pin pw pwd salt seed user username".split())
@@ -30,9 +31,9 @@ CHOICES = frozenset(
 )
 PLACES = frozenset("dir directory file folder home path root".split())
 SWITCHES = ("true", "false", "null", "none")
-# How a header begins that logs in.
+# How headers begin that log somebody in.
 LOGINS = ("authorization:", "basic ", "bearer ", "private-token:", "x-api-key:", "cookie:")
-# Words that settings consist of everywhere.
+# Words of which settings consist everywhere.
 HARMLESS = frozenset(
     "true false yes no on off null none nil undefined enabled disabled default auto always never "
     "development dev production prod staging stage test testing local localhost 127.0.0.1 0.0.0.0 ::1 ::: "
@@ -53,7 +54,7 @@ def is_harmless(key: str, value: str) -> bool:
 
 
 def _is_choice(key: str, value: str) -> bool:
-    """`DB_CONNECTION=pgsql`: one short name, under a key that asks for one."""
+    """Whether the value is one short name under a key that asks for one, such as `DB_CONNECTION=pgsql`."""
     plain = value.replace("-", "").replace("_", "").replace(".", "")
     is_plain = plain.isascii() and plain.isalnum() and plain == plain.lower() and len(plain) <= LONGEST_CHOICE
     return _last_word(key) in CHOICES and is_plain and sum(map(str.isdigit, plain)) < LONGEST_NUMBER
@@ -66,7 +67,7 @@ def names_secret(key: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """`${NAME}`, `<%= ENV["NAME"] %>`: says where the secret is, not what it is."""
+    """Whether the value says where the secret is, not what it is: `${NAME}`, `<%= ENV["NAME"] %>`."""
     if value.startswith("${") and value.endswith("}"):
         name = value[2:-1]
         return name.isascii() and name.isidentifier() and name.upper() == name
@@ -79,7 +80,10 @@ def _is_small_number(value: str) -> bool:
 
 
 def _is_path(key: str, value: str) -> bool:
-    """Under a key that asks for one. What begins so may be a secret nevertheless, if it does not read like names."""
+    """Whether the value is a path under a key that asks for one.
+
+    What begins like a path may be a secret nevertheless, so its parts have to read like names.
+    """
     if not value.startswith(("/", "./", "../", "~/")) or _last_word(key) not in PLACES:
         return False
     return all(is_name(part) for part in value.split("/") if part not in ("", ".", "..", "~"))
@@ -101,7 +105,7 @@ def is_name(text: str) -> bool:
 
 
 def _is_random(word: str) -> bool:
-    """Letters, digits and cases in no readable order."""
+    """Whether letters, digits and cases are in no readable order."""
     if len(word) < SHORTEST_RANDOM_NAME:
         return False
     kinds = [character.isdigit() * 2 + character.isupper() for character in word]
@@ -111,7 +115,8 @@ def _is_random(word: str) -> bool:
 def stand_in(value: str) -> str:
     """Something made up that a program takes for the same kind of thing."""
     if BEGIN in value:
-        return key_stand_in(value)
+        key = masked_key(value.partition(BEGIN)[2].partition("-----")[0])
+        return key if "\n" in value or "\\n" not in value else key.replace("\n", "\\n")
     scheme, separator, rest = value.partition("://")
     if separator and scheme.isascii() and scheme.replace("+", "").isalnum() and len(scheme) <= LONGEST_SCHEME:
         return f"{scheme}://{_address(rest)}"
@@ -120,15 +125,13 @@ def stand_in(value: str) -> str:
             return f"{prefix}{MASKED}"
     if value.isascii() and value.isdigit():
         return MASKED_NUMBER
-    if value.lower().startswith(("bearer ", "basic ")):
-        return f"{value.partition(' ')[0]} {MASKED}"
     if "@" in value and "." in value.rpartition("@")[2] and " " not in value:
         return f"{MASKED_WORD}@{MASKED_HOST}"
     return MASKED
 
 
 def _address(rest: str) -> str:
-    """What comes after `://`: the port and whether there is an account are kept."""
+    """Mask what comes after `://`, except for the port and whether there is an account."""
     place, slash, _ = rest.partition("/")
     account, at, host = place.rpartition("@")
     name, colon, port = host.rpartition(":")
@@ -138,16 +141,15 @@ def _address(rest: str) -> str:
     return f"{login}{'localhost' if known else MASKED_HOST}{port}{f'/{MASKED_WORD}' if slash else ''}"
 
 
-def key_stand_in(text: str) -> str:
-    """The label of a key, with nothing in it."""
-    label = text.partition(BEGIN)[2].partition("-----")[0]
-    label = label if label.replace(" ", "").isalnum() and label.isupper() and label.isascii() else "PRIVATE KEY"
-    newline = "\\n" if "\\n" in text and "\n" not in text else "\n"
-    return newline.join((f"{BEGIN}{label}-----", KEY_BODY, f"-----END {label}-----", ""))
+def masked_key(label: str) -> str:
+    """A key with nothing in it, under the label of another one if that is a label and nothing else."""
+    is_label = label.isupper() and label.isascii() and label.replace(" ", "").isalnum() and len(label) <= LONGEST_LABEL
+    shown = label if is_label else "PRIVATE KEY"
+    return f"{BEGIN}{shown}-----\n{KEY_BODY}\n-----END {shown}-----\n"
 
 
 def change(key: str, value: str, *, gently: bool) -> str:
-    """The value as the decoy has it: itself, if it is none to hide. Gently: if it does not look like one."""
+    """The value as the decoy has it. It is kept if it is harmless; gently, already if it does not look secret."""
     if gently:
         return stand_in_gently(value) if _looks_secret(key, value) else value
     return value if is_harmless(key, value) else stand_in(value)
@@ -160,7 +162,7 @@ def _looks_secret(key: str, value: str) -> bool:
 
 
 def stand_in_gently(value: str) -> str:
-    """Of an address only the account is changed: the rest is what makes the file useful."""
+    """Change only the account of an address: the rest is what makes the file useful."""
     if BEGIN in value or "://" not in value:
         return stand_in(value)
     scheme, _, rest = value.partition("://")

@@ -1,0 +1,80 @@
+"""A project with a file of settings, and who answers for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from claudebox.host import Host
+from claudebox.prepare import prepare
+from claudebox.problem import Problem
+from claudebox.settings.files.project import keeping_decision
+from claudebox.settings.gather import Layers, gather
+from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings.words import parse
+from claudebox.view.text import Style
+from claudebox.view.wishes import wishes_text
+from hosts.machine import EVERYONE, TREES, Machine
+
+WISHES = """\
+extra_env_passthrough = ["EDITOR_TOKEN"]
+network = "full"
+mounts = [{ host = "~/other" }]
+"""
+
+
+STATE = "home/alice/.claudebox"
+DECISIONS = "decisions"
+
+
+def says(machine: Machine, text: str | bytes, project: str = "shop") -> Path:
+    path = machine.root / "home/alice" / project / PROJECT_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def layers(machine: Machine, *words: str) -> Layers:
+    return gather(machine.host(), parse(list(words)))
+
+
+def granted(machine: Machine) -> bool | None:
+    project = layers(machine).project
+    assert project is not None
+    return project.granted
+
+
+def answer(machine: Machine, *, granted: bool) -> None:
+    """As the question does it."""
+    project = layers(machine).project
+    assert project is not None
+    host = machine.host()
+    for one in keeping_decision(host, project.content_id, granted=granted):
+        prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
+
+
+def refusal(machine: Machine, *words: str) -> Problem:
+    with pytest.raises(Problem) as caught:
+        machine.plan(*words)
+    return caught.value
+
+
+def own_config(machine: Machine, text: str) -> None:
+    path = machine.root / STATE / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def shown(host: Host) -> str:
+    project = gather(host, parse([])).project
+    assert project is not None
+    return wishes_text(project.wishes, Style(False))
+
+
+def make_machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    made.uid = os.getuid()
+    made.plant("/usr/bin/pasta*\n/usr/sbin/nft*\n~/shop/.env: X=1\n~/shop/data/x")
+    return made

@@ -1,0 +1,111 @@
+"""What the documents name exists: files, functions, links; and CONTRIBUTING quotes the source as it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+SOURCE = CHECKOUT / "src" / "claudebox"
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md"), CHECKOUT / "tests" / "README.md"])
+PARTS = "|".join(sorted(re.escape(path.name) for path in (*CHECKOUT.iterdir(), *SOURCE.iterdir()) if path.is_dir()))
+# A file of the project: below one of its folders, or a module by its name.
+OURS = re.compile(rf"(?:(?:{PARTS})/[\w./-]*\w|[\w/]*\w\.(?:py|nix|sh))")
+# Rooms of an older layout. Who moves files again adds the names that are gone.
+GONE = re.compile(r"\b(?:rules|layers)/|launch/(?:attended|inspection|relay|witness)\b")
+# A function with the file that it is in, as in: `decide` (`plan.py`).
+WITH_FILE = re.compile(r"`([\w.]+)` (?:\(|in )`([\w/]+\.py)`")
+
+
+def named(document: Path) -> list[str]:
+    """What a document names in code: in the text, not in examples of what one types."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [word for code in re.findall(r"`([^`\n]+)`", prose) for word in code.split()]
+
+
+def find(name: str) -> Path | None:
+    """A name is one from the root, of the package, of the tests, as in their map, or of each feature (`act.py`)."""
+    of_features = SOURCE.glob(f"features/*/{name}")
+    places = (CHECKOUT / name, SOURCE / name, CHECKOUT / "tests" / name, SOURCE.parent / name, *of_features)
+    return next((place for place in places if place.exists()), None)
+
+
+def definitions(path: Path) -> set[str]:
+    """Functions, classes, methods as `Class.method`, and constants of a module."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+        if isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(CHECKOUT))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
+def test_named_files_exist(document: Path) -> None:
+    names = [name for name in named(document) if OURS.fullmatch(name) and "NAME" not in name]
+    assert [name for name in names if find(name) is None] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
+def test_no_room_of_an_older_layout_is_named(document: Path) -> None:
+    assert [name for name in named(document) if GONE.search(name.removeprefix("tests/layers/"))] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text())
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
+def test_named_functions_exist(document: Path) -> None:
+    for name, file in WITH_FILE.findall(document.read_text()):
+        path = find(file)
+        assert path is not None, file
+        assert name in definitions(path) or name.endswith(".py"), f"{file} has no {name}"
+
+
+def test_documents_do_name_files_and_functions() -> None:
+    """Else the tests above would hold nothing."""
+    architecture = CHECKOUT / "docs" / "architecture.md"
+    assert len([name for name in named(architecture) if OURS.fullmatch(name)]) > 40
+    assert len(WITH_FILE.findall(architecture.read_text())) > 8
+
+
+def test_contributing_quotes_the_source() -> None:
+    text = (CHECKOUT / "CONTRIBUTING.md").read_text()
+    quotes = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(quotes) > 4
+    for file, quote in quotes:
+        lines = (CHECKOUT / file).read_text().splitlines()
+        assert [line for line in quote.splitlines() if line != "…" and line not in lines] == [], file
+
+
+def test_diagrams_fit_a_terminal() -> None:
+    for block in re.findall(
+        r"^```\n(.*?)^```$", (CHECKOUT / "docs/architecture.md").read_text(), re.DOTALL | re.MULTILINE
+    ):
+        assert [line for line in block.splitlines() if len(line) > 80 or not line.isascii()] == []
+
+
+def test_public_host_and_commits_run_the_same_commands() -> None:
+    workflow = (CHECKOUT / ".github/workflows/tests.yml").read_text()
+    assert re.findall(r"run: (\S*(?:run-tests|ci/run).*)$", workflow, re.MULTILINE) == [
+        "./run-tests --quick",
+        ".ci/run",
+    ]
+    assert "\npermissions:\n  contents: read\n" in workflow
+    assert [use for use in re.findall(r"uses: (\S+)", workflow) if not re.search(r"@v\d+\.\d+\.\d+$", use)] == []
+    hooks = re.findall(r"entry: (.*)$", (CHECKOUT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
+    assert hooks == [".venv/bin/ruff format", ".venv/bin/ruff check", ".venv/bin/mypy", "./run-tests --quick"]

@@ -1,0 +1,183 @@
+"""How Nix is asked for packages, and what is understood of its answers."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from claudebox import pinned
+from claudebox.features.nix.fetch import Progress, readable
+from claudebox.features.nix.output import find_reason, read_paths, read_version
+from claudebox.features.nix.packages import plan_errand
+from claudebox.features.nix.program import find_nix
+from hosts.machine import Machine
+from unit.nix_machine import GLIBC, HELLO, HOME, PROJECT, make_machine
+
+pytestmark = pytest.mark.req("EXT-04")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return make_machine(tmp_path)
+
+
+def test_nix_is_never_one_that_an_agent_can_write(machine: Machine) -> None:
+    machine.plant(
+        "~/shop/bin/nix*\n~/other/nix*\n~/.claudebox/instances/x/project: ~/other\\n\n~/links/nix -> ../other/nix"
+    )
+    machine.environ["PATH"] = f"bin:{PROJECT}/bin:{HOME}/other:{HOME}/links:/usr/bin"
+    assert find_nix(machine.host()) == "/usr/bin/nix"
+    (machine.root / "usr/bin/nix").unlink()
+    assert find_nix(machine.host()) == ""
+
+
+@pytest.mark.parametrize("place", ["/nix/var/nix/profiles/default/bin", "/run/current-system/sw/bin"])
+def test_nix_is_found_where_path_does_not_look(machine: Machine, place: str) -> None:
+    (machine.root / "usr/bin/nix").unlink()
+    machine.plant(f"{place}/nix*")
+    machine.environ["PATH"] = "/usr/bin"
+    assert find_nix(machine.host()) == f"{place}/nix"
+
+
+def test_nix_of_the_flake_comes_first(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pinned.PROGRAMS, "nix", f"{HELLO}/bin/nix")
+    assert find_nix(machine.host()) == f"{HELLO}/bin/nix"
+
+
+def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> None:
+    known = plan_errand(machine.host(), ()).environment
+    machine.plant("~/shop/ca.pem: -----BEGIN CERTIFICATE-----")
+    hostile = {
+        **dict.fromkeys(("NIX_CONFIG", "NIX_PATH", "NIX_REMOTE", "NIX_CONF_DIR", "NIX_USER_CONF_FILES"), "x"),
+        **dict.fromkeys(
+            ("NIX_STORE_DIR", "NIX_STATE_DIR", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME"), "x"
+        ),
+        **dict.fromkeys(("GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "GIT_DIR", "LD_PRELOAD", "TMPDIR", "EDITOR"), "x"),
+        **dict.fromkeys(("NIX_SSL_CERT_FILE", "SSL_CERT_FILE"), f"{PROJECT}/ca.pem"),
+        "PATH": f"{PROJECT}/bin:/usr/bin",
+    }
+    machine.environ |= hostile
+    assert plan_errand(machine.host(), ()).environment == known
+    assert known["HOME"] == HOME
+
+
+def test_a_proxy_and_the_users_certificates_count(machine: Machine) -> None:
+    machine.plant("/srv/ca.pem: -----BEGIN CERTIFICATE-----")
+    machine.environ |= {"https_proxy": "http://proxy:3128", "NIX_SSL_CERT_FILE": "/srv/ca.pem"}
+    environment = plan_errand(machine.host(), ()).environment
+    assert environment["https_proxy"] == "http://proxy:3128"
+    assert environment["NIX_SSL_CERT_FILE"] == "/srv/ca.pem"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("nix (Nix) 2.8.0\n", (2, 8)),
+        ("nix (Nix) 2.18.1\n", (2, 18)),
+        ("nix (Lix, like Nix) 2.91.0-dev\n", (2, 91)),
+        ("nix (Determinate Nix 3.0.0) 2.26.2\n", (2, 26)),
+        ("nix (Nix) 2.9pre20220512_d354fc3\n", (2, 9)),
+        *((text, (0, 0)) for text in ("", "nix", "nix (Nix) x.y", "2.", "²7.3")),
+    ],
+)
+def test_version_is_read(text: str, version: tuple[int, int]) -> None:
+    assert read_version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("output", "paths"),
+    [
+        (b'[{"drvPath":"x","outputs":{"man":"/m","out":"/o"}}]', ["/m", "/o"]),
+        (b'[{"path":"/o"}]', ["/o"]),
+        (b'["/o"]', ["/o"]),
+        *((text, []) for text in (b"", b"{", b"null", b"[1]", b"[" * 100_000, b"\xff")),
+    ],
+)
+def test_paths_are_read_from_json(output: bytes, paths: list[str]) -> None:
+    assert read_paths(output, is_json=True) == paths
+
+
+def test_paths_are_read_from_lines() -> None:
+    assert read_paths(b"/a\n/b\n", is_json=False) == ["/a", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["warning: x", "error: flake 'y' does not provide z"], "flake 'y' does not provide z"),
+        (
+            ["error:", "… while calling", "error: Package 'x' has an unfree license"],
+            "Package 'x' has an unfree license",
+        ),
+        (
+            ["error: builder for 'x' failed with exit code 1;", "last 1 log lines:", "> no"],
+            "builder for 'x' failed with exit code 1",
+        ),
+        (
+            ["error: Cannot build 'x'.", "Reason: builder failed.", "Output:"],
+            "Cannot build 'x'. Reason: builder failed.",
+        ),
+        (["killed"], "killed"),
+        ([], "Nix failed without a word"),
+        (
+            ["error: cannot connect to socket at '/nix/x': Connection refused"],
+            "the Nix daemon does not answer: sudo systemctl start nix-daemon",
+        ),
+    ],
+)
+def test_reason_is_the_last_error(lines: list[str], reason: str) -> None:
+    assert find_reason(lines) == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("error: cannot connect to socket at '/nix/x': Permission denied", "nix-users"),
+        ("error: unrecognised flag '--extra-experimental-features'", "2.4"),
+        ("error: experimental Nix feature 'nix-command' is disabled; use '--extra'", "disabled"),
+    ],
+)
+def test_reason_says_what_to_do(line: str, word: str) -> None:
+    assert word in find_reason([line])
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    progress = Progress(screen, ["hello", "jq"])
+    progress.show([("hello", f"building '{HELLO}.drv'...\x1b[2J")])
+    progress.note("hello", [HELLO], "")
+    progress.show([("jq", "x" * 200)])
+    progress.clear()
+    lines = screen.getvalue().split("\r\x1b[K")
+    assert lines[1] == "claudebox: packages 0 of 2, 0 s: hello: building 'hello-2.12.drv'...\\x1b[2J"
+    assert lines[2].startswith("claudebox: packages 1 of 2, 0 s: jq: xxx")
+    assert len(lines[2]) == 79
+    assert lines[3:] == [""]
+
+
+def test_progress_is_plain_lines_elsewhere() -> None:
+    screen = io.StringIO()
+    progress = Progress(screen, ["hello", "nosuch"])
+    progress.show([("hello", "building")])
+    progress.note("hello", [HELLO], "")
+    progress.note("nosuch", [], "it is \x1b[1mnot there")
+    progress.clear()
+    assert screen.getvalue().splitlines() == [
+        "claudebox: asking Nix for hello, nosuch",
+        "claudebox: hello: hello-2.12 (1 of 2)",
+        "claudebox: warning: nosuch is not in the box: it is \\x1b[1mnot there",
+    ]
+
+
+def test_hashes_are_left_out_of_what_nix_says() -> None:
+    assert readable(f"copying path '{HELLO}' from 'x' to {GLIBC}") == "copying path 'hello-2.12' from 'x' to glibc-2.40"
+    assert readable("/nix/store/short and /nix/store/") == "/nix/store/short and /nix/store/"
+    assert readable("") == ""
