@@ -2,12 +2,12 @@
 
 Every yes is kept as one set of lines, in a file that a person can read and that no box can see. A box starts without
 the question if one of the sets covers it. Why sets, and not all lines that were ever agreed to: a token agreed to with
-`--network none`, and the host's network agreed to without the token, are no agreement to both at once. Who alternates
-between two ways to start is asked once for each.
+`--network none`, and the host's network agreed to without the token, are no agreement to both at once. Somebody who
+alternates between two ways to start is asked once for each.
 
-What takes away belongs to its set, too: a box that no longer hides a path, or makes it writable, is another box. Not so
-what is guarded, which follows from the files that there are: it adds nothing to the project, which was agreed to, and
-where somebody opens it, a finding says so.
+What takes something away belongs to the set, too: a box that no longer hides a path, or makes it writable, is another
+box. What is guarded does not, because it follows from the files that exist: it adds nothing to the project, which was
+agreed to, and where somebody opens it, a finding says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FORM = Form(
     "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again.", largest=1 << 18
 )
-MOST_KEPT = 8
+MOST_AGREEMENTS = 8
 
 WITHOUT = "without"
 READ_ONLY = "read-only"
@@ -41,7 +41,7 @@ Agreement = frozenset[str]
 
 
 class News(Record):
-    """What a plan has and an agreement has not."""
+    """What a plan has and an agreement lacks."""
 
     mounts: tuple[Mount, ...]
     variables: tuple[EnvVar, ...]
@@ -52,7 +52,7 @@ class News(Record):
     login: bool
     program: bool
     findings: tuple[Finding, ...]
-    lost: tuple[tuple[str, str], ...]  # protections: which, and of what
+    lost: tuple[tuple[str, str], ...]  # protections that are gone: the kind and the path
 
     @property
     def amount(self) -> int:
@@ -65,12 +65,11 @@ class News(Record):
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
-        """Findings that make a bare Enter mean no."""
-        return tuple(finding for finding in self.findings if finding.kind != Finding.NOTE)
+        return tuple(finding for finding in self.findings if finding.is_grave)
 
 
 def find_news(plan: Plan, agreements: tuple[Agreement, ...]) -> News:
-    """Compared with the agreement that is nearest: with the one that covers it all, if there is one."""
+    """Compare the plan with the nearest agreement, which is the one that covers it all, if there is one."""
     nearest = _since(plan, agreements[0] if agreements else frozenset())
     for agreed in agreements[1:]:
         if not nearest.amount:
@@ -86,7 +85,7 @@ def _since(plan: Plan, agreed: Agreement) -> News:
     network, tier = plan.network, is_new(*_tier_lines(plan.network))
 
     def is_news(finding: Finding) -> bool:
-        """A secret that was agreed to where it could not get far is another matter with more network."""
+        """With more network, a secret is news again: it was agreed to where it could not get far."""
         return is_new(_finding_line(finding)) or (tier and finding.kind == Finding.SECRET)
 
     return News(
@@ -104,7 +103,7 @@ def _since(plan: Plan, agreed: Agreement) -> News:
 
 
 def agreement(plan: Plan) -> tuple[str, ...]:
-    """A yes to this plan."""
+    """The lines that are noted when somebody says yes to this plan."""
     network = plan.network
     return (
         _program_line(plan),
@@ -124,7 +123,7 @@ def _granted(plan: Plan) -> list[Mount]:
     return [mount for mount in plan.mounts if mount.kind in FROM_HOST and not is_guard(mount)]
 
 
-# Lines. Where there are several, the first is what is kept; the others mean more than it.
+# Each function gives the lines that cover something: the first one is noted, the others grant more than it does.
 
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:
@@ -136,7 +135,7 @@ def _mount_lines(mount: Mount) -> tuple[str, ...]:
 
 
 def _any_version(path: str) -> str:
-    """Claude updates itself every few days, into a directory of its own each time."""
+    """The path with `*` for a version: Claude updates itself every few days, into a new directory each time."""
     return "/".join("*" if _is_version(part) else part for part in path.split("/"))
 
 
@@ -145,19 +144,19 @@ def _is_version(part: str) -> bool:
 
 
 def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
-    """Never the value, and not the line of a file: somebody may write something above it."""
+    """A line never has the value, nor the line number of a file, which changes when somebody writes something above."""
     line = f"variable {_word(variable.name)} from {_word(variable.origin.name)}"
     secret = f"{line} looks secret"
     return (secret,) if variable.secret else (line, secret)
 
 
 def _package_line(package: Package) -> str:
-    """Not which version: all of the store can be read anyhow."""
+    """The version does not matter: the box can read the whole store anyway."""
     return f"package {_word(package.reference)}"
 
 
 def _tier_lines(network: Network) -> list[str]:
-    """A tier and those that reach more."""
+    """This tier and those that reach more."""
     return [f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1]]
 
 
@@ -176,7 +175,7 @@ def _login_lines(plan: Plan) -> list[str]:
 
 
 def _program_line(plan: Plan) -> str:
-    """Not what claude is told to do: it can do all that the box can anyhow."""
+    """The arguments of claude do not matter: it can do everything that the box allows anyway."""
     return f"runs {_word(plan.program.title)}"
 
 
@@ -185,10 +184,10 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _protections(plan: Plan) -> list[str]:
-    """What lies over a part of a host mount, so that less of that is seen or written.
+    """What lies over a part of a host mount, so that less of it can be seen or written.
 
-    Not the project's own settings: what the agent writes there is judged at the next start anyhow. Nor what is masked:
-    such files come and go, and one that is shown as it is has a finding.
+    The project's own settings do not count: what the agent writes there is judged at the next start anyway. Neither do
+    masked files: they come and go, and one that is shown as it is has a finding.
     """
     by_path = {mount.path: mount for mount in plan.mounts}
     lines = []
@@ -204,7 +203,7 @@ def _protections(plan: Plan) -> list[str]:
 
 
 def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
-    """Protections that are gone, where what they protected is now seen or written."""
+    """Protections that are gone, if what they protected can now be seen or written."""
     gone = sorted(filter(_protects, agreed.difference(_protections(plan))))
     if not gone:
         return ()
@@ -224,13 +223,13 @@ def _protects(line: str) -> bool:
 
 
 def _shows_host(mount: Mount, plan: Plan) -> bool:
-    """The project's own state is the box's, not the host's: there, nothing has to be protected."""
+    """Whether a mount shows the host's files. The state of the project is the box's own and needs no protection."""
     is_own = plan.state is not None and mount.source.startswith(plan.state.directory + "/")
     return mount.kind in FROM_HOST and not is_own
 
 
 def _word(text: str) -> str:
-    """Without spaces, so that no name can pass for two words, nor for `*`."""
+    """The text without spaces and `*`, so that no name can pass for two words or for any version."""
     return escape(text).replace(" ", "\\x20").replace("*", "\\x2a")
 
 
@@ -238,19 +237,19 @@ def _word(text: str) -> str:
 
 
 def recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[Agreement, ...]:
-    """All that was agreed to for this project. Of what is damaged nothing counts: then the user is asked again."""
+    """Every agreement for this project. A damaged file counts as none: then the user is asked again."""
     if instance is None:
         return ()
     return _agreements(remembered.recall(tree, instance.agreed, FORM, uid))
 
 
-def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
-    """What notes a yes to this plan, beside the others."""
+def note_agreement(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
+    """The preparations that note a yes to this plan, beside the earlier ones."""
     if plan.state is None:
         return ()
     lines = agreement(plan)
-    others = [kept for kept in agreements if not _covers(frozenset(lines), kept)]
-    content = write_agreements([lines, *map(sorted, others)][:MOST_KEPT])
+    others = [earlier for earlier in agreements if not _covers(frozenset(lines), earlier)]
+    content = write_agreements([lines, *map(sorted, others)][:MOST_AGREEMENTS])
     return (
         Preparation(Preparation.DIRECTORY, plan.state.directory),
         path_note(plan.state.project, plan.state.root),
@@ -259,7 +258,7 @@ def keeping(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation,
 
 
 def _covers(more: Agreement, less: Agreement) -> bool:
-    """Whether every box that the one allows is allowed by the other, so that one of them is enough."""
+    """Whether `more` allows every box that `less` allows, so that `less` need not be noted."""
     return less <= more and all(line in less for line in more if _protects(line))
 
 

@@ -14,11 +14,11 @@ PACKAGE = "package"
 
 IN = "in"
 OUT = "out"
-HIDDEN = "hidden"  # something shows it, something else covers it
-OTHER = "other"  # what is there in the box is not what this host has there
-MADE = "made"  # by the box, which has one of its own
+HIDDEN = "hidden"  # something shows it, and something else covers it
+OTHER = "other"  # the box has something else at this path than the host
+MADE = "made"  # the box has one of its own
 MASKED = "masked"  # it is in the box, with made-up values
-DEPENDS = "depends"  # on something that is not known before
+DEPENDS = "depends"  # the answer depends on something that is not known yet
 
 
 class Because(Record):
@@ -29,14 +29,14 @@ class Because(Record):
 
 
 class Change(Record):
-    """What it would take: an option to type, or in words what to do or why nothing helps."""
+    """A way to change the answer: an option to type, or words that say what to do or why nothing helps."""
 
     effect: str
     option: tuple[str, ...] = ()
 
 
 class Answer(Record):
-    """What holds for one thing."""
+    """What is true of one thing."""
 
     kind: str
     subject: str
@@ -44,18 +44,18 @@ class Answer(Record):
     verdict: str
     because: tuple[Because, ...]
     changes: tuple[Change, ...]
-    access: str = ""  # of a path: ro or rw
-    place: str = ""  # of a path: where it is in the box
+    access: str = ""  # for a path: ro or rw
+    place: str = ""  # for a path: where it is in the box
 
 
 class Explanation(Record):
-    """An answer for each thing that a word can mean."""
+    """The answers for one word, one for each thing that it can mean."""
 
     thing: str
     answers: tuple[Answer, ...]
 
 
-def named(origin: Origin) -> str:
+def describe_origin(origin: Origin) -> str:
     return origin.shown if origin.is_said else f"rule `{origin.shown}`"
 
 
@@ -64,7 +64,7 @@ def with_reason(text: str, origin: Origin) -> Because:
 
 
 def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:
-    """The way back for what somebody asked for."""
+    """How to take back what somebody asked for; nothing if it is a rule."""
     if not origin.is_said:
         return []
     words = f"{origin.shown} {said}".rstrip()

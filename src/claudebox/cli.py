@@ -1,4 +1,4 @@
-"""The command: turns words into a mode, has that served, and turns a Problem into text and an exit status."""
+"""The command: it turns words into a mode, calls what serves it, and shows a Problem as text and an exit status."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# Each mode, and where the function is that serves it: it takes the request and returns an exit status. Only the module
-# that is needed is imported.
+# Each mode, with the module and the function that serve it. The function takes the request and returns an exit status.
+# Only the module of the chosen mode is imported.
 MODES = {
     LAUNCH: ("start", "start"),
     "audit": ("modes", "show_audit"),
@@ -63,7 +63,7 @@ def own_failure(error: Exception) -> Problem:
 
 
 def open_closed_streams() -> None:
-    """A closed stream would become whatever is opened next, such as our own data."""
+    """Open standard streams that are closed: the next file that is opened would take their place."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""What a feature gives to the box, and the draft that grows from what all of them give."""
+"""What a feature gives to the box, and the draft that collects what all of them give."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Contribution(Record):
     """What one feature gives to the box. Every field may be empty."""
 
     mounts: tuple[Mount, ...] = ()
-    hides: tuple[Mount, ...] = ()  # which beat every mount
+    hides: tuple[Mount, ...] = ()  # they beat every mount
     wishes: tuple[MountWish, ...] = ()  # mounts that are judged as if the user had asked for them
     wished: tuple[Mount, ...] = ()  # those of the mounts that somebody asked for
     pins: tuple[str, ...] = ()  # paths in the box whose directories must stay where they are
     variables: tuple[EnvVar, ...] = ()
-    kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
+    kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, each with the reason
     path: tuple[Directory, ...] = ()
     wrapper: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     preparations: tuple[Preparation, ...] = ()
-    shown_places: tuple[str, ...] = ()  # secret places that it shows on purpose
+    shown_places: tuple[str, ...] = ()  # secret places that the feature shows on purpose
     steps: tuple[Step, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # features that have to ask a program of the host first
     decided: tuple[tuple[str, Any], ...] = ()  # fields of the Plan that this feature alone decides
 
 

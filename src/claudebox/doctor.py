@@ -1,4 +1,4 @@
-"""`--check`: each row says what was measured and, if that is not enough, why and what to type."""
+"""`--check`: each row says what was measured and, if that is not good enough, why and what to type."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.check import nix_rows
 from claudebox.features.program import signal_shim
 from claudebox.host import Host, read_host
+from claudebox.host.claude import PACKAGE, ClaudeInstall
 from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
@@ -24,10 +25,11 @@ from claudebox.settings.values import Settings, from_options, from_variables, me
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.tools import choose_bwrap
-from claudebox.trial import FAIL, NOTE, OK, Row, namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill, style_for
 
-# Versions of bwrap with a known hole for which being setuid is not a condition.
+# Versions of bwrap with a known hole that does not depend on bwrap being setuid.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
 STUB_MESSAGE = "native binary not installed"
 
@@ -36,7 +38,7 @@ def title(host: Host) -> str:
     return f"claudebox {__version__} on {find_distribution(host.tree).title}, Linux {os.uname().release}"
 
 
-def all_rows(host: Host, settings: Settings) -> list[Row]:
+def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
     rows, bwrap = _bwrap_rows(host, settings)
     if bwrap:
         rows += [namespaces_row(host, bwrap), symlink_row(bwrap)]
@@ -55,12 +57,11 @@ def all_rows(host: Host, settings: Settings) -> list[Row]:
 
 
 def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
-    """Of the programs that claudebox starts."""
+    """Each program that claudebox starts, with its version."""
     result = []
-    choices = {"bwrap": _chosen_bwrap, "claude": _chosen_claude, "pasta": _chosen_pasta, "nft": _chosen_nft}
-    for name, choose in choices.items():
+    for name in ("bwrap", "claude", "pasta", "nft"):
         try:
-            path = choose(host, settings)
+            path = _choose(name, host, settings)
         except Problem as problem:
             result.append((name, f"({problem.message})"))
         else:
@@ -68,117 +69,113 @@ def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
     return result
 
 
-def _chosen_bwrap(host: Host, settings: Settings) -> str:
-    return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+def _choose(name: str, host: Host, settings: Settings) -> str:
+    if name == "bwrap":
+        return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    return _choose_claude(host, settings).path if name == "claude" else chosen(name, host, settings)
 
 
-def _chosen_claude(host: Host, settings: Settings) -> str:
-    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host)).path
+def _choose_claude(host: Host, settings: Settings) -> ClaudeInstall:
+    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
 
 
-def _chosen_pasta(host: Host, settings: Settings) -> str:
-    return chosen("pasta", host, settings)
-
-
-def _chosen_nft(host: Host, settings: Settings) -> str:
-    return chosen("nft", host, settings)
-
-
-def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[Row], str]:
+def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[CheckRow], str]:
     try:
-        path = _chosen_bwrap(host, settings)
+        path = _choose("bwrap", host, settings)
     except Problem as problem:
         fix = tuple(line.strip() for line in problem.hint.splitlines())
-        return [Row(FAIL, "bwrap", problem.message, "bwrap makes the box", fix)], ""
+        return [CheckRow(FAIL, "bwrap", problem.message, "bwrap makes the box", fix)], ""
     number = program_version(path)
-    rows = [Row(OK, "bwrap", f"{number}, {path}, not setuid")]
+    rows = [CheckRow(OK, "bwrap", f"{number}, {path}, not setuid")]
     parts = tuple(int(part) for part in number.split(".") if part.isdigit())
     rows += [
-        Row(FAIL, "bwrap", number, description, (install_command(host.tree, "bwrap"),))
+        CheckRow(FAIL, "bwrap", number, description, (install_command(host.tree, "bwrap"),))
         for fixed, description in CVES
         if parts and parts < fixed
     ]
     return rows, path
 
 
-def _machine_row(host: Host) -> Row:
+def _machine_row(host: Host) -> CheckRow:
     if host.machine in MACHINES:
-        return Row(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
-    return Row(FAIL, "machine", host.machine, f"the system call filter knows {' and '.join(MACHINES)}")
+        return CheckRow(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
+    return CheckRow(FAIL, "machine", host.machine, f"the system call filter knows {' and '.join(MACHINES)}")
 
 
-def _scope_row() -> Row:
+def _scope_row() -> CheckRow:
     if can_scope():
-        return Row(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+        return CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
     why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
-    return Row(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
+    return CheckRow(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
 
 
-def _signals_row(host: Host) -> Row:
+def _signals_row(host: Host) -> CheckRow:
     try:
         shim = signal_shim(host.tree, host.python)
     except Problem as problem:
-        return Row(FAIL, "Ctrl-C", problem.message, fix=(problem.hint,))
+        return CheckRow(FAIL, "Ctrl-C", problem.message, fix=(problem.hint,))
     if run(*shim, "true").status == 0:
-        return Row(OK, "Ctrl-C", f"restored in the box by {shim[0]}")
-    return Row(
+        return CheckRow(OK, "Ctrl-C", f"restored in the box by {shim[0]}")
+    return CheckRow(
         FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", (install_command(host.tree, "env"),)
     )
 
 
-def _claude_row(host: Host, settings: Settings) -> Row:
+def _claude_row(host: Host, settings: Settings) -> CheckRow:
     try:
-        install = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        install = _choose_claude(host, settings)
     except Problem as problem:
-        return Row(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
+        return CheckRow(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
     outcome = run(install.path, "--version")
     if STUB_MESSAGE in outcome.stdout + outcome.stderr:
         why = "its package was installed without running its install script"
-        return Row(
-            FAIL, "claude", f"{install.path} is not complete", why, ("npm install -g @anthropic-ai/claude-code",)
-        )
-    return Row(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
+        return CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (f"npm install -g {PACKAGE}",))
+    return CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
 
 
-def _git_row(host: Host) -> Row:
+def _git_row(host: Host) -> CheckRow:
     path = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
     if path is None:
-        return Row(FAIL, "git", "not installed", "needed for commits and history", (install_command(host.tree, "git"),))
-    return Row(OK, "git", path)
+        return CheckRow(
+            FAIL, "git", "not installed", "needed for commits and history", (install_command(host.tree, "git"),)
+        )
+    return CheckRow(OK, "git", path)
 
 
-def _certificates_row(host: Host) -> Row:
+def _certificates_row(host: Host) -> CheckRow:
     bundle = find_certificates(host.tree, host.environ)
     if bundle:
-        return Row(OK, "certificates", bundle)
+        return CheckRow(OK, "certificates", bundle)
     fix = install_command(host.tree, "ca-certificates")
-    return Row(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", (fix,))
+    return CheckRow(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", (fix,))
 
 
-def _state_row(host: Host) -> Row:
+def _state_row(host: Host) -> CheckRow:
     home = host.person.home
     path = State(home).directory
     status = host.tree.lstat(path)
     if status is None:
         if os.access(home, os.W_OK):
-            return Row(OK, "state directory", f"{path}: not there yet")
-        return Row(FAIL, "state directory", f"{home} is not writable", "there is no place for claude's state")
+            return CheckRow(OK, "state directory", f"{path}: not there yet")
+        return CheckRow(FAIL, "state directory", f"{home} is not writable", "there is no place for claude's state")
     if not stat.S_ISDIR(status.st_mode):
-        return Row(FAIL, "state directory", f"{path} is not a directory", "", (f"mv {path} {path}.old",))
+        return CheckRow(FAIL, "state directory", f"{path} is not a directory", "", (f"mv {path} {path}.old",))
     if status.st_uid != host.person.uid:
         fix = f"sudo chown -R {host.person.name} {path}"
-        return Row(FAIL, "state directory", f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
+        return CheckRow(FAIL, "state directory", f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
     if status.st_mode & 0o077:
         why = "others can look into it"
-        return Row(FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",))
-    return Row(OK, "state directory", path)
+        return CheckRow(
+            FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",)
+        )
+    return CheckRow(OK, "state directory", path)
 
 
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
 
 
-def report_text(rows: list[Row], title: str, style: Style) -> str:
+def report_text(rows: list[CheckRow], title: str, style: Style) -> str:
     lines = [style.paint(title, BOLD), ""]
     for row in rows:
         lines += _row(row, style)
@@ -187,7 +184,7 @@ def report_text(rows: list[Row], title: str, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(row: Row, style: Style) -> list[str]:
+def _row(row: CheckRow, style: Style) -> list[str]:
     measured, *more = fill(escape(row.measured).split(), COLUMN) or [""]
     state = style.paint(row.state, COLOUR[row.state]) + " " * (5 - len(row.state))
     lines = [f"{state} {row.name:<{COLUMN - 7}} {measured}".rstrip()]
@@ -197,9 +194,7 @@ def _row(row: Row, style: Style) -> list[str]:
     return lines + [f"  {'fix:' if command is row.fix[0] else '    '} {escape(command)}" for command in row.fix]
 
 
-def report_json(rows: list[Row]) -> str:
-    from claudebox.view.as_json import dump
-
+def report_json(rows: list[CheckRow]) -> str:
     return dump(
         [
             {
@@ -215,19 +210,21 @@ def report_json(rows: list[Row]) -> str:
 
 
 def check(request: Request) -> tuple[str, int]:
-    """The report; status 0 if a box can be started, 1 if not."""
+    """The report, and the exit status: 0 if a box can be started, 1 if not."""
     host = read_host()
     settings, problem = _settings(host, request)
     rows = all_rows(host, settings)
     if problem is not None:
-        rows.append(Row(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ()))
+        rows.append(
+            CheckRow(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ())
+        )
     style = style_for(sys.stdout.isatty(), dict(os.environ))
     text = report_json(rows) if request.json else report_text(rows, title(host), style)
     return text, 1 if any(row.state == FAIL for row in rows) else 0
 
 
 def versions(request: Request) -> str:
-    """Of claudebox, and of the programs that it starts."""
+    """The versions of claudebox and of the programs that it starts."""
     host = read_host()
     settings, _ = _settings(host, request)
     found = _versions(host, settings)
@@ -236,7 +233,7 @@ def versions(request: Request) -> str:
 
 
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
-    """What files say, unless one of them is broken: the rest can be looked at all the same."""
+    """The settings. If a file is broken, those of options and variables, so that the rest can still be checked."""
     try:
         return gather(host, request).settings, None
     except Problem as problem:

@@ -1,4 +1,4 @@
-"""What several features need to know, found out once before anything is decided."""
+"""What several features need to know. It is found out once, before anything is decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
 
@@ -28,11 +28,11 @@ TYPED = Origin.of_option("claude")  # a word for claude on the command line
 class ClaudeHome(Record):
     """Where Claude's home is, on the host and in the box."""
 
-    kept: State  # on the host, of all projects
-    instance: Instance  # on the host, of this one
-    place: str  # in the box
+    all_projects: State  # what claudebox keeps on the host, for all projects
+    instance: Instance  # what it keeps for this project
+    place: str  # ~/.claude in the box
     users: str  # the user's own ~/.claude on the host
-    auth_place: str  # in the box
+    auth_place: str  # the shared login, in the box
 
     @property
     def state(self) -> str:
@@ -40,7 +40,7 @@ class ClaudeHome(Record):
 
 
 class Facts(Record):
-    """The host, what was asked for, and what follows from both before a single feature has decided anything."""
+    """The host, what was asked for, and what follows from both before any feature decides something."""
 
     host: Host
     request: Request
@@ -51,14 +51,14 @@ class Facts(Record):
     system: System
     repository: Repository
     certificates: str
-    install: ClaudeInstall | None  # None: a box for another program does without Claude
+    install: ClaudeInstall | None  # None: the box is for another program, and there is no Claude
     claude: ClaudeHome
-    state: Instance | None  # None: this host keeps nothing, and a box without Claude does without that
+    state: Instance | None  # None: this host keeps nothing, and a box without Claude can do without
     reach: Reach
     trusted: TrustedSource
-    entries: tuple[Entry, ...]  # what lies in the project and is of interest by its name
-    secrets: Secrets | None  # what of that holds some; None: nothing can
-    answered: tuple[str, ...] = ()  # what was asked in this launch already, and is not asked twice
+    entries: tuple[Entry, ...]  # files of the project whose names are of interest
+    secrets: Secrets | None  # those of them that hold secrets; None: none of them can
+    answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 
     @property
     def tree(self) -> Tree:
@@ -66,7 +66,7 @@ class Facts(Record):
 
     @property
     def home(self) -> str:
-        """The agent's home, which is called as the user's own is."""
+        """The agent's home, which has the same path as the user's own."""
         return self.person.home
 
     @property
@@ -78,28 +78,28 @@ class Facts(Record):
         return self.host.person.uid == 0
 
     @property
-    def words(self) -> tuple[Named, ...]:
-        """What claude is told, each word with where it was said: in files first, then by who started it."""
-        return (*self.settings.claude_args, *(Named(word, TYPED) for word in self.request.claude))
+    def words(self) -> tuple[Word, ...]:
+        """The arguments for claude, each with its origin: first those from files, then those that were typed."""
+        return (*self.settings.claude_args, *(Word(word, TYPED) for word in self.request.claude))
 
     @property
     def runs_claude(self) -> bool:
         return self.request.run is None and not self.request.shell
 
 
-def claude_home(kept: State, instance: Instance, person: Person, environ: dict[str, str]) -> ClaudeHome:
+def find_claude_home(all_projects: State, instance: Instance, person: Person, environ: dict[str, str]) -> ClaudeHome:
     users = environ.get("CLAUDE_CONFIG_DIR", "")
     return ClaudeHome(
-        kept=kept,
+        all_projects=all_projects,
         instance=instance,
         place=f"{person.home}/.claude",
-        users=posixpath.normpath(users) if users.startswith("/") else f"{kept.home}/.claude",
+        users=posixpath.normpath(users) if users.startswith("/") else f"{all_projects.home}/.claude",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
 
 
-def claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPlace:
-    """The user's own Claude directory stays outside, wherever CLAUDE_CONFIG_DIR says that it is."""
+def find_claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPlace:
+    """The user's own Claude directory, which stays outside wherever CLAUDE_CONFIG_DIR puts it."""
     real = tree.resolve(claude.users) or claude.users
     if is_inside(real, project) or is_inside(claude.users, project) or is_inside(project, real):
         raise Problem(f"{claude.users}, Claude's own directory, and the project lie inside each other", "cd elsewhere")
@@ -107,10 +107,10 @@ def claudes_own_place(tree: Tree, claude: ClaudeHome, project: str) -> SecretPla
 
 
 def find_login(facts: Facts) -> Login:
-    """The file of a login for boxes only, else that of the host's own Claude, else none: then boxes keep their own."""
+    """The login that only boxes use; else that of the host's Claude; else none, and then boxes keep their own."""
     claude = facts.claude
-    kept = claude.kept
-    file, locks = facts.trusted.find(kept.login, is_dir=False), kept.directory
+    all_projects = claude.all_projects
+    file, locks = facts.trusted.find(all_projects.login, is_dir=False), all_projects.directory
     if file is None:
         file, locks = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False), claude.users
-    return Login(file or "", locks, kept, claude.instance.own_login, claude.auth_place)
+    return Login(file or "", locks, all_projects, claude.instance.own_login, claude.auth_place)

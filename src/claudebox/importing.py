@@ -1,8 +1,9 @@
-"""Imports of claudebox's own modules, without the search that Python makes for each.
+"""Imports claudebox's own modules without the search that Python makes for each.
 
-A launch imports some sixty. Python asks every finder about each of them, tries every ending that a file may have and
-takes eleven system calls, which together costs more than the code that is loaded. Here the file follows from the name.
-A compiled file counts as ever, if it belongs to its source by time and size; what is unusual is left to Python.
+A launch imports some sixty. For each of them Python asks every finder, tries every suffix that a file may have and
+makes eleven system calls; together that costs more than the code that is loaded. Here the file follows from the name.
+As in Python, a compiled file counts if time and size say that it belongs to its source. What is unusual is left to
+Python.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 OURS = "claudebox."
 COMPILED = f".{sys.implementation.cache_tag}.pyc"
 HEADER = 16  # bytes of a compiled file that come before the code
-BEGINNING = MAGIC_NUMBER + bytes(4)  # of this Python, and to be compared with its source by time and size
+BEGINNING = MAGIC_NUMBER + bytes(4)  # compiled by this Python, and valid if time and size are those of its source
 
 
 class Loader(SourceFileLoader):
-    """Of a module with a compiled file, which is where Python puts it."""
+    """Loads a module from its compiled file, in the place where Python puts that."""
 
     def __init__(self, name: str, file: str, compiled: str, source: posix.stat_result) -> None:
         super().__init__(name, file)
@@ -35,7 +36,7 @@ class Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType | None:
         content = self._read()
         if content.startswith(BEGINNING + _word(int(self.source.st_mtime)) + _word(self.source.st_size)):
-            code: CodeType = marshal.loads(memoryview(content)[HEADER:])  # noqa: S302  (what Python would load, too)
+            code: CodeType = marshal.loads(memoryview(content)[HEADER:])  # noqa: S302  (Python would load the same file)
             return code
         return super().get_code(fullname)
 
@@ -55,7 +56,7 @@ def _word(number: int) -> bytes:
 
 
 class Finder:
-    """Knows where the modules of ours are, and of no other."""
+    """Finds the modules of claudebox, and no others."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, _: ModuleType | None = None) -> ModuleSpec | None:
         if path is None or not fullname.startswith(OURS):

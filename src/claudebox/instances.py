@@ -1,4 +1,4 @@
-"""The state that is kept for each project: what there is, and what can go."""
+"""The state that is kept for each project: what exists, and what can be removed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Listed(Record):
     """The state of one project, as it is listed."""
 
     directory: str
-    project: str  # "" if it is not known
+    project: str  # "" if nobody noted it
     last_use: float
     size: int
     is_gone: bool
 
 
 def find_instances(state: State) -> list[Listed]:
-    """All of them, the last used first."""
+    """The state of every project, the one that was used last first."""
     try:
         names = sorted(os.listdir(state.instances))
     except OSError:
@@ -50,7 +50,7 @@ def _instance(directory: str) -> Listed:
 
 
 def _size(directory: str) -> int:
-    """Not by recursion: the agent can nest directories deeper than that goes."""
+    """The bytes in a directory. No recursion: the agent can nest directories deeper than Python recurses."""
     size, waiting = 0, [directory]
     while waiting:
         try:
@@ -61,7 +61,7 @@ def _size(directory: str) -> int:
                     else:
                         size += entry.stat(follow_symlinks=False).st_size
         except OSError:
-            continue  # a running box may remove it meanwhile, and a path may be too long to name
+            continue  # a running box may have removed it, and a path may be too long to use
     return size
 
 
@@ -78,12 +78,12 @@ def listing(instances: list[Listed], style: Style) -> str:
 
 
 def collect(instances: list[Listed]) -> list[Listed]:
-    """Those whose project is gone."""
+    """The instances whose project no longer exists."""
     return [instance for instance in instances if instance.is_gone]
 
 
 def remove(instance: Listed) -> None:
-    """rmtree does not follow symlinks, which the agent may have left there."""
+    """Remove the state of a project. rmtree does not follow symlinks, which the agent may have left there."""
     try:
         _make_removable(instance.directory)
         shutil.rmtree(instance.directory)
@@ -92,7 +92,7 @@ def remove(instance: Listed) -> None:
 
 
 def _make_removable(directory: str) -> None:
-    """A Go module cache, for one, takes the right to write away from its own directories."""
+    """Make every directory writable: a Go module cache, for example, makes its own directories read-only."""
     waiting = [directory]
     while waiting:
         here = waiting.pop()

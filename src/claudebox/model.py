@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from claudebox.state import Instance, State
 
-    # A file is the user's own, or comes with claudebox; the project's is another matter: the agent can write it.
+    # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
     Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
 
 RO = "ro"
 RW = "rw"
 TMPFS = "tmpfs"
 FILE = "file"
-COVER = "cover"  # a file of the host with its content as it was read, read-only
+COVER = "cover"  # a file of the host, read-only, with the content that was read from it
 MASK = "mask"  # a file of the host with made-up values, read-only
 SYMLINK = "symlink"
 PROC = "proc"
@@ -33,7 +33,7 @@ UNSEEN = (0, 0)
 
 
 class Origin(Record):
-    """Where something in the box comes from: a rule of claudebox's own, or a place where somebody said it."""
+    """Where something in the box comes from: a rule of claudebox, or a place where somebody asked for it."""
 
     kind: Kind
     name: str  # of the rule, the option, the variable or the file
@@ -58,7 +58,7 @@ class Origin(Record):
 
     @property
     def shown(self) -> str:
-        """How people are told: `guard`, `--env`, `CLAUDEBOX_NETWORK`, `~/.claudebox/config.toml:3`. Never parsed."""
+        """What people see: `guard`, `--env`, `CLAUDEBOX_NETWORK`, `~/.claudebox/config.toml:3`. It is never parsed."""
         return f"{self.name}:{self.line}" if self.line else self.name
 
     @property
@@ -96,8 +96,8 @@ class Mount(Record):
     source: str = ""  # host path of ro and rw, target of a symlink
     content: bytes = b""  # of a file that the box makes
     mode: int = 0o755  # of what the box makes
-    is_dir: bool = True  # what a hide has to cover
-    # Device and inode of a source that an agent may be able to replace; UNSEEN if the launch makes it, or made it anew.
+    is_dir: bool = True  # whether a hide has to cover a directory
+    # Device and inode of a source that an agent may be able to replace; UNSEEN if the launch makes or replaces it.
     identity: tuple[int, int] | None = None
 
 
@@ -107,13 +107,13 @@ class EnvVar(Record):
     name: str
     value: str
     origin: Origin
-    secret: str = ""  # why it looks like a secret: then its value is never shown
+    secret: str = ""  # why it looks like a secret; if it does, its value is never shown
     is_ours: bool = False  # made for the box: no secret, and programs need it
-    late: bool = False  # set by bwrap inside the box, because the loader of bwrap itself would obey it
+    late: bool = False  # set by bwrap inside the box, because the loader would obey it while it loads bwrap
 
 
 class Port(Record):
-    """A TCP port of the host's loopback and the one of the box's that it is joined to."""
+    """A TCP port on the host's loopback, and the port of the box that it is joined to."""
 
     host: int
     box: int
@@ -127,9 +127,9 @@ class Uplink(Record):
     options: tuple[str, ...]
     nft: str
     ruleset: str
-    near: tuple[str, ...]  # this host and what it is linked to, if the rest is open
+    near: tuple[str, ...]  # the addresses of this host and of its links, which are rejected if the rest is open
     resolv_conf: str
-    sysctls: tuple[tuple[str, str], ...] = ()  # of the box's namespace: file below /proc/sys/net, value
+    sysctls: tuple[tuple[str, str], ...] = ()  # for the box's namespace: a file below /proc/sys/net, and its value
     tun_hint: str = ""  # if the device for it cannot be opened here
 
 
@@ -155,11 +155,11 @@ class Nix(Record):
     mode: str
     meaning: str
     origin: Origin
-    shows_store: bool = False  # the host's own
-    directory: str = ""  # of a store of the project's own, on the host
-    roots: tuple[str, ...] = ()  # of which it is not known yet what they need, for a store of the project's own
-    needs_trial: bool = False  # whether its daemon builds in a sandbox was never tried
-    holes: tuple[str, ...] = ()  # why its daemon is a way out of the box
+    shows_store: bool = False  # whether the box sees the host's store
+    directory: str = ""  # on the host, with the project's own store
+    roots: tuple[str, ...] = ()  # store paths for the project's own store whose requirements are not known yet
+    needs_trial: bool = False  # nobody has tried yet whether the daemon builds in a sandbox
+    holes: tuple[str, ...] = ()  # why the daemon is a way out of the box
 
 
 class Finding(Record):
@@ -172,6 +172,11 @@ class Finding(Record):
     kind: str
     subject: str
     text: str
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether it makes a bare Enter mean no."""
+        return self.kind != Finding.NOTE
 
 
 class Outside(Record):
@@ -197,7 +202,7 @@ class Person(Record):
     name: str
     group: str
     home: str
-    account_home: str = ""  # if HOME says something else than the account's own entry
+    account_home: str = ""  # the home in the account's entry, if HOME says something else
 
     @property
     def homes(self) -> tuple[str, ...]:
@@ -212,7 +217,7 @@ class Preparation(Record):
     EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
     LINK = "link"  # a symlink that says `content`, unless something is there
     SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
-    USED = "used"  # note the time
+    USED = "used"  # a file whose time says when the project was used last
 
     kind: str
     path: str
@@ -225,35 +230,35 @@ class Login(Record):
 
     file: str  # "" if there is none
     locks: str  # the directory in which Claude locks that file
-    kept: State  # which knows where the boxes' copy is
-    own_file: str  # where a Claude that does not know of that copy keeps its own, in the project's state
-    place: str  # of the copy's directory in the box
+    all_projects: State  # knows where the copy is
+    own_file: str  # in the project's state, for a Claude that does not know of the copy
+    place: str  # the directory of the copy in the box
 
 
 class Broker(Record):
-    """Who talks to the API for the box: the credential stays outside, and the box gets a socket."""
+    """The process that talks to the API for the box: the credential stays outside, and the box gets a socket."""
 
-    shown: str  # which credential: a variable of the host, or a file
-    variable: str  # that holds it; "" for a login
+    shown: str  # the name of the credential: a variable of the host, or a file
+    variable: str  # the variable that holds it; "" for a login
     file: str  # of the login
     locks: str  # the directory in which Claude locks that file
-    url: str  # of the API, if it is not the usual one
+    url: str  # the address of the API, if it is not the usual one
     certificates: str
     token_name: str  # the variable of the box that gets the token of the launch
-    sockets: str  # a directory, in which each launch makes one with its socket
+    sockets: str  # the directory in which each launch makes a directory for its socket
     place: str  # that directory in the box
-    lock: str  # of brokers among each other, around a renewal
+    lock: str  # a file that brokers lock against each other while one renews the login
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
-    login: str = ""  # the file of one, used or not
+    login: str = ""  # the file of a login, even if the broker uses something else
 
 
 class Package(Record):
-    """Something of Nix that shall be on PATH."""
+    """A package of Nix that has to be on PATH."""
 
-    reference: str  # as Nix is asked for it
-    paths: tuple[str, ...]  # in the store, what it is; empty until Nix was asked
-    closure: tuple[str, ...]  # these and all that they need
+    reference: str  # the words with which Nix is asked for it
+    paths: tuple[str, ...]  # its store paths; empty until Nix was asked
+    closure: tuple[str, ...]  # the store paths and everything that they need
     origin: Origin
 
 
@@ -261,12 +266,12 @@ class Profile(Record):
     """Settings that can be asked for by name."""
 
     name: str
-    file: str  # as it is shown
+    file: str  # as people see it
     description: str
 
 
 class Guarded(Record):
-    """A place on the host that something there runs or believes later."""
+    """A place that a program on the host runs or believes later."""
 
     path: str
     group: str
@@ -274,19 +279,19 @@ class Guarded(Record):
 
 
 class Guard(Record):
-    """What the agent may not change because the host runs it later, and what no mount can keep it from."""
+    """What the agent may not change because the host runs it later, and what no mount can protect."""
 
     held: tuple[Guarded, ...] = ()  # read-only in the box
     opened: tuple[Guarded, ...] = ()  # writable, because somebody said so
-    loose: tuple[Guarded, ...] = ()  # there, but reached through a symlink
-    absent: tuple[Guarded, ...] = ()  # would count if they appeared
-    others: tuple[Guarded, ...] = ()  # the agent's to write, and looked at when the box has ended
-    roots: tuple[str, ...] = ()  # the project, and what else of the host can be written
+    loose: tuple[Guarded, ...] = ()  # reached through a symlink, so that no mount can hold them
+    absent: tuple[Guarded, ...] = ()  # would be guarded if they existed
+    others: tuple[Guarded, ...] = ()  # the agent may write them; they are compared when the box has ended
+    roots: tuple[str, ...] = ()  # the project, and whatever else of the host the agent can write
     git_configs: tuple[str, ...] = ()  # the user's own
 
 
 class Trace(Record):
-    """A file or symlink at one moment. Its content is None if it is large; of a symlink it is where that leads."""
+    """A file or symlink at one moment. The content is None if the file is large; a symlink's is its target."""
 
     identity: tuple[int, ...]
     content: bytes | None
@@ -294,7 +299,7 @@ class Trace(Record):
 
 
 class Limits(Record):
-    """How much of the machine the box may use; 0 where there is no limit. systemd is asked for them."""
+    """How much of the machine the box may use; 0 means no limit. systemd enforces them."""
 
     busctl: str
     memory: int  # bytes
@@ -303,7 +308,7 @@ class Limits(Record):
 
 
 class Step(Record):
-    """Something that a feature does besides what bwrap does: `act.py` of that feature has a function for the moment."""
+    """Something that a feature does in addition to bwrap: its `act.py` has a function named after the moment."""
 
     BEFORE = "before"  # before the box is made
     BESIDE = "beside"  # a process that lives as long as the box does
@@ -315,7 +320,7 @@ class Step(Record):
 
 
 class Directory(Record):
-    """A directory of programs, and how early it stands in PATH."""
+    """A directory of programs, and its rank: a lower one comes earlier in PATH."""
 
     CLAUDE, ASKED_FOR, PACKAGE, SYSTEM, LAST = range(5)
 
@@ -342,7 +347,7 @@ class Plan(Record):
     environment: tuple[EnvVar, ...]
     network: Network
     program: Program
-    wrapper: tuple[str, ...]  # words before those of the program: small programs that start it
+    wrapper: tuple[str, ...]  # words before the program's own: small programs that start it
     seccomp: bytes
     drop_groups: bool
     findings: tuple[Finding, ...]
@@ -354,14 +359,14 @@ class Plan(Record):
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()
     policy: str = ""  # what the organisation tells every Claude
-    disable_userns: bool = True  # by bwrap; the filter does it, too, unless they are asked for
-    owns_pid_namespace: bool = True  # claudebox makes one: everything in it ends with its first process
+    disable_userns: bool = True  # by bwrap; the filter forbids them, too, unless somebody asked for them
+    owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process
     guard: Guard = Guard()
     limits: Limits | None = None
     steps: tuple[Step, ...] = ()
-    unknown: tuple[str, ...] = ()  # features that have to ask a program of the host first, and be planned again
+    unknown: tuple[str, ...] = ()  # features that have to ask a program of the host before the box is planned again
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
-    may_ask: bool = False  # when the box has ended, there is somebody to ask
+    may_ask: bool = False  # whether somebody can be asked when the box has ended
 
     def acts(self, moment: str) -> list[str]:
         """The features that do something at this moment, in order."""
@@ -369,25 +374,24 @@ class Plan(Record):
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
-        """Findings that make a bare Enter mean no."""
-        return tuple(finding for finding in self.findings if finding.kind != Finding.NOTE)
+        return tuple(finding for finding in self.findings if finding.is_grave)
 
 
 class Masked(Record):
-    """A file of the host that the box sees otherwise."""
+    """A file of the host that the box sees with other content."""
 
     path: str
     style: str
     reason: str
     inode: int
-    decoy: bytes | None  # None: it is seen empty
+    decoy: bytes | None  # None: the box sees it empty
     mode: int
 
 
 class Secrets(Record):
-    """What was found in the project."""
+    """The files with secrets that were found in the project."""
 
     masked: tuple[Masked, ...] = ()
     findings: tuple[Finding, ...] = ()
-    preparations: tuple[Preparation, ...] = ()  # what remembers them
-    ignored: bytes = b""  # for git in the box, which shall not commit a decoy
+    preparations: tuple[Preparation, ...] = ()  # which remember them
+    ignored: bytes = b""  # a list for git in the box, which must not commit a decoy

@@ -45,7 +45,7 @@ def show_explanation(request: Request) -> int:
 
 
 def _plan(request: Request) -> tuple[Host, Settings, Plan]:
-    """Of a box that is only looked at: nobody is asked anything, and what is not known yet stays so."""
+    """Plan a box that is only shown: nobody is asked anything, and what is not known yet stays unknown."""
     host = read_host()
     settings = gather(host, request).settings
     return host, settings, make_plan(host, request, settings)

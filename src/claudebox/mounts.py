@@ -1,21 +1,19 @@
-"""The order of mounts, and who wins: `hide` beats every grant, then the more specific path, then the later one."""
+"""The order of mounts, and which one wins: a hide beats every grant, then the more specific path, then the later."""
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
-from claudebox.paths import expand_home, is_below, is_inside, move, parents
+from claudebox.paths import absolute, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-USERS = "/run/user/"  # a part of the system's trees, but the user's own
+USERS = "/run/user/"  # inside the system's trees, but the user can write there
 
 
 def arrange(mounts: Iterable[Mount], hides: Iterable[Mount] = ()) -> tuple[Mount, ...]:
@@ -39,7 +37,7 @@ def depth(mount: Mount) -> int:
     return 0 if mount.path == "/" else mount.path.count("/")
 
 
-def appearances(host_path: str, mounts: Iterable[Mount]) -> list[str]:
+def find_appearances(host_path: str, mounts: Iterable[Mount]) -> list[str]:
     """Every path in the box at which a place of the host would appear."""
     return [
         move(host_path, mount.source, mount.path)
@@ -48,14 +46,14 @@ def appearances(host_path: str, mounts: Iterable[Mount]) -> list[str]:
     ]
 
 
-def holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
+def find_holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
     """The mount that decides what is at `path` of the box: the most specific one above it."""
     above = [mount for mount in mounts if is_inside(path, mount.path)]
     return max(above, key=depth, default=None)
 
 
-def identified(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
-    """With what each source is: while the box starts, an agent in another one may put something else in its place."""
+def add_identities(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
+    """Note what each source is: while the box starts, an agent in another one may put something else in its place."""
     return tuple(
         mount.replace(identity=_identity(tree, mount.source, state)) if _is_within_reach(mount) else mount
         for mount in mounts
@@ -69,15 +67,15 @@ def _is_within_reach(mount: Mount) -> bool:
 
 def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     status = tree.lstat(source)
-    # The state is prepared just before the launch: what is of the wrong kind is replaced, and files are written anew.
+    # The state is prepared just before the launch, which replaces files and everything that is of the wrong kind.
     return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
 
 
 PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")
 
 
-def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
-    """With every directory between a writable mount and what is guarded in it bound onto itself."""
+def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
+    """Bind every directory between a writable mount and something guarded in it onto itself, so that it stays there."""
     by_path = {mount.path: mount for mount in mounts}
     for pin in pins:
         between: list[str] = []
@@ -91,27 +89,23 @@ def pinned(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
     return tuple(sorted(by_path.values(), key=depth))
 
 
-def hides_asked_for(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
-    """Where the box would show what shall be hidden, under whatever name."""
+def find_hides(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
+    """A hide for every path at which the box would show something that has to stay hidden, under whatever name."""
     found: list[Mount] = []
     for hide in hides:
-        named = named_path(hide.path, cwd, home)
+        named = absolute(hide.text, cwd, home)
         real = tree.resolve(named)
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
             raise Problem(f"{hide.origin.shown}: {named} is or holds the project itself", "hide something in it")
         if real is not None:
             is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
-            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in appearances(real, within_reach)]
+            found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in find_appearances(real, within_reach)]
             # A part of it may be shown without the rest.
             parts = [mount for mount in within_reach if mount.kind in FROM_HOST and is_below(mount.source, real)]
             found += [Mount(HIDE, part.path, hide.origin, is_dir=tree.is_dir(part.source)) for part in parts]
     return found
 
 
-def _may_hide(hide: Named, mount: Mount) -> bool:
+def _may_hide(hide: Word, mount: Mount) -> bool:
     """A project may not hide the user's configuration of Claude, nor a policy: it would allow what that forbids."""
     return not mount.origin.is_rule("claude") or not hide.origin.is_projects
-
-
-def named_path(path: str, cwd: str, home: str) -> str:
-    return posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))

@@ -9,6 +9,6 @@ START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli imp
 
 
 def own_command() -> list[str]:
-    """With the same interpreter, isolated: nothing of the current directory gets on the module path."""
+    """The command uses the same interpreter, isolated: the current directory does not get on the module path."""
     source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return [sys.executable, "-I", "-S", "-c", START, source]

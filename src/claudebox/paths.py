@@ -28,6 +28,12 @@ def expand_home(path: str, home: str) -> str:
     return path
 
 
+def absolute(text: str, cwd: str, home: str) -> str:
+    """A path as somebody wrote it, who is in `cwd` and at home in `home`."""
+    path = posixpath.normpath(posixpath.join(cwd, expand_home(text, home)))
+    return "/" + path.lstrip("/")  # POSIX leaves two slashes at the beginning
+
+
 def shorten_home(path: str, home: str) -> str:
     """The path as people write it, with `~` for their home."""
     return "~" + path[len(home) :] if home != "/" and is_inside(path, home) else path

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import posixpath
-
+from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
-from claudebox.paths import expand_home, is_inside, parents
+from claudebox.paths import absolute, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from claudebox.state import SHOWN
 
-# Parts of the system: never writable, and nothing below is a project.
+# Parts of the system: they are never writable, and nothing below them is a project.
 SYSTEM_TREES = (
     "/bin",
     "/boot",
@@ -29,10 +28,10 @@ SYSTEM_TREES = (
     "/sys",
     "/usr",
 )
-# Where people do keep projects although a system tree is above.
+# Where people do keep projects although it is inside a system tree.
 PROJECT_TREES = ("/usr/src", "/usr/local/src", "/run/media")
-# Directories of directories: too broad as a whole, fine below.
-NO_FILES = ("/dev", "/proc", "/sys")  # the kernel's and the devices', not files
+NO_FILES = ("/dev", "/proc", "/sys")  # what is there are devices and the kernel's own tables
+# Directories of directories: too broad as a whole, but a directory below one is fine.
 BROAD = (
     "/home",
     "/media",
@@ -50,49 +49,42 @@ BROAD = (
     *PROJECT_TREES,
 )
 
-
-# The same as the beginnings of paths: asked about every mount of every box.
+# The same trees as beginnings of paths, because every mount of every box is compared with them.
 _SYSTEM = tuple(f"{tree}/" for tree in SYSTEM_TREES)
 _PROJECTS = tuple(f"{tree}/" for tree in PROJECT_TREES)
 
 
 def is_systems(path: str) -> bool:
-    """Whether it is a part of the system, which no agent can write."""
+    """Whether the path is a part of the system, where no agent can write."""
     return f"{path}/".startswith(_SYSTEM) and not path.startswith(_PROJECTS)
 
 
-class Refusal(Record):
-    """Why a place may not be used."""
-
-    reason: str
-
-
-def refuse_writable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
-    """Judge a directory that the agent would be able to write: the project, or a mount that is asked for."""
+def refuse_writable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> str:
+    """Why the agent may not write this directory, a project or a mount that somebody asked for; "" if it may."""
     if is_systems(path):
-        return Refusal(f"{path} belongs to the system")
+        return f"{path} belongs to the system"
     return refuse_readable(path, homes, places)
 
 
-def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Refusal | None:
-    """Judge a directory or file that would become visible."""
+def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> str:
+    """Why this directory or file may not become visible; "" if it may."""
     if path == "/":
-        return Refusal("/ is the whole machine")
+        return "/ is the whole machine"
     if path in homes:
-        return Refusal(f"{path} is your home, with everything in it")
+        return f"{path} is your home, with everything in it"
     if any(is_inside(home, path) for home in homes):
-        return Refusal(f"{path} contains your home")
+        return f"{path} contains your home"
     if any(is_inside(path, tree) for tree in NO_FILES):
-        return Refusal(f"{path} is not a place for files")
+        return f"{path} is not a place for files"
     if path in BROAD:
-        return Refusal(f"{path} is too broad")
+        return f"{path} is too broad"
     above = {path, *parents(path), "/"}
     secret = next((place for place in places if place.path in above), None)
-    return Refusal(f"{secret.path} is secret ({secret.reason})") if secret is not None else None
+    return f"{secret.path} is secret ({secret.reason})" if secret is not None else ""
 
 
 def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
-    """A secret place below `path`."""
+    """A secret place below `path`, preferably one that exists."""
     below = f"{path}/"
     found = [place for place in places if place.path.startswith(below)]
     return min(found, key=lambda place: not place.exists, default=None)
@@ -106,12 +98,12 @@ def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, 
             "rename the directory: such a name can forge what this program shows",
         )
     refusal = refuse_writable(path, homes, places)
-    if refusal is None and (secret := contained_secret(path, places)):
+    if not refusal and (secret := contained_secret(path, places)):
         verb = "contains" if secret.exists else "is where programs put"
-        refusal = Refusal(f"it {verb} {secret.path} ({secret.reason})")
-    if refusal is not None:
+        refusal = f"it {verb} {secret.path} ({secret.reason})"
+    if refusal:
         raise Problem(
-            f"{path} cannot be a project: {refusal.reason}",
+            f"{path} cannot be a project: {refusal}",
             "cd to the directory of one project and start claudebox there",
         )
 
@@ -120,20 +112,17 @@ class Opening(Record):
     """A path that somebody wants writable."""
 
     path: str
-    said: Named
+    said: Word
 
     def opens(self, path: str) -> bool:
         return is_inside(path, self.path)
 
 
-def openings(writable: tuple[Named, ...], project: str, home: str) -> list[Opening]:
-    return [
-        Opening(posixpath.normpath(posixpath.join(project, expand_home(said.path, home))), said) for said in writable
-    ]
+def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Opening]:
+    return [Opening(absolute(said.text, project, home), said) for said in writable]
 
 
-NIX_SOCKETS = "/nix/var/nix/daemon-socket"
-# Path and reason. `~` is the user's home. Plain pairs: the table is read at every start.
+# Each path with the reason; `~` is the user's home. These are plain pairs because every start reads the table.
 SECRET_PLACES = (
     ("~/.ssh", "SSH keys"),
     ("~/.gnupg", "GPG keys"),
@@ -254,16 +243,16 @@ SECRET_PLACES = (
     ("/run/containerd", "containerd: root on this host"),
     ("/run/tailscale", "tailscaled socket"),
     ("/tmp/.X11-unix", "X11 sockets"),
-    (NIX_SOCKETS, "the Nix daemon, which enters by --nix alone"),
+    (NIX_SOCKETS, "the Nix daemon, which enters only with --nix"),
     ("/nix/var/determinate", "logins of Determinate Nix, and a socket"),
 )
 
 
 def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]:
-    """The table with real paths: as written and, where a symlink leads elsewhere, also the place it leads to."""
+    """The table for these homes: each path as written and, if it is a symlink, also the place that it leads to."""
     places: list[SecretPlace] = []
     for number, home in enumerate(homes):
-        names = set(tree.entries(home))  # most people have few of them: one look instead of a hundred
+        names = set(tree.entries(home))  # most people have few of them: listing the home once saves a hundred lookups
         for written, reason in SECRET_PLACES:
             path, is_missing = written, False
             if written.startswith("~"):
@@ -272,7 +261,7 @@ def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]
             elif number:
                 continue
             real = None if is_missing else tree.resolve(path)
-            # A symlink is not a place of its own: what counts as existing is what it leads to.
+            # A symlink does not count as existing; the place that it leads to does.
             places.append(SecretPlace(path, reason, real == path))
             if real is not None and real != path:
                 places.append(SecretPlace(real, reason, True))

@@ -1,9 +1,9 @@
-"""Settings and facts become a Plan: a loop over the features, `arrange`, and a loop over those that need the rest."""
+"""Turns facts into a Plan: a loop over the features, `arrange`, and a loop over those that need all the others."""
 
 from __future__ import annotations
 
 from claudebox.contribution import Draft
-from claudebox.facts import Facts, claude_home, claudes_own_place
+from claudebox.facts import Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude.look import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
@@ -16,7 +16,7 @@ from claudebox.host.system import find_certificates, find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import Outside, Plan, SecretPlace
-from claudebox.mounts import arrange, identified, pinned
+from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import TrustedSource, reach_of
@@ -29,7 +29,7 @@ IN_PROJECT = guard.WANTED | secrets.WANTED
 
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
-    """Decide everything about the box. Raises a Problem rather than weaken a promise."""
+    """Decide everything about the box. A promise is never weakened: if it cannot be kept, this raises a Problem."""
     return decide(survey(host, request, settings))
 
 
@@ -40,12 +40,12 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
     repository = find_repository(tree, host.cwd)
     person = box_person(host.person)
-    kept = State(home)
-    instance = kept.instance(canonical_root(host.cwd, repository))
-    state = _find_state(tree, kept, instance, host.person.uid)
-    claude = claude_home(kept, instance, person, environ)
+    all_projects = State(home)
+    instance = all_projects.instance(canonical_root(host.cwd, repository))
+    state = _find_state(tree, all_projects, instance, host.person.uid)
+    claude = find_claude_home(all_projects, instance, person, environ)
     entries = walk_project(tree, host.cwd, IN_PROJECT)
-    claudes = claudes_own_place(tree, claude, host.cwd)
+    claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     return Facts(
         host=host,
@@ -81,13 +81,13 @@ def decide(facts: Facts) -> Plan:
 
 
 def _assemble(facts: Facts, draft: Draft) -> Plan:
-    mounts = pinned(arrange(draft.mounts, draft.hides), draft.pins)
+    mounts = pin_directories(arrange(draft.mounts, draft.hides), draft.pins)
     return Plan(
         project=facts.project,
         bwrap=facts.bwrap,
         person=facts.person,
         hostname=HOSTNAME,
-        mounts=identified(facts.tree, mounts, facts.claude.kept.directory),
+        mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=(*facts.settings.preparations, *draft.preparations),
@@ -109,7 +109,7 @@ def _outside(facts: Facts, draft: Draft) -> Outside:
 
 
 def _check_places(host: Host) -> tuple[SecretPlace, ...]:
-    """The secret places, once home and project are known to be usable."""
+    """The secret places. Raises a Problem if the home or the project cannot be used."""
     home, homes = host.person.home, host.person.homes
     if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
@@ -118,9 +118,9 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     return places
 
 
-def _find_state(tree: Tree, kept: State, instance: Instance, uid: int) -> Instance | None:
+def _find_state(tree: Tree, all_projects: State, instance: Instance, uid: int) -> Instance | None:
     try:
-        check_state(tree, kept, instance, uid)
+        check_state(tree, all_projects, instance, uid)
     except Problem:
         return None
     return instance

@@ -1,7 +1,7 @@
 """Writes the state of a project before its box starts.
 
-The agent can write in a part of it. So nothing here follows a symlink in that part: names are used relative to an open
-directory, and a file is replaced by rename.
+The agent can write in a part of it, so nothing here follows a symlink there: names are relative to an open directory,
+and files are replaced by rename.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _prepare(preparation: Preparation) -> None:
 
 
 def _make_parents(directory: str) -> None:
-    """Like `os.makedirs`, which leaves all but the last open to others."""
+    """Make directories like `os.makedirs`, which would leave all but the last open to other users."""
     if not os.path.isdir(directory):
         _make_parents(os.path.dirname(directory))
         try:
@@ -60,7 +60,7 @@ def _make_parents(directory: str) -> None:
 
 
 def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
-    """A directory or a file of that name; what is of another kind, a symlink above all, is put aside."""
+    """Make a directory or a file of that name. Anything of another kind, such as a symlink, is moved out of the way."""
     try:
         mode = os.lstat(name, dir_fd=parent).st_mode
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def _put_in_place(parent: int, temporary: str, name: str, content: bytes) -> Non
 
 
 def _has(parent: int, name: str, content: bytes) -> bool:
-    """Whether it is written already: most launches change nothing."""
+    """Whether the file has this content already: most launches change nothing."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     except OSError:

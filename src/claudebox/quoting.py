@@ -1,4 +1,4 @@
-"""Words for a POSIX shell."""
+"""Quotes words for a POSIX shell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 
 
 def quote(word: str) -> str:
-    """What would not be visible is spelled in octal: the screen must not obey it."""
+    """The word as a shell reads it. Invisible characters are spelled in octal: the terminal must not obey them."""
     if word and SAFE.issuperset(word):
         return word
     if word.isprintable():
@@ -15,7 +15,7 @@ def quote(word: str) -> str:
 
 
 def _runs(word: str) -> list[str]:
-    """The word, cut wherever visible and invisible characters meet."""
+    """The word in pieces, cut wherever visible and invisible characters meet."""
     runs = [word[0]]
     for character in word[1:]:
         if _is_visible(character) == _is_visible(runs[-1][-1]):
@@ -26,7 +26,7 @@ def _runs(word: str) -> list[str]:
 
 
 def _is_visible(character: str) -> bool:
-    # A line break shows as one, and the shell would drop it from the end of `$(…)`.
+    # A line break is visible as such, and the shell would drop it at the end of `$(…)`.
     return character.isprintable() or character == "\n"
 
 

@@ -1,8 +1,8 @@
 """Where agents can write. This is the one answer for every feature that runs, reads or believes something on the host.
 
-An agent can write its project, what else was mounted writable for it, and parts of claudebox's own state. It may do so
-long before this start, in a box of another project: so every place counts that a box could ever write, and a path is
-judged by all that it leads through. Who can turn a symlink on the way chooses what the path means.
+An agent can write its project, whatever else was mounted writable for it, and parts of claudebox's state. It may do so
+long before this start, in a box of another project. So every place counts that a box could ever write, and a path is
+judged by everything that it leads through: whoever can change a symlink on the way chooses what the path means.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ INSTANCES = SHOWN.instances.removeprefix(SHOWN.directory)
 class Reach:
     """Knows where agents can write, for one user and one project.
 
-    The records of other projects are read once, and only when a path is asked about for which they matter.
+    The records of other projects are read once, and only when somebody asks about a path for which they matter.
     """
 
     def __init__(self, tree: Tree, project: str, homes: tuple[str, ...]) -> None:
         self.tree = tree
         states = [State(home).directory for home in homes]
-        # The way to it may be a symlink, and then real paths begin in another way.
+        # The way to the state may lead through a symlink; then its real path begins differently.
         real_states = [real for state in states if (real := tree.resolve(state)) is not None]
         self.states = tuple(dict.fromkeys((*states, *real_states)))
         self.project = project
         self._known: tuple[str, ...] | None = None
 
     def holds(self, path: str) -> bool:
-        """Whether an agent can write what has this very name, whatever the name leads to."""
+        """Whether an agent can write at this very name, wherever the name leads."""
         if is_systems(path):
             return False
         for state in self.states:
@@ -54,7 +54,7 @@ class Reach:
         return self.holds(path) or (real is not None and self.holds(real)) or self.can_turn(path)
 
     def can_turn(self, path: str) -> bool:
-        """Whether a symlink on the way is where an agent can write, so that it chooses what the path means."""
+        """Whether an agent can write a symlink on the way, and so choose what the path means."""
         return any(self.holds(link) for link, _ in self.tree.links(path))
 
     def enters(self, directory: str) -> bool:
@@ -63,9 +63,9 @@ class Reach:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """This project, and all that boxes could ever write. The state comes on top."""
+        """This project, and everything that a box could ever write except the state."""
         if self._known is None:
-            # What holds the state is no project: no box ever starts there, and a message elsewhere says so.
+            # A directory that contains the state is not a project: no box ever starts there, and a message says so.
             own = () if any(is_inside(state, self.project) for state in self.states) else (self.project,)
             known = (place for state in self.states for place in _recorded_places(self.tree, state))
             self._known = tuple(dict.fromkeys((*own, *known)))
@@ -77,7 +77,7 @@ def reach_of(host: Host) -> Reach:
 
 
 def _recorded_places(tree: Tree, state: str) -> list[str]:
-    """Every directory that a box could ever write, as the launches have noted it."""
+    """Every directory that a box could ever write: each launch has noted its own."""
     root = f"{state}{INSTANCES}"
     files = [
         f"{root}/{instance}/{name}"
@@ -89,7 +89,7 @@ def _recorded_places(tree: Tree, state: str) -> list[str]:
 
 
 def host_certificates(reach: Reach, environ: dict[str, str]) -> str:
-    """The bundle for what runs on the host: not one that an agent can write, and so say whom to believe."""
+    """The certificates for programs on the host. One that an agent can write does not count: it could trust anybody."""
     named = {name: environ[name] for name in CERTIFICATE_VARIABLES if name in environ}
     believed = {name: path for name, path in named.items() if not reach.leads_through(path)}
     return find_certificates(reach.tree, believed)
@@ -99,8 +99,8 @@ class TrustedSource:
     """Finds which files of the user's Claude configuration may be shown, and remembers what it left out.
 
     People keep their configuration in a repository of dotfiles and link to it. An agent that works on that repository
-    can turn such a file into a symlink to a key. So only symlinks count that no agent can have made, and only what they
-    lead to directly.
+    can turn such a file into a symlink to a key. So only symlinks that no agent can have made are followed, and only to
+    what they lead to directly.
     """
 
     def __init__(self, reach: Reach, users: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
@@ -112,7 +112,7 @@ class TrustedSource:
         self.left_out: list[str] = []
 
     def find(self, path: str, *, is_dir: bool) -> str | None:
-        """The real path, if it exists, is of this kind, and may be shown."""
+        """The real path, if something of this kind exists there and may be shown."""
         real = self.tree.resolve(path)
         if real is None or (self.tree.is_dir(real) if is_dir else self.tree.is_file(real)) is False:
             return None
@@ -132,9 +132,9 @@ class TrustedSource:
         name = path.removeprefix(self.users)
         if is_inside(real, own) and real != own + name:
             return "leads to another part of Claude's own directory"
-        refusal = None if is_inside(real, own) else refuse_readable(real, self.homes, self.places)
-        if refusal is not None:
-            return f"leads to a place that stays outside, since {refusal.reason}"
+        refusal = "" if is_inside(real, own) else refuse_readable(real, self.homes, self.places)
+        if refusal:
+            return f"leads to a place that stays outside, since {refusal}"
         for link, _ in self.tree.links(path):
             if not self._is_the_users(link):
                 return f"{link} is a symlink that an agent can have made"
@@ -143,7 +143,7 @@ class TrustedSource:
         return ""
 
     def _is_the_users(self, link: str) -> bool:
-        """Made by root, or in Claude's own directory, or above: where no box can write."""
+        """Whether no agent can have made it: it is root's, or it is in Claude's own directory or above."""
         if self.reach.holds(link):
             return False
         status = self.tree.lstat(link)

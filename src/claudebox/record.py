@@ -1,7 +1,7 @@
 """Immutable values with named fields.
 
-The launch path may not import `dataclasses` or `typing`: either costs about as much
-as starting the interpreter. Type checkers see a frozen dataclass; at run time a loop does.
+The launch path may not import `dataclasses` or `typing`: either of them costs about as much as starting the
+interpreter. Type checkers see a frozen dataclass; at run time, a few lines do the same.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Record:
         else:
             state = self._defaults | named
             state.update(zip(fields, values, strict=False))
-            # One comparison when all is well; the reason is looked for only when not.
+            # If everything is right, one comparison shows it. What is wrong is found out only when something is.
             twice = named and not named.keys().isdisjoint(fields[: len(values)])
             if len(state) != len(fields) or len(values) > len(fields) or twice:
                 raise TypeError(self._complaint(values, state))
-        # All attributes in one go: hundreds of records are made at every start.
+        # All attributes are set at once, because every start makes hundreds of records.
         object.__setattr__(self, "__dict__", state)
 
     def _complaint(self, values: tuple[Any, ...], state: dict[str, Any]) -> str:

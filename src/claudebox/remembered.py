@@ -1,13 +1,13 @@
-"""The one format in which something is remembered from one start to the next.
+"""The one format in which claudebox remembers something from one start to the next.
 
     What you agreed to: … Remove this file to be asked again. (format 1)
     … lines …
     end
 
-A person can read it: the first line says what it is, and which format. It is written whole, and put in its place by
-rename (a Preparation). A reader never takes a part of it for the whole: without its first line or its end, larger than
-what is read, or with another owner, it is damaged. What follows from that is for the caller to decide: most ask again,
-and whoever cannot do that refuses the start.
+A person can read it: the first line says what the file is, and in which format. It is written whole and put in its
+place by rename (a Preparation). A reader never mistakes a part for the whole: a file is damaged if its first line or
+its end is missing, if it is larger than what is read, or if somebody else owns it. The caller decides what follows:
+most ask again, and those that cannot ask refuse the start.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ END = "end"
 class Form(Record):
     """What a kind of memory is about, and how large it may be."""
 
-    title: str  # a sentence or two, for whoever opens the file
-    number: int = 1  # of the format
+    title: str  # a sentence or two for the person who opens the file
+    number: int = 1  # the version of the format
     largest: int = 1 << 20  # bytes
 
     @property
@@ -39,7 +39,7 @@ class Form(Record):
 
 
 class Memory(Record):
-    """What was found in the place of a memory: its lines if it is whole."""
+    """What was found in the place of a memory, with its lines if it is whole."""
 
     ABSENT = "absent"
     WHOLE = "whole"
@@ -47,7 +47,7 @@ class Memory(Record):
 
     condition: str
     lines: tuple[str, ...] = ()
-    trouble: str = ""  # what is wrong with a damaged one
+    trouble: str = ""  # what is wrong, if it is damaged
 
 
 def recall(tree: Tree, path: str, form: Form, uid: int) -> Memory:
@@ -57,7 +57,7 @@ def recall(tree: Tree, path: str, form: Form, uid: int) -> Memory:
 
 
 def read_whole(tree: Tree, path: str, largest: int, uid: int) -> bytes | Memory:
-    """The content of a file, or a Memory without lines if there is none or it cannot be had whole."""
+    """The content of a file, or a Memory without lines if there is no file or it cannot be read whole."""
     status = tree.lstat(path)
     if status is None:
         return Memory(Memory.ABSENT)
@@ -88,34 +88,34 @@ def _damaged(trouble: str) -> Memory:
 
 
 def write(form: Form, lines: Sequence[str]) -> bytes:
-    """Each line is one line, by `escape` if need be, and none looks like the end."""
+    """The content of a file with these lines. The caller escapes line breaks, and no line may look like the end."""
     if END in lines or any("\n" in line for line in lines):
         raise ValueError("a line of a memory has a line break, or is its end")
     return "".join(f"{line}\n" for line in (form.header, *lines, END)).encode()
 
 
 def note(path: str, form: Form, lines: Sequence[str], *, is_private: bool = False) -> Preparation:
-    """What writes a memory into a directory that is there."""
+    """The preparation that writes a memory into a directory that exists."""
     return Preparation(Preparation.FILE, path, write(form, lines), is_private=is_private)
 
 
-def keeping(path: str, form: Form, lines: Sequence[str]) -> tuple[Preparation, ...]:
-    """What writes a memory, and makes the directory that it belongs into."""
+def note_with_directory(path: str, form: Form, lines: Sequence[str]) -> tuple[Preparation, ...]:
+    """The preparations that write a memory, and make the directory for it."""
     return (Preparation(Preparation.DIRECTORY, posixpath.dirname(path)), note(path, form, lines))
 
 
 def path_note(file: str, path: str) -> Preparation:
-    """A file with nothing but one path in it, for which a whole format would be too much."""
+    """The preparation for a file that holds one path and nothing else: a format would be too much for that."""
     return Preparation(Preparation.FILE, file, path.encode(errors="surrogateescape") + b"\n")
 
 
 def escape(text: str) -> str:
-    """The text on one line that obeys no terminal; different for different texts."""
+    """The text on one line without control characters. Different texts stay different."""
     return text if text.isprintable() and "\\" not in text else repr(text)[1:-1]
 
 
 def unescape(line: str) -> str | None:
-    """The text that `escape` made this line of; None if it has made it of none."""
+    """The text from which `escape` made this line; None if there is none."""
     if "\\" not in line:
         return line if line.isprintable() else None
     try:

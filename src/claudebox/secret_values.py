@@ -1,13 +1,13 @@
-"""What is secret: places that never enter the box, and how a secret looks."""
+"""What a secret looks like: names, tokens, private keys, random text."""
 
 from __future__ import annotations
 
 import posixpath
 from itertools import pairwise
 
-# Found anywhere in a variable's name.
+# These count anywhere in a variable's name.
 STRONG_WORDS = ("apikey", "api_key", "credential", "passphrase", "passwd", "password", "private_key", "secret", "token")
-# Found as a word of the name, as in AWS_ACCESS_KEY_ID, unless the value is a number or a path.
+# These count as a word of the name, as in AWS_ACCESS_KEY_ID, unless the value is a number or a path.
 WEAK_WORDS = frozenset("auth cookie cred creds jwt headers key keys otp pass pat pw pwd session".split())
 HARMLESS_NAMES = frozenset("PWD OLDPWD DESKTOP_SESSION".split())
 SWITCHES = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
@@ -95,14 +95,14 @@ def secret_file(path: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The runs of characters that a token can consist of."""
+    """The text in pieces, cut at every character that no token contains."""
     for separator in "\"'`=:,;()[]{}<>|&?@/\\":
         text = text.replace(separator, " ")
     return text.split()
 
 
 def _has_url_password(text: str) -> bool:
-    """`scheme://user:password@host`."""
+    """Whether the text contains `scheme://user:password@host`."""
     for piece in text.split("://")[1:]:
         account, at, _ = piece.split("/", 1)[0].rpartition("@")
         if at and account.partition(":")[2]:
@@ -111,7 +111,7 @@ def _has_url_password(text: str) -> bool:
 
 
 def _looks_random(text: str) -> bool:
-    """One long word of letters and digits in no readable order. A commit's name is not a secret."""
+    """Whether it is one long word of letters and digits in no readable order. The hash of a commit is no secret."""
     if len(text) < SHORTEST_RANDOM or text.startswith(("/", "~")) or not text.isascii():
         return False
     if not all(character.isalnum() or character in "+/=_-" for character in text):

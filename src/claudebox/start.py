@@ -1,8 +1,8 @@
-"""A launch, from top to bottom: gather what was said, plan until nothing is unknown, ask, start the box."""
+"""A launch, from top to bottom: gather the settings, plan until nothing is unknown, ask, start the box."""
 
 from __future__ import annotations
 
-from claudebox.agreement import find_news, keeping, recall
+from claudebox.agreement import find_news, note_agreement, recall
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
@@ -36,27 +36,27 @@ def start(request: Request) -> NoReturn:
 
 
 def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
-    """Ask whether the project gets what its file asks for. Without an answer it does not."""
+    """Ask whether the project gets what its file asks for. Without an answer, it gets nothing."""
     project = layers.project
     if project is None or request.yes or not can_ask():
         return layers
     try:
         make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
     except Problem as problem:
-        # Nobody can say yes to that. It counts as a no, until the file is another one.
+        # Nobody can say yes to that, so it counts as a no until the file changes.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.files.project import keeping_decision
+    from claudebox.settings.files.project import note_decision
     from claudebox.view.wishes import wishes_text
 
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
-    prepare(keeping_decision(host, project.content_id, granted=granted), "")
+    prepare(note_decision(host, project.content_id, granted=granted), "")
     return gather(host, request, project.replace(granted=granted))
 
 
 def plan_until_known(facts: Facts) -> Plan:
-    """Some features have to ask a program of the host, once: then the box is planned anew with the answer."""
+    """Plan the box. If a feature has to ask a program of the host first, plan it again with the answer."""
     plan = decide(facts)
     while plan.unknown:
         for feature in dict.fromkeys(plan.unknown):
@@ -69,7 +69,7 @@ def plan_until_known(facts: Facts) -> Plan:
 
 
 def require_namespaces(host: Host, plan: Plan) -> None:
-    """Where the kernel may refuse to make a box, try it first: bwrap would say so less clearly."""
+    """Try namespaces first on a kernel that may refuse them: bwrap would say so less clearly."""
     if doubts_namespaces(host.tree, plan.bwrap):
         from claudebox import trial
 
@@ -77,9 +77,9 @@ def require_namespaces(host: Host, plan: Plan) -> None:
 
 
 def confirm(host: Host, plan: Plan, request: Request) -> Plan:
-    """Show the audit and ask, unless it is all as agreed before. Raises unless the answer is yes.
+    """Show the audit and ask, unless the user has agreed to all of it before. Raises unless the answer is yes.
 
-    What comes back remembers a yes. `--yes` is none: it may be in a script, and nobody looked.
+    The plan that is returned remembers a yes. `--yes` does not count as one: it may be in a script, and nobody looked.
     """
     agreements = recall(host.tree, plan.state, host.person.uid)
     news = find_news(plan, agreements)
@@ -95,7 +95,7 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
     question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
     if ask(question) not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
         raise Problem("not started")
-    return plan.replace(preparations=(*plan.preparations, *keeping(plan, agreements)))
+    return plan.replace(preparations=(*plan.preparations, *note_agreement(plan, agreements)))
 
 
 def _as_agreed(plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""What talks to people: says, asks and shows. Standard output is for data alone."""
+"""Talks to people: it says, asks and shows. Standard output is only for data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from claudebox.problem import BROKEN_PIPE, Problem
 from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
-LONGEST_LINE = 4096  # that a terminal hands over
+LONGEST_LINE_BYTES = 4096  # a terminal hands over no more at once
 
 
 def errors_style() -> Style:
@@ -25,7 +25,7 @@ def say(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """Write data to standard output, whatever characters its encoding knows."""
+    """Write data to standard output, whichever characters its encoding can express."""
     if sys.stdout is None:
         raise Problem("standard output is closed")
     data = text.encode(sys.stdout.encoding, errors="backslashreplace")
@@ -54,8 +54,8 @@ def ask(question: str) -> str:
         terminal = os.dup(0)
     try:
         os.write(2, question.encode())
-        # A whole line: what is left of it would be typed into whatever reads next, a shell perhaps.
-        line = os.read(terminal, LONGEST_LINE)
+        # Read the whole line: the rest of it would go to whatever reads next, perhaps a shell.
+        line = os.read(terminal, LONGEST_LINE_BYTES)
     finally:
         os.close(terminal)
     # End of input is a no.

@@ -11,7 +11,7 @@ from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ PURPOSE = {
 }
 
 
-def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, reach: Reach) -> str:
+def choose_bwrap(tree: Tree, named: Word | None, search_path: str, cwd: str, reach: Reach) -> str:
     path, others = _choose(tree, "bwrap", named, search_path, cwd, reach)
     if is_privileged(tree, path):
         raise Problem(
@@ -36,12 +36,12 @@ def choose_bwrap(tree: Tree, named: Named | None, search_path: str, cwd: str, re
 
 def choose_uplink(
     tree: Tree,
-    named: dict[str, Named | None],
+    named: dict[str, Word | None],
     search_path: str,
     cwd: str,
     reach: Reach,
 ) -> tuple[str, ...]:
-    """The programs that connect the box, in the order of their names here."""
+    """The paths of the programs that connect the box, in the order of `named`."""
     search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
     searched = [name for name in named if named[name] is None and name not in pinned.PROGRAMS]
     missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
@@ -51,14 +51,14 @@ def choose_uplink(
 
 
 def _choose(
-    tree: Tree, name: str, named: Named | None, search_path: str, cwd: str, reach: Reach
+    tree: Tree, name: str, named: Word | None, search_path: str, cwd: str, reach: Reach
 ) -> tuple[str, Iterator[str]]:
-    """The program to use, and others of its name.
+    """The program to use, and further ones of the same name.
 
-    One from where agents can write has to be named by an option, not just by a variable.
+    A program in a place where agents can write counts only if an option names it; a variable is not enough.
     """
     if named is not None:
-        path = posixpath.normpath(posixpath.join(cwd, named.path))
+        path = posixpath.normpath(posixpath.join(cwd, named.text))
         if not tree.is_executable(path):
             raise Problem(f"{named.origin.shown}: {path} is not a program")
         candidates = iter([path])
@@ -96,5 +96,5 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
     return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
 
 
-def is_typed(named: Named | None) -> bool:
+def is_typed(named: Word | None) -> bool:
     return named is not None and named.origin.is_typed

@@ -1,4 +1,4 @@
-"""Starts bwrap for real, and understands why it could not."""
+"""Starts bwrap for real, and finds out why it failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
 
-TIMEOUT = 20
+TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
 
 NAMESPACES = (
@@ -39,8 +39,8 @@ class Outcome(Record):
 
 
 def run(*command: str, text: str = "") -> Outcome:
-    """Run a program with next to nothing in its environment, and this to read."""
-    # Not what a project puts on PATH: this runs on the host.
+    """Run a program with next to nothing in its environment, and `text` as its input."""
+    # It runs on the host, so PATH must not lead into the project.
     here = os.getcwd()
     entries = os.environ.get("PATH", "").split(":")
     path = ":".join(
@@ -49,7 +49,7 @@ def run(*command: str, text: str = "") -> Outcome:
     environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, capture_output=True, env=environ, input=text.encode(), timeout=TIMEOUT, check=False
+            command, capture_output=True, env=environ, input=text.encode(), timeout=TRIAL_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(-1, "", str(error))
@@ -67,13 +67,13 @@ def version_number(outcome: Outcome) -> str:
     return next((word for word in words if word[:1].isdigit()), NO_VERSION)
 
 
-def namespaces_row(host: Host, bwrap: str) -> Row:
+def namespaces_row(host: Host, bwrap: str) -> CheckRow:
     outcome = run(bwrap, *NAMESPACES, "true")
     if outcome.status == 0:
-        return Row(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
+        return CheckRow(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
     message = outcome.stderr.strip().splitlines()[-1] if outcome.stderr.strip() else f"exit status {outcome.status}"
     why, fix = explain(host.tree, bwrap, message)
-    return Row(FAIL, "namespaces", message, why, fix)
+    return CheckRow(FAIL, "namespaces", message, why, fix)
 
 
 def require_namespaces(host: Host, bwrap: str) -> None:
@@ -84,7 +84,7 @@ def require_namespaces(host: Host, bwrap: str) -> None:
 
 
 def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]:
-    """The reason behind a message of bwrap, and what to type. The order is that of likelihood."""
+    """The reason behind a message of bwrap, and what to type. The likeliest reason comes first."""
     if kernel.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
         why = "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)"
         if tree.exists(kernel.APPARMOR_PROFILE):
@@ -105,8 +105,8 @@ def sysctl(assignment: str) -> tuple[str, ...]:
     return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
 
 
-def symlink_row(bwrap: str) -> Row:
-    """CVE-2026-87766, tried rather than read off the version: distributions fix old versions, and took fixes back."""
+def symlink_row(bwrap: str) -> CheckRow:
+    """Try CVE-2026-87766. The version does not tell: distributions fix old versions, and have taken fixes back."""
     with tempfile.TemporaryDirectory(prefix="claudebox-check-") as made:
         directory = os.path.realpath(made)
         os.mkdir(f"{directory}/work")
@@ -115,12 +115,12 @@ def symlink_row(bwrap: str) -> Row:
         work = f"{directory}/work"
         run(bwrap, "--unshare-user", "--ro-bind", "/", "/", "--bind", work, work, "--dir", f"{work}/sub/x", "true")
         if not os.path.exists(f"{directory}/outside/x"):
-            return Row(OK, "CVE-2026-87766", "this bwrap does not have it")
+            return CheckRow(OK, "CVE-2026-87766", "this bwrap does not have it")
     why = (
         "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can "
         "write; bwrap 0.12 or later is better still"
     )
-    return Row(NOTE, "CVE-2026-87766", "this bwrap has it", why)
+    return CheckRow(NOTE, "CVE-2026-87766", "this bwrap has it", why)
 
 
 OK = "ok"
@@ -128,8 +128,8 @@ NOTE = "note"
 FAIL = "FAIL"
 
 
-class Row(Record):
-    """One thing that was looked at."""
+class CheckRow(Record):
+    """One thing that `--check` looked at."""
 
     state: str
     name: str

@@ -10,10 +10,10 @@ from hypothesis import given
 from agreement.boxes import QUICK, agreed, is_agreed, news, plans, with_grant
 from claudebox.agreement import (
     FORM,
-    MOST_KEPT,
+    MOST_AGREEMENTS,
     agreement,
     find_news,
-    keeping,
+    note_agreement,
     read_agreements,
     recall,
     write_agreements,
@@ -205,17 +205,17 @@ def test_link_that_leads_elsewhere_is_asked_about(machine: Machine) -> None:
 
 def test_only_the_newest_are_kept(machine: Machine) -> None:
     kept: tuple[frozenset[str], ...] = ()
-    for number in range(MOST_KEPT + 3):
-        content = keeping(machine.plan("--env", f"N{number}=1"), kept)[-1].content
+    for number in range(MOST_AGREEMENTS + 3):
+        content = note_agreement(machine.plan("--env", f"N{number}=1"), kept)[-1].content
         assert len(content) < FORM.largest
         kept = read_agreements(content)
-    assert len(kept) == MOST_KEPT
-    assert not find_news(machine.plan("--env", f"N{MOST_KEPT + 2}=1"), kept).amount
+    assert len(kept) == MOST_AGREEMENTS
+    assert not find_news(machine.plan("--env", f"N{MOST_AGREEMENTS + 2}=1"), kept).amount
     assert find_news(machine.plan("--env", "N0=1"), kept).amount
 
 
 def kept_after(plan: Plan, *answered: Plan) -> tuple[frozenset[str], ...]:
-    return read_agreements(keeping(plan, agreed(*answered))[-1].content)
+    return read_agreements(note_agreement(plan, agreed(*answered))[-1].content)
 
 
 def test_yes_that_another_one_covers_is_not_kept(machine: Machine) -> None:

@@ -24,7 +24,7 @@ from broker.standin import Certificates, Server
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
-from claudebox.demo.stand_in import StandIn, Step
+from claudebox.demo.stand_in import DemoStep, StandIn
 from claudebox.features.broker.forwarder import CODE
 from patience import PATIENCE, comes_true
 
@@ -54,7 +54,7 @@ class Talk:
     @contextlib.contextmanager
     def api(self, *commands: str) -> Iterator[StandIn]:
         """A stand-in over TLS, which has Claude run these commands."""
-        api = StandIn(tuple(Step(command[:30], command) for command in commands), lambda *_: None)
+        api = StandIn(tuple(DemoStep(command[:30], command) for command in commands), lambda *_: None)
         handler: Any = api.server.RequestHandlerClass
         seen = self.seen
 

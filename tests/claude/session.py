@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from claudebox.demo.stand_in import FAREWELL, StandIn, Step
+from claudebox.demo.stand_in import FAREWELL, DemoStep, StandIn
 
 if TYPE_CHECKING:
     from conftest import Account, Box
@@ -47,7 +47,7 @@ def texts(value: Any) -> list[str]:
 
 def stand_in(*commands: str) -> StandIn:
     """An API that has Claude run these commands, then say farewell."""
-    return StandIn(tuple(Step(command[:30], command) for command in commands), lambda *_: None)
+    return StandIn(tuple(DemoStep(command[:30], command) for command in commands), lambda *_: None)
 
 
 def base_url(api: StandIn) -> tuple[str, str]:

@@ -269,12 +269,12 @@ SHAPES = {
 def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     """And it does not keep a newer one of the host from entering."""
     login = on_a_host(tmp_path)
-    host, boxes = Path(login.file), Path(login.kept.auth_login)
+    host, boxes = Path(login.file), Path(login.all_projects.auth_login)
     host.write_text(credentials("first", 1, **MCP))
     bring_into_step(login)
     assert token(boxes) == "access-first"
     script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
-    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.kept.auth}, check=True)
+    subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.all_projects.auth}, check=True)
     before = host.read_bytes()
     bring_into_step(login)
     assert host.read_bytes() == before
@@ -305,9 +305,9 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
 def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: Callable[[Path], None]) -> None:
     login = on_a_host(tmp_path)
     Path(login.file).write_text(credentials("first", 1))
-    make(Path(login.kept.auth) / ".storage-write.lock")
+    make(Path(login.all_projects.auth) / ".storage-write.lock")
     bring_into_step(login)
-    assert token(Path(login.kept.auth_login)) == "access-first"
+    assert token(Path(login.all_projects.auth_login)) == "access-first"
 
 
 def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
@@ -316,7 +316,7 @@ def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
     host = Path(login.file)
     host.write_text(credentials("first", 1, **MCP))
     bring_into_step(login)
-    Path(login.kept.auth_login).write_text(text)
+    Path(login.all_projects.auth_login).write_text(text)
     bring_into_step(login)
 
     def refuse(constant: str) -> None:
@@ -401,7 +401,7 @@ def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monke
     host = Path(login.file)
     host.write_text(credentials("first", 1))
     bring_into_step(login)
-    Path(login.kept.auth_login).write_text(credentials("box", 4))
+    Path(login.all_projects.auth_login).write_text(credentials("box", 4))
 
     @contextlib.contextmanager
     def slow(*_: Any) -> Iterator[None]:
@@ -422,7 +422,7 @@ def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Pat
     real.write_text(credentials("first", 1))
     login = login.replace(file=str(real))
     bring_into_step(login)
-    Path(login.kept.auth_login).write_text(credentials("box", 4))
+    Path(login.all_projects.auth_login).write_text(credentials("box", 4))
     lock = Path(login.locks) / ".storage-write.lock"
     lock.mkdir()
     bring_into_step(login)

@@ -12,7 +12,7 @@ import pytest
 from claudebox.doctor import report_json, report_text
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
-from claudebox.trial import FAIL, NOTE, OK, Row, explain
+from claudebox.trial import FAIL, NOTE, OK, CheckRow, explain
 from claudebox.view.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
@@ -20,15 +20,15 @@ from running.versions import versions
 from shapes import either, faults
 
 FIXED_ROWS = [
-    Row(OK, "bwrap", "0.12.0, /usr/bin/bwrap, not setuid"),
-    Row(
+    CheckRow(OK, "bwrap", "0.12.0, /usr/bin/bwrap, not setuid"),
+    CheckRow(
         FAIL,
         "namespaces",
         "bwrap: setting up uid map: Permission denied",
         "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)",
         ("sudo apt install apparmor-profiles", "sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"),
     ),
-    Row(NOTE, "pasta", "not installed", "needed for a network of the box's own", ("sudo apt install passt",)),
+    CheckRow(NOTE, "pasta", "not installed", "needed for a network of the box's own", ("sudo apt install passt",)),
 ]
 CLAUDE = "#!/bin/sh\necho '2.1.197 (Claude Code)'\n"
 

@@ -20,7 +20,7 @@ from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.settings.values import Settings, from_options, merge
 from claudebox.settings.words import parse
-from claudebox.trial import FAIL, NOTE, OK, Outcome, Row, version_number
+from claudebox.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
 from claudebox.view.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
@@ -271,7 +271,7 @@ DEVICES = {
 }
 
 
-def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[CheckRow]:
     planted, answer, words = SCREENS[name]
     machine = Machine(root).plant(planted).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
     if name in DEVICES:

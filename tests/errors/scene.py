@@ -97,7 +97,7 @@ def program_from_the_project(name: str) -> Callable[[Scene], None]:
 
 
 def pasta_ends(scene: Scene, *published: int, log: str) -> None:
-    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: False)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
     ports = tuple(Port(port, port, Origin.of_option("--publish")) for port in published)
     raise network._pasta_problem(Network("inet", "", Origin.of_option("--network"), ports), log)
 

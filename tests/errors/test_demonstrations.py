@@ -17,7 +17,7 @@ def probe_that_fails(scene: Scene, *said: str) -> None:
     """Outside of the box, or in it: one of the two says nothing of use."""
     attempts = iter(Attempt({}, error) for error in said)
     scene.monkeypatch.setattr(prove, "read_host", scene.machine.host)
-    scene.monkeypatch.setattr(prove, "set_stage", lambda *_, **__: None)
+    scene.monkeypatch.setattr(prove, "plan_attacks", lambda *_, **__: None)
     for name in ("run_outside", "run_inside"):
         scene.monkeypatch.setattr(prove, name, lambda *_: next(attempts))
     prove.prove(parse(["--prove"]))

@@ -10,7 +10,7 @@ from errors.scene import Problems, Scene, Stage
 
 
 def no_proc_of_its_own(scene: Scene) -> None:
-    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: False)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
     scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
     isolation._renew_proc()
 

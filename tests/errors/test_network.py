@@ -21,7 +21,7 @@ def without_a_default_route(scene: Scene, *words: str) -> None:
 
 def namespace_refused(scene: Scene, *, by_apparmor: bool = False) -> None:
     scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
-    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: by_apparmor)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: by_apparmor)
     isolation.enter_network_namespace()
 
 
@@ -31,12 +31,12 @@ def namespace_without_a_user(scene: Scene) -> None:
 
     scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: 0)
     scene.monkeypatch.setattr(isolation, "write", refuse)
-    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: True)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: True)
     isolation.fork_into_namespaces()
 
 
 def filter_refused(scene: Scene) -> None:
-    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: False)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
     raise network._filter_problem("netlink: Error: cache initialization failed: Protocol not supported")
 
 
@@ -47,7 +47,7 @@ def with_tun(scene: Scene, owner: int, mode: int) -> Scene:
 
 def tun_refused(scene: Scene) -> None:
     plan = with_uplink(scene).machine.plan("--network", "inet")
-    scene.monkeypatch.setattr(isolation, "is_restricted", lambda: False)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
     raise network._pasta_problem(plan.network, "x\nFailed to open tun socket in namespace")
 
 

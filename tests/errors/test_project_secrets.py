@@ -16,7 +16,7 @@ def many_secrets(scene: Scene, limit: str) -> None:
 
 
 def secret_gone_from_a_large_project(scene: Scene) -> None:
-    scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
+    scene.monkeypatch.setattr(project, "MOST_ENTRIES_SEARCHED", 1)
     record = f"{memory.OLD_HEADER}\0" + "4711\nvalues\nvariables of the program\n/home/alice/shop/app/.env"
     scene.planted(f"{STATE_OF_SHOP}/masked\n~/shop/a\n~/shop/b")
     path = scene.machine.root / f"home/alice/{STATE_OF_SHOP[2:]}/masked"
@@ -26,7 +26,7 @@ def secret_gone_from_a_large_project(scene: Scene) -> None:
 
 
 def secret_with_another_name_in_a_large_project(scene: Scene) -> None:
-    scene.monkeypatch.setattr(project, "MOST_SEARCHED", 1)
+    scene.monkeypatch.setattr(project, "MOST_ENTRIES_SEARCHED", 1)
     scene.planted("~/shop/.env: KEY=one\n~/shop/b")
     env = scene.machine.root / "home/alice/shop/.env"
     (env.parent / "other").hardlink_to(env)

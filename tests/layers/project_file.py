@@ -10,7 +10,7 @@ import pytest
 from claudebox.host import Host
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
-from claudebox.settings.files.project import keeping_decision
+from claudebox.settings.files.project import note_decision
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
@@ -51,7 +51,7 @@ def answer(machine: Machine, *, granted: bool) -> None:
     project = layers(machine).project
     assert project is not None
     host = machine.host()
-    for one in keeping_decision(host, project.content_id, granted=granted):
+    for one in note_decision(host, project.content_id, granted=granted):
         prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
 
 

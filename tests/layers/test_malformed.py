@@ -15,7 +15,7 @@ from claudebox import terminal
 from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import describe, said_in
-from claudebox.settings.values import Said
+from claudebox.settings.values import Statement
 from claudebox.view.text import WIDTH, width
 
 QUICK = settings(deadline=None, max_examples=300)
@@ -89,7 +89,7 @@ NASTY = (
 )
 
 
-def answer(content: bytes, *, is_json: bool, is_project: bool = False) -> tuple[Said, ...] | Problem:
+def answer(content: bytes, *, is_json: bool, is_project: bool = False) -> tuple[Statement, ...] | Problem:
     """What is said, or the Problem, which has to be a good one."""
     try:
         document = parse(content, FILE[is_json], is_json=is_json)

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Origin, Plan, Port
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, TIERS, VALUE
-from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Named, Said, Tier, merge
+from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word, merge
 from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -39,7 +39,7 @@ ORIGINS = [
 
 origins = st.sampled_from(ORIGINS)
 mounts = st.builds(
-    lambda access, source, place, origin: Said(
+    lambda access, source, place, origin: Statement(
         "mount_rw" if access == RW else "mount_ro", MountWish(access, source, place, origin)
     ),
     st.sampled_from([RO, RW]),
@@ -47,17 +47,19 @@ mounts = st.builds(
     st.sampled_from(BOX_PLACES),
     origins,
 )
-hides = st.builds(lambda path, origin: Said("hide", Named(path, origin)), st.sampled_from(PLACES), origins)
-drops = st.builds(lambda name, origin: Said("drop_env", Named(name, origin)), st.sampled_from(NAMES), origins)
+hides = st.builds(lambda path, origin: Statement("hide", Word(path, origin)), st.sampled_from(PLACES), origins)
+drops = st.builds(lambda name, origin: Statement("drop_env", Word(name, origin)), st.sampled_from(NAMES), origins)
 variables = st.builds(
-    lambda name, value, origin: Said("env", EnvWish(name, value, origin)),
+    lambda name, value, origin: Statement("env", EnvWish(name, value, origin)),
     st.sampled_from(NAMES),
     st.sampled_from([None, "1", "2"]),
     origins,
 )
-tiers = st.builds(lambda tier, origin: Said("network", Tier(tier, origin)), st.sampled_from(["full", "none"]), origins)
+tiers = st.builds(
+    lambda tier, origin: Statement("network", Word(tier, origin)), st.sampled_from(["full", "none"]), origins
+)
 logins = st.builds(
-    lambda how, origin: Said("auth", Named(how, origin)), st.sampled_from(["passthrough", "none"]), origins
+    lambda how, origin: Statement("auth", Word(how, origin)), st.sampled_from(["passthrough", "none"]), origins
 )
 grants = st.lists(mounts | variables | tiers | logins, max_size=6)
 takings = st.lists(hides | drops, min_size=1, max_size=3)
@@ -74,7 +76,7 @@ def machine() -> Iterator[Machine]:
         yield made
 
 
-def planned(machine: Machine, said: list[Said]) -> Plan | None:
+def planned(machine: Machine, said: list[Statement]) -> Plan | None:
     """None if it is refused: then nothing enters at all."""
     try:
         return make_plan(machine.host(), parse([]), merge(said))
@@ -89,7 +91,7 @@ def readable(plan: Plan, host_path: str) -> list[str]:
         for mount in plan.mounts
         if mount.kind in FROM_HOST and (is_inside(host_path, mount.source) or is_inside(mount.source, host_path))
     ]
-    deciding = {path: holder(path, plan.mounts) for path in shown}
+    deciding = {path: find_holder(path, plan.mounts) for path in shown}
     return [path for path, mount in deciding.items() if mount is not None and mount.kind in FROM_HOST]
 
 
@@ -105,7 +107,7 @@ def entering(plan: Plan) -> set[tuple[str, ...]]:
 @QUICK
 @given(data=st.data(), granted=grants, hidden=st.lists(hides, min_size=1, max_size=3))
 def test_hidden_path_is_never_readable(
-    machine: Machine, data: st.DataObject, granted: list[Said], hidden: list[Said]
+    machine: Machine, data: st.DataObject, granted: list[Statement], hidden: list[Statement]
 ) -> None:
     said = data.draw(st.permutations([*granted, *hidden]))
     plan = planned(machine, said)
@@ -113,14 +115,14 @@ def test_hidden_path_is_never_readable(
         return
     tree = machine.host().tree
     for hide in hidden:
-        assert isinstance(hide.value, Named)
-        assert readable(plan, tree.resolve(hide.value.path) or hide.value.path) == []
+        assert isinstance(hide.value, Word)
+        assert readable(plan, tree.resolve(hide.value.text) or hide.value.text) == []
 
 
 def test_hidden_path_would_be_readable_otherwise(machine: Machine) -> None:
     """Or else the test above would prove nothing."""
     origin = Origin.of_option("--option")
-    plan = planned(machine, [Said("mount_ro", MountWish(RO, f"{HOME}/link", "/opt/one", origin))])
+    plan = planned(machine, [Statement("mount_ro", MountWish(RO, f"{HOME}/link", "/opt/one", origin))])
     assert plan is not None
     assert readable(plan, f"{HOME}/work/a/b") == ["/opt/one/b"]
     assert readable(plan, f"{HOME}/work") == ["/opt/one"]
@@ -131,17 +133,19 @@ def test_hidden_path_would_be_readable_otherwise(machine: Machine) -> None:
 @QUICK
 @given(data=st.data(), granted=grants, dropped=st.lists(drops, min_size=1, max_size=3))
 def test_dropped_variable_never_enters(
-    machine: Machine, data: st.DataObject, granted: list[Said], dropped: list[Said]
+    machine: Machine, data: st.DataObject, granted: list[Statement], dropped: list[Statement]
 ) -> None:
     plan = planned(machine, data.draw(st.permutations([*granted, *dropped])))
     names = {variable.name for variable in plan.environment} if plan else set()
-    assert names.isdisjoint(drop.value.path for drop in dropped if isinstance(drop.value, Named))
+    assert names.isdisjoint(drop.value.text for drop in dropped if isinstance(drop.value, Word))
 
 
 @pytest.mark.req("EXT-01")
 @QUICK
 @given(data=st.data(), said=everything, more=takings)
-def test_taking_away_adds_nothing(machine: Machine, data: st.DataObject, said: list[Said], more: list[Said]) -> None:
+def test_taking_away_adds_nothing(
+    machine: Machine, data: st.DataObject, said: list[Statement], more: list[Statement]
+) -> None:
     before = planned(machine, said)
     place = data.draw(st.integers(0, len(said)))
     after = planned(machine, [*said[:place], *more, *said[place:]])
@@ -154,25 +158,28 @@ def test_taking_away_adds_nothing(machine: Machine, data: st.DataObject, said: l
 @pytest.mark.req("EXT-03", "NET-03")
 @QUICK
 @given(everything)
-def test_last_value_wins(said: list[Said]) -> None:
+def test_last_value_wins(said: list[Statement]) -> None:
     merged = merge(said)
     last = {one.name: one.value for one in said if BY_NAME[one.name].kind == VALUE}
-    assert merged.network == last.get("network", Tier("full", BY_DEFAULT))
+    assert merged.network == last.get("network", Word("full", BY_DEFAULT))
     login = last.get("auth")
-    assert merged.auth == (login.path if isinstance(login, Named) else "passthrough")
+    assert merged.auth == (login.text if isinstance(login, Word) else "passthrough")
 
 
 @pytest.mark.req("EXT-03")
 @QUICK
 @given(everything)
-def test_said_twice_is_said_once(said: list[Said]) -> None:
+def test_said_twice_is_said_once(said: list[Statement]) -> None:
     assert merge([*said, *said]) == merge(said)
 
 
 @pytest.mark.req("EXT-03")
 def test_lists_add_up_in_the_order_of_the_layers() -> None:
     one, two = Port(80, 80, Origin.of_rule("a")), Port(81, 81, Origin.of_rule("b"))
-    assert merge([Said("publish", one), Said("publish", two), Said("publish", one)]).publish == (one, two)
+    assert merge([Statement("publish", one), Statement("publish", two), Statement("publish", one)]).publish == (
+        one,
+        two,
+    )
 
 
 # --- a project's file by itself
@@ -254,4 +261,4 @@ def test_project_file_by_itself_adds_nothing(machine: Machine, keys: dict[str, s
     if after.network.uplink is not None:
         assert (after.network.uplink.pasta, after.network.uplink.nft) == ("/usr/bin/pasta", "/usr/sbin/nft")
     assert judged is not None
-    assert {one.name for one in judged.in_force} <= {"hide", "drop_env", "network", "auth"}
+    assert {one.name for one in judged.tightening} <= {"hide", "drop_env", "network", "auth"}

@@ -13,7 +13,7 @@ import claudebox
 from claudebox import terminal
 from claudebox.problem import FAILED, Problem
 from claudebox.settings.files import documents
-from claudebox.settings.files.documents import LARGEST, Document, parse
+from claudebox.settings.files.documents import LARGEST_FILE_BYTES, Document, parse
 from claudebox.settings.files.schema import describe, said_in
 from claudebox.view.text import WIDTH, width
 from golden import Golden
@@ -38,7 +38,7 @@ IN_TOML: dict[str, str | bytes] = {
     "too-deep": "hide = " + "[" * 100_000,
     "too-deep-name": "a." * 100_000 + "b = 1",
     "too-long-number": "publish = [" + "9" * 5000 + "]",
-    "too-large": b"# a line\n" * (LARGEST // 9 + 1),
+    "too-large": b"# a line\n" * (LARGEST_FILE_BYTES // 9 + 1),
     "not-utf-8": 'network = "inet"\ndescription = "für alle"\n'.encode("latin-1"),
     "not-utf-8-but-16": 'network = "inet"\n'.encode("utf-16"),
     "unknown": 'netwrok = "inet"\n',

@@ -69,16 +69,16 @@ def test_every_layer_goes_over_the_one_before_it(machine: Machine) -> None:
     (machine.root / "home/alice/shop/.claudebox.toml").write_text('network = "inet"')
     machine.environ["CLAUDEBOX_NETWORK"] = "none"
     words = ["--profile", "open", "--network", "full"]
-    assert settings(machine, *words).network.tier == "full"
-    assert settings(machine, *words[:2]).network.tier == "none"
+    assert settings(machine, *words).network.text == "full"
+    assert settings(machine, *words[:2]).network.text == "none"
     del machine.environ["CLAUDEBOX_NETWORK"]
-    assert settings(machine, *words[:2]).network.tier == "inet"
+    assert settings(machine, *words[:2]).network.text == "inet"
     (machine.root / "home/alice/shop/.claudebox.toml").unlink()
-    assert settings(machine, *words[:2]).network.tier == "full"
-    assert settings(machine, "--profile", "closed").network.tier == "none"
-    assert settings(machine).network.tier == "inet"
+    assert settings(machine, *words[:2]).network.text == "full"
+    assert settings(machine, "--profile", "closed").network.text == "none"
+    assert settings(machine).network.text == "inet"
     (machine.root / "home/alice/.claudebox/config.toml").unlink()
-    assert settings(machine).network.tier == "full"
+    assert settings(machine).network.text == "full"
 
 
 @pytest.mark.req("EXT-03")
@@ -169,7 +169,7 @@ def test_home_and_variables_are_known_in_paths(machine: Machine, host: str) -> N
 def test_value_of_a_variable_is_not_looked_through_again(machine: Machine) -> None:
     machine.environ |= {"A": "$B", "B": "other"}
     profile(machine, "p.toml", 'hide = ["$A"]')
-    assert settings(machine, "--profile", "p").hides[0].path == "$B"
+    assert settings(machine, "--profile", "p").hides[0].text == "$B"
 
 
 @pytest.mark.req("EXT-03", "FAIL-01")
@@ -182,7 +182,7 @@ def test_variable_that_is_not_set_is_refused(machine: Machine, line: str) -> Non
 @pytest.mark.req("EXT-03")
 def test_many_variables_in_one_path_are_no_trouble(machine: Machine) -> None:
     profile(machine, "p.toml", f'hide = ["{"$HOME" * 20_000}"]')
-    assert len(settings(machine, "--profile", "p").hides[0].path) == 20_000 * len("/home/alice")
+    assert len(settings(machine, "--profile", "p").hides[0].text) == 20_000 * len("/home/alice")
 
 
 @pytest.mark.req("EXT-03")

@@ -53,7 +53,7 @@ def test_what_adds_is_not_granted_by_itself(machine: Machine, wish: str) -> None
     says(machine, wish)
     after, found = machine.plan(), layers(machine).project
     assert found is not None
-    assert (found.is_undecided, found.in_force) == (True, ())
+    assert (found.is_undecided, found.tightening) == (True, ())
     assert after.environment == before.environment
     assert after.network == before.network
     assert after.program == before.program

@@ -17,7 +17,7 @@ from claudebox.model import RO, Origin
 from claudebox.problem import Problem
 from claudebox.reach import host_certificates, reach_of
 from claudebox.settings.gather import gather
-from claudebox.settings.values import MountWish, Named, Settings
+from claudebox.settings.values import MountWish, Settings, Word
 from claudebox.settings.words import parse
 from claudebox.tools import choose_bwrap, choose_uplink
 from hosts.machine import EVERYONE, TREES, Machine
@@ -55,7 +55,7 @@ def bwrap(host: Host, place: str) -> bool:
 
 
 def named_bwrap(host: Host, place: str) -> bool:
-    named = Named(f"{place}/bin/bwrap", Origin.of_variable("CLAUDEBOX_BWRAP"))
+    named = Word(f"{place}/bin/bwrap", Origin.of_variable("CLAUDEBOX_BWRAP"))
     return is_refused(lambda: choose_bwrap(host.tree, named, "", host.cwd, reach_of(host)))
 
 
@@ -67,12 +67,12 @@ def interpreter_of_claude(host: Host, place: str) -> bool:
     script = Path(host.tree.root + HOME) / "script"
     script.write_text("#!/usr/bin/env nix\n")
     script.chmod(0o755)
-    named = Named(f"{HOME}/script", Origin.of_file("~/.claudebox/config.toml", 1))
+    named = Word(f"{HOME}/script", Origin.of_file("~/.claudebox/config.toml", 1))
     return is_refused(lambda: choose_claude(host.tree, named, f"{place}/bin", host.cwd, reach_of(host)))
 
 
 def uplink(host: Host, place: str) -> bool:
-    named: dict[str, Named | None] = {"pasta": None, "nft": None}
+    named: dict[str, Word | None] = {"pasta": None, "nft": None}
     return is_refused(lambda: choose_uplink(host.tree, named, f"{place}/bin", host.cwd, reach_of(host)))
 
 
@@ -91,7 +91,7 @@ def certificates_of_the_broker(host: Host, place: str) -> bool:
 
 
 def flake(host: Host, place: str) -> bool:
-    settings = Settings(packages=(Named(f"path:{place}", Origin.of_option("--package")),))
+    settings = Settings(packages=(Word(f"path:{place}", Origin.of_option("--package")),))
     return is_refused(lambda: find_wanted(host, settings))
 
 

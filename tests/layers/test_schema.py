@@ -11,7 +11,7 @@ from claudebox.problem import Problem
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import describe, said_in
 from claudebox.settings.table import BY_KEY
-from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier, merge
+from claudebox.settings.values import EnvWish, MountWish, Statement, Word, merge
 
 FILE = "~/.claudebox/profiles/aws.toml"
 
@@ -42,41 +42,44 @@ def at(line: int) -> Origin:
     return Origin.of_file(FILE, line)
 
 
-def said(text: str, *, is_project: bool = False) -> tuple[Said, ...]:
+def said(text: str, *, is_project: bool = False) -> tuple[Statement, ...]:
     return said_in(parse(text.encode(), FILE, is_json=False, is_project=is_project))
 
 
 @pytest.mark.req("EXT-03")
 def test_everything_is_said_in_the_order_of_its_lines() -> None:
     assert said(EVERYTHING) == (
-        Said("network", Tier("inet", at(3))),
-        Said("publish", Port(8080, 8080, at(4))),
-        Said("publish", Port(9090, 90, at(5))),
-        Said("mount_ro", MountWish(RO, "~/notes", "", at(7))),
-        Said("env", EnvWish("AWS_REGION", "eu-central-1", at(11))),
-        Said("env", EnvWish("EMPTY", "", at(12))),
-        Said("env", EnvWish("LINES", "a\nb", at(13))),
-        Said("mount_rw", MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
+        Statement("network", Word("inet", at(3))),
+        Statement("publish", Port(8080, 8080, at(4))),
+        Statement("publish", Port(9090, 90, at(5))),
+        Statement("mount_ro", MountWish(RO, "~/notes", "", at(7))),
+        Statement("env", EnvWish("AWS_REGION", "eu-central-1", at(11))),
+        Statement("env", EnvWish("EMPTY", "", at(12))),
+        Statement("env", EnvWish("LINES", "a\nb", at(13))),
+        Statement("mount_rw", MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
     )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('profiles = ["a", "b"]', [Said("profile", Named("a", at(1))), Said("profile", Named("b", at(1)))]),
-        ('hide = ["~/x"]', [Said("hide", Named("~/x", at(1)))]),
-        ('drop_env = ["A"]', [Said("drop_env", Named("A", at(1)))]),
-        ('extra_env_passthrough = ["A"]', [Said("pass_env", EnvWish("A", None, at(1)))]),
-        ('auth = "none"', [Said("auth", Named("none", at(1)))]),
-        ("host_ports = [5432]", [Said("host_port", Port(5432, 5432, at(1)))]),
-        ('claude_args = ["-p", ""]', [Said("claude_args", Named("-p", at(1))), Said("claude_args", Named("", at(1)))]),
-        ('packages = ["jq"]', [Said("package", Named("jq", at(1)))]),
-        ('bwrap = "/opt/bwrap"', [Said("bwrap", Named("/opt/bwrap", at(1)))]),
+        ('profiles = ["a", "b"]', [Statement("profile", Word("a", at(1))), Statement("profile", Word("b", at(1)))]),
+        ('hide = ["~/x"]', [Statement("hide", Word("~/x", at(1)))]),
+        ('drop_env = ["A"]', [Statement("drop_env", Word("A", at(1)))]),
+        ('extra_env_passthrough = ["A"]', [Statement("pass_env", EnvWish("A", None, at(1)))]),
+        ('auth = "none"', [Statement("auth", Word("none", at(1)))]),
+        ("host_ports = [5432]", [Statement("host_port", Port(5432, 5432, at(1)))]),
+        (
+            'claude_args = ["-p", ""]',
+            [Statement("claude_args", Word("-p", at(1))), Statement("claude_args", Word("", at(1)))],
+        ),
+        ('packages = ["jq"]', [Statement("package", Word("jq", at(1)))]),
+        ('bwrap = "/opt/bwrap"', [Statement("bwrap", Word("/opt/bwrap", at(1)))]),
         ("hide = []\nmounts = []\n[env]", []),
         ("", []),
     ],
 )
-def test_each_key_says_its_setting(text: str, expected: list[Said]) -> None:
+def test_each_key_says_its_setting(text: str, expected: list[Statement]) -> None:
     assert said(text) == tuple(expected)
 
 
@@ -88,13 +91,13 @@ def test_json_says_the_same_as_toml() -> None:
     assert describe(document) == "Look at AWS, change nothing"
 
 
-def without_line(one: Said) -> Said:
+def without_line(one: Statement) -> Statement:
     return one.replace(value=one.value.replace(origin=Origin.of_file(FILE, 0)))
 
 
 def test_what_is_said_can_be_merged() -> None:
     settings = merge(said(EVERYTHING))
-    assert settings.network.tier == "inet"
+    assert settings.network.text == "inet"
     assert [mount.access for mount in settings.mounts] == [RO, RW]
 
 

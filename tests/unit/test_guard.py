@@ -12,9 +12,9 @@ from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
-from claudebox.mounts import PIN, arrange, pinned
+from claudebox.mounts import PIN, arrange, pin_directories
 from claudebox.places import openings
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from hosts.machine import plant
 
 P = "/home/alice/shop"
@@ -25,11 +25,11 @@ REPOSITORY = "~/shop/.git/HEAD\n~/shop/.git/objects/\n~/shop/.git/refs/\n"
 def guard_of(tree: Tree, *writable: str, mounts: tuple[Mount, ...] = (PROJECT,)) -> tuple[Guard, tuple[Mount, ...]]:
     """The guard, and all mounts with it."""
     entries = walk_project(tree, P, WANTED)
-    opened = openings(tuple(Named(path, Origin.of_option("--writable")) for path in writable), P, "/home/alice")
+    opened = openings(tuple(Word(path, Origin.of_option("--writable")) for path in writable), P, "/home/alice")
     candidates = find_guarded(tree, (P,), entries, Account("/home/alice", ("/home/alice/.gitconfig",)))
     guard = plan_guard(tree, candidates, list(mounts), opened)
     guards = guard_mounts(tree, guard, list(mounts), opened)
-    return guard, pinned(arrange([*mounts, *guards]), [each.path for each in guards])
+    return guard, pin_directories(arrange([*mounts, *guards]), [each.path for each in guards])
 
 
 def held(tree: Tree, *writable: str) -> list[str]:
@@ -141,7 +141,7 @@ def test_something_else_that_is_mounted_there_stays(tmp_path: Path) -> None:
 
 def findings(tree: Tree, *writable: str) -> list[tuple[str, str]]:
     guard, _ = guard_of(tree, *writable)
-    opened = openings(tuple(Named(path, Origin.of_option("--writable")) for path in writable), P, "/home/alice")
+    opened = openings(tuple(Word(path, Origin.of_option("--writable")) for path in writable), P, "/home/alice")
     return [(finding.kind, finding.subject) for finding in guard_findings(tree, guard, opened, P)]
 
 

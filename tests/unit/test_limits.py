@@ -12,7 +12,7 @@ from claudebox.model import Limits, Origin
 from claudebox.problem import Problem
 from claudebox.settings.amounts import amount
 from claudebox.settings.gather import gather
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from claudebox.settings.words import parse
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
@@ -49,14 +49,14 @@ def machine(tmp_path: Path) -> Machine:
     ],
 )
 def test_amounts(name: str, text: str, wanted: int) -> None:
-    assert amount(name, Named(text, Origin.of_option("--x"))) == wanted
+    assert amount(name, Word(text, Origin.of_option("--x"))) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "G", "4X", "-1G", "4 G", "٤G", "1e9", "infinity", "1.2.3G", "0", "0.0G", "1K"])
 @pytest.mark.parametrize("name", ["memory", "pids", "cpu"])
 def test_what_is_no_amount(name: str, text: str) -> None:
     with pytest.raises(Problem):
-        amount(name, Named(text, Origin.of_option("--x")))
+        amount(name, Word(text, Origin.of_option("--x")))
 
 
 def test_plan_has_them(machine: Machine) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.model import HIDE, RO, RW, TMPFS, Mount, Origin
-from claudebox.mounts import appearances, arrange, holder
+from claudebox.mounts import arrange, find_appearances, find_holder
 from claudebox.paths import is_below, is_inside
 
 QUICK = settings(deadline=None, max_examples=100)
@@ -31,7 +31,7 @@ many_grants, many_hides = st.lists(grants, max_size=12), st.lists(hides, max_siz
 def test_hide_is_never_lost(wanted: list[Mount], hidden: list[Mount]) -> None:
     arranged = arrange(wanted, hidden)
     for hide in hidden:
-        decisive = holder(hide.path, arranged)
+        decisive = find_holder(hide.path, arranged)
         assert decisive is not None
         assert decisive.kind == HIDE
 
@@ -88,7 +88,7 @@ def test_order_of_hides_does_not_matter(wanted: list[Mount], hidden: list[Mount]
 @QUICK
 @given(paths, many_grants)
 def test_every_appearance_of_a_place_is_found(place: str, mounts: list[Mount]) -> None:
-    found = appearances(place, mounts)
+    found = find_appearances(place, mounts)
     for mount in mounts:
         if mount.kind in (RO, RW) and is_inside(place, mount.source):
             assert any(

@@ -18,7 +18,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.settings.table import LAST_PORT, TIERS
-from claudebox.settings.values import Settings, Tier, from_options, from_variables, merge
+from claudebox.settings.values import Settings, Word, from_options, from_variables, merge
 from claudebox.settings.words import parse
 from hosts.machine import HOME_NETWORK
 
@@ -47,20 +47,20 @@ def uplink(*words: str, near: Neighbourhood = HOME_NETWORK, tree: Tree | None = 
 
 @pytest.mark.req("NET-03")
 def test_network_is_the_hosts_unless_told_otherwise() -> None:
-    assert said().network == Tier("full", BY_DEFAULT)
-    assert said(CLAUDEBOX_NETWORK="").network == Tier("full", BY_DEFAULT)
+    assert said().network == Word("full", BY_DEFAULT)
+    assert said(CLAUDEBOX_NETWORK="").network == Word("full", BY_DEFAULT)
 
 
 @pytest.mark.req("NET-03")
 @given(tiers, tiers)
 def test_option_wins_over_the_variable(option: str, variable: str) -> None:
-    assert said(CLAUDEBOX_NETWORK=variable).network == Tier(variable, Origin.of_variable("CLAUDEBOX_NETWORK"))
-    assert said("--network", option, CLAUDEBOX_NETWORK=variable).network == Tier(option, Origin.of_option("--network"))
+    assert said(CLAUDEBOX_NETWORK=variable).network == Word(variable, Origin.of_variable("CLAUDEBOX_NETWORK"))
+    assert said("--network", option, CLAUDEBOX_NETWORK=variable).network == Word(option, Origin.of_option("--network"))
 
 
 @pytest.mark.req("NET-03")
 def test_last_option_wins() -> None:
-    assert said("--network", "none", "--network=inet").network.tier == "inet"
+    assert said("--network", "none", "--network=inet").network.text == "inet"
 
 
 @pytest.mark.req("NET-03", "FAIL-01")

@@ -243,7 +243,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[b
     server.bind(str(path))
     server.listen()
     monkeypatch.setattr(host_nix, "SOCKET", str(path))
-    monkeypatch.setattr(host_nix, "PATIENCE", 0.3)
+    monkeypatch.setattr(host_nix, "GREETING_SECONDS", 0.3)
 
     def answer() -> None:
         connection, _ = server.accept()

@@ -10,7 +10,7 @@ import pytest
 import claudebox
 from claudebox.model import BY_DEFAULT, Origin
 from claudebox.settings.files.cache import freeze, thaw
-from claudebox.settings.values import Named, Said
+from claudebox.settings.values import Statement, Word
 
 RULE = Origin.of_rule("guard", "the host runs it later")
 OPTION = Origin.of_option("--env")
@@ -56,7 +56,7 @@ def test_name_decides_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("origin", EVERY_KIND)
 def test_kept_settings_know_all_of_their_origin(origin: Origin) -> None:
-    said = (Said("claude_args", Named("--add-dir", origin.replace(reason="why"))),)
+    said = (Statement("claude_args", Word("--add-dir", origin.replace(reason="why"))),)
     assert thaw(b"content", "file", freeze(b"content", "file", said)) == said
 
 
@@ -64,7 +64,7 @@ def test_what_an_older_version_kept_is_read_anew() -> None:
     """Its origins were a text and a reason."""
     import marshal
 
-    said = (Said("hide", Named("/x", FILE)),)
+    said = (Statement("hide", Word("/x", FILE)),)
     key, rows = marshal.loads(freeze(b"content", "file", said))
     (name, kind, fields) = rows[0]
     old = marshal.dumps((key, [(name, kind, fields | {"origin": ("~/.claudebox/config.toml:3", "")})]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from claudebox.features.nix.references import Reference, may_change, read_reference, short_name
 from claudebox.problem import Problem
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from hosts.machine import Machine
 from unit.nix_machine import HOME, PROJECT, SAID, make_machine, planned
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.req("EXT-04")
 
 
 def read(text: str) -> Reference:
-    return read_reference(Named(text, SAID), PROJECT, HOME)
+    return read_reference(Word(text, SAID), PROJECT, HOME)
 
 
 def is_refused(text: str) -> bool:

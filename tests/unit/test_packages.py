@@ -25,7 +25,7 @@ from claudebox.features.nix.packages import (
 from claudebox.model import Finding, Package
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.audit import audit
@@ -139,7 +139,7 @@ def test_unresolved_package_is_noted_and_not_on_the_path(machine: Machine) -> No
 def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
     keep(machine)
     host, request = machine.host(), parse(["--run", "x"])
-    settings = Settings(packages=(Named("hello", SAID), Named("nosuch", SAID)))
+    settings = Settings(packages=(Word("hello", SAID), Word("nosuch", SAID)))
     left = give_up(host, settings, {"nixpkgs#nosuch": "it is not there"})
     plan = make_plan(host, request, left)
     assert [package.reference for package in plan.packages] == ["nixpkgs#hello"]

@@ -9,12 +9,12 @@ import pytest
 
 from claudebox.host import walk as walking
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, Wanted, unseen, walk_project
+from claudebox.host.walk import BEYOND, DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, NameFilter, unseen, walk_project
 
-WANTED = Wanted(frozenset({".git", ".netrc"}), (".env",), (".pem",))
+WANTED = NameFilter(frozenset({".git", ".netrc"}), (".env",), (".pem",))
 
 
-def walk(root: Path, wanted: Wanted = WANTED) -> set[tuple[str, str]]:
+def walk(root: Path, wanted: NameFilter = WANTED) -> set[tuple[str, str]]:
     return {(entry.path, entry.kind) for entry in walk_project(Tree(str(root)), "/p", wanted)}
 
 
@@ -79,7 +79,7 @@ def test_project_that_cannot_be_listed_is_said(tmp_path: Path) -> None:
 
 def test_two_who_look_share_a_walk(tmp_path: Path) -> None:
     make(tmp_path, ".env", ".envrc", "x.pem")
-    secrets, guard = Wanted(suffixes=(".pem",)), Wanted(frozenset({".envrc"}))
+    secrets, guard = NameFilter(suffixes=(".pem",)), NameFilter(frozenset({".envrc"}))
     found = walk_project(Tree(str(tmp_path)), "/p", secrets | guard)
     assert {entry.name for entry in found} == {".envrc", "x.pem"}
     assert [entry.name for entry in found if guard.wants(entry.name)] == [".envrc"]

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from claudebox.prove import run
-from claudebox.prove.canaries import Stage
+from claudebox.prove.canaries import Canaries
 
 
 def test_probe_that_is_silent_about_an_attack_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    stage.add("files", "first", "read")
-    stage.add("files", "second", "read")
+    canaries = Canaries()
+    canaries.add("files", "first", "read")
+    canaries.add("files", "second", "read")
 
     def answering(*ids: str) -> run.Attempt:
         said = run.MARK + json.dumps(dict.fromkeys(ids, ""))
         monkeypatch.setattr(run, "_with_terminal", lambda *_: subprocess.CompletedProcess([], 0, said, ""))
-        return run._run(["python3"], stage, "probe.py", "trials.json")
+        return run._run(["python3"], canaries, "probe.py", "trials.json")
 
     assert answering("0", "1") == run.Attempt({"0": "", "1": ""})
     assert answering("0").error

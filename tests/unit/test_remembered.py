@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.host.tree import Tree
-from claudebox.remembered import Form, Memory, escape, keeping, read, recall, unescape, write
+from claudebox.remembered import Form, Memory, escape, note_with_directory, read, recall, unescape, write
 
 FORM = Form("What was seen. Remove this file to look again.", largest=4096)
 LINES = st.lists(st.text().map(escape).filter(lambda line: line != "end"))
@@ -91,6 +91,6 @@ def test_what_is_no_plain_file_is_damaged(tmp_path: Path, kind: str) -> None:
 
 
 def test_keeping_makes_the_directory_first() -> None:
-    directory, file = keeping("/home/alice/.claudebox/seen", FORM, ["one"])
+    directory, file = note_with_directory("/home/alice/.claudebox/seen", FORM, ["one"])
     assert (directory.path, file.path) == ("/home/alice/.claudebox", "/home/alice/.claudebox/seen")
     assert file.content.decode() == f"{FORM.title} (format 1)\none\nend\n"

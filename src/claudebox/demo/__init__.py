@@ -1,4 +1,4 @@
-"""`claudebox --demo`: the real Claude Code, in the real box, told by a stand-in for the API to take what it can."""
+"""`claudebox --demo`: a stand-in for the API tells the real Claude Code, in a real box, to take what it can."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 
 from claudebox.demo.agent import Agent, find_agent
 from claudebox.demo.stage import Stage, build_stage, check_work
-from claudebox.demo.stand_in import STEPS, StandIn, Step
+from claudebox.demo.stand_in import STEPS, DemoStep, StandIn
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.own_command import own_command
@@ -22,12 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-TIMEOUT = 300
+DEMO_SECONDS = 300
 DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
 
 
 def run_demo(_: Request) -> int:
-    """0 if nothing secret was seen inside and the work arrived outside, 1 otherwise."""
+    """Run the demo. The exit status is 0 if no secret was seen inside and the work arrived outside, 1 otherwise."""
     if shutil.which("git") is None:
         raise Problem("the demo needs git, which is not installed", install_command(Tree(), "git"))
     screen = Screen(sys.stdout)
@@ -44,7 +44,7 @@ def run_demo(_: Request) -> int:
 
 
 def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
-    """The exit status, and what was said on standard error."""
+    """Run the agent in a box. Returns the exit status and standard error."""
     environ = {
         **stage.variables,
         "HOME": stage.home,
@@ -62,18 +62,18 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=TIMEOUT,
+        timeout=DEMO_SECONDS,
         check=False,
     )
     return done.returncode, done.stderr
 
 
 TITLE = 30
-LAST_LINES = 6  # of what the box said when it failed
+LAST_LINES = 6  # of standard error, shown when the box failed
 
 
 class Screen:
-    """Lines on a terminal, each as soon as it is known."""
+    """Shows each line as soon as it is known."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -90,7 +90,7 @@ class Screen:
             self.stream.write(f"{text}\n")
             self.stream.flush()
         except BrokenPipeError:
-            # Whoever reads has seen enough; the play goes on to its end and cleans up.
+            # The reader has seen enough; the demo goes on to its end and cleans up.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     def introduce(self, stage: Stage, agent: Agent) -> None:
@@ -100,7 +100,7 @@ class Screen:
         self.say(f"In the box: {agent.title}. It is told to take what it can, then to fix the bug.")
         self.say("")
 
-    def show_step(self, step: Step, result: str) -> None:
+    def show_step(self, step: DemoStep, result: str) -> None:
         if step.is_attack != self.was_attack:
             self.say(self.style.paint("It tries to" if step.is_attack else "It works: it may", BOLD))
             self.was_attack = step.is_attack
@@ -116,7 +116,7 @@ class Screen:
     def _last_line(self, result: str, room: int) -> str:
         lines = [line.strip() for line in result.replace(self.home, "~").splitlines() if line.strip()]
         text = escape(lines[-1]) if lines else "(nothing)"
-        # The reason of a failure is at its end.
+        # The reason for a failure is at the end of the line.
         return text if len(text) <= room else "…" + text[1 - room :]
 
     def conclude(self, stage: Stage, api: StandIn, status: int, errors: str, work: dict[str, bool]) -> int:

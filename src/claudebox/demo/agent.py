@@ -1,4 +1,4 @@
-"""Who plays the agent: Claude Code if it is there or can be had, else a small script that runs the same commands."""
+"""Finds the agent for the demo: Claude Code if it is or can be installed, else a script with the same commands."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import shutil
 import subprocess
 
+from claudebox.host.claude import PACKAGE
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PACKAGE = "@anthropic-ai/claude-code"
 PROMPT = "Do what you are told."
 
-# Speaks to the stand-in as Claude Code does, as far as the play needs it.
+# It speaks to the stand-in as Claude Code does, as far as the demo needs it.
 SCRIPTED_AGENT = """
 import json, os, subprocess, urllib.request
 messages = [{"role": "user", "content": "go"}]
@@ -32,7 +32,7 @@ while True:
 
 
 class Agent(Record):
-    """What claudebox is given to run."""
+    """The program that the demo runs in the box."""
 
     title: str
     arguments: tuple[str, ...]
@@ -42,12 +42,12 @@ def find_agent(say: Callable[[str], None]) -> Agent:
     claude = shutil.which("claude") or _installed(say)
     if claude:
         return Agent(f"Claude Code ({claude})", ("--claude", claude, "-p", PROMPT))
-    say("Claude Code is not here and cannot be had: a scripted agent plays its part.")
+    say("Claude Code is not installed and cannot be: a scripted agent plays its part.")
     return Agent("a scripted agent, not Claude Code", ("--run", "python3", "-c", SCRIPTED_AGENT))
 
 
 def _installed(say: Callable[[str], None]) -> str:
-    """Claude Code in a place of our own, from npm."""
+    """Claude Code from npm, installed in a place of its own; "" if that is not possible."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     place = f"{cache}/claudebox-demo"
     claude = f"{place}/node_modules/.bin/claude"

@@ -1,12 +1,12 @@
-"""Answers to "why?": what the Plan does with a path, a variable, an address, a port or a package.
+"""Answers "why?": what the Plan does with a path, a variable, an address, a port or a package.
 
-`settings` is what went into the Plan: of two who ask for the same, the Plan itself knows only the one who won.
+`settings` is what went into the Plan: if two ask for the same thing, the Plan itself knows only the winner.
 """
 
 from __future__ import annotations
 
 from claudebox.answers import Answer, Because, Explanation
-from claudebox.explain.paths import PathQuestion, absolute
+from claudebox.explain.paths import PathQuestion
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.network.explain import (
     explain_endpoint,
@@ -16,9 +16,10 @@ from claudebox.features.network.explain import (
     read_endpoint,
     read_port,
 )
-from claudebox.features.nix.explain import explain_packages, is_named
+from claudebox.features.nix.explain import explain_nix, explain_packages, is_named
 from claudebox.host import Host
 from claudebox.model import Plan
+from claudebox.paths import absolute
 from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
 from claudebox.settings.parsing import is_variable_name
@@ -30,7 +31,7 @@ KINDS = "a path, a variable, a host, an address, a port, a package, or nix"
 
 
 def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
-    """An answer for each kind of thing that the word can be. Raises a Problem if it can be none."""
+    """An answer for each thing that the word can mean. Raises a Problem if it can mean none."""
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
     if is_named(plan, thing):
@@ -38,7 +39,7 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
     elif "://" in thing and not thing.startswith(FILE_URL):
         answers = _endpoint(plan, thing)
     elif secret_value(thing):
-        # The shell has put the value in the place of `$NAME`. It shall not be repeated on the screen.
+        # The shell has replaced `$NAME` by its value, which must not be repeated on the screen.
         raise Problem("--explain got what looks like a secret, not a name", "without the $: --explain NAME")
     elif thing.startswith("$"):
         answers = _variable(plan, host, settings, thing[1:].removeprefix("{").removesuffix("}"))
@@ -51,14 +52,12 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
 
 def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]:
     if word == "nix":
-        from claudebox.features.nix.explain import explain_nix
-
         return [explain_nix(plan)]
     answers: list[Answer] = []
-    exists = host.tree.lstat(absolute(word, host)) is not None
+    exists = host.tree.lstat(absolute(word, host.cwd, host.person.home)) is not None
     if "/" in word or word.startswith(("~", ".")) or exists:
         answers.append(PathQuestion(plan, host, settings, word).answer())
-        answers += explain_packages(plan, absolute(word, host))
+        answers += explain_packages(plan, absolute(word, host.cwd, host.person.home))
     if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):
@@ -70,7 +69,7 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
 
 
 def _as_guessed(answer: Answer, word: str) -> Answer:
-    """A bare word may have been meant as something that does not exist."""
+    """The answer with a remark: a bare word may have been meant as something that does not exist."""
     if not is_variable_name(word) or is_local_name(word):
         return answer
     guess = Because(f"there is no file or variable of this name, so it was taken for a host; a file would be ./{word}")
@@ -89,4 +88,4 @@ def _endpoint(plan: Plan, text: str) -> list[Answer]:
 def _unknown(thing: str) -> Problem:
     if thing.isdigit():
         return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
-    return Problem(f"--explain: `{thing}` is nothing that can be explained", KINDS)
+    return Problem(f"--explain: `{thing}` cannot be explained", KINDS)

@@ -1,14 +1,14 @@
-"""Follows a path as a program in the box would, by the mounts and the host's files alone."""
+"""Follows a path as a program in the box would, using only the mounts and the host's files."""
 
 from __future__ import annotations
 
-from claudebox.host.tree import MAX_LINKS, Tree
+from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import DEV, FILE, FROM_HOST, PROC, RO, RW, SYMLINK, TMPFS, Mount
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import is_below, move
 from claudebox.record import Record
 
-# What bwrap puts into /dev. The rest of the host's devices is not there.
+# What bwrap puts into /dev. The other devices of the host are missing.
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
 
 
@@ -16,10 +16,10 @@ class Spot(Record):
     """Where a path leads to in the box."""
 
     path: str  # without symlinks
-    mount: Mount  # that decides
+    mount: Mount  # the one that decides what is there
     exists: bool
     access: str
-    host: str = ""  # what is shown there, if it is the host's
+    host: str = ""  # the path on the host, if the host's file is shown there
     links: tuple[str, ...] = ()  # symlinks in the box that led here
 
 
@@ -42,7 +42,7 @@ class Inside:
                 continue
             here = f"{here}/{part}"
             target = self._link_target(here)
-            if target and len(links) < MAX_LINKS:
+            if target and len(links) < MOST_LINKS:
                 links.append(here)
                 waiting += _parts(target)
                 here = "" if target.startswith("/") else here.rpartition("/")[0]
@@ -79,17 +79,17 @@ class Inside:
 
     def _access(self, path: str, mount: Mount) -> str:
         if mount.kind == FILE:
-            above = holder(path, [other for other in self.mounts if other.kind == TMPFS])
+            above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
             return self._access(path, above) if above else RO
-        # The root is made read-only once everything is in it.
+        # bwrap makes the root read-only once everything is in it.
         return RW if mount.kind in (RW, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
     def _holder(self, path: str) -> Mount:
-        found = holder(path, self.mounts)
+        found = find_holder(path, self.mounts)
         assert found is not None, "a box has a root"
         return found
 
 
 def _parts(path: str) -> list[str]:
-    """To be taken from the end."""
+    """The parts of a path in reverse, so that `pop` takes the first one."""
     return [part for part in path.split("/") if part and part != "."][::-1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.answers import (
     HIDDEN,
     IN,
@@ -15,7 +13,7 @@ from claudebox.answers import (
     Answer,
     Because,
     Change,
-    named,
+    describe_origin,
     undo,
     with_reason,
 )
@@ -41,7 +39,7 @@ from claudebox.model import (
     Plan,
     SecretPlace,
 )
-from claudebox.paths import expand_home, is_below, is_inside, move, parents, shorten_home
+from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
@@ -49,21 +47,21 @@ from claudebox.settings.values import MountWish, Settings
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
-BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # it cannot make these in a directory of the host's
+BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
 MOST_NAMED = 6
 ESSENTIAL = "cannot be left out: no program would run without it"
 
 
 class PathQuestion:
-    """One path, as the user means it, and what is known about it on both sides."""
+    """One path as the user means it, and what is known about it on the host and in the box."""
 
     def __init__(self, plan: Plan, host: Host, settings: Settings, text: str) -> None:
         self.plan = plan
         self.host = host
         self.settings = settings
-        self.named = absolute(text, host)
+        self.named = absolute(text, host.cwd, host.person.home)
         self.real = host.tree.resolve(self.named)
-        # What does not exist yet would be below the real path of what does.
+        # A path that does not exist yet would be below the real path of one that does.
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
@@ -112,13 +110,13 @@ class PathQuestion:
         return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
 
     def _places(self) -> list[Spot]:
-        """Every path of the box that shows this very file: its own first, then its real one."""
+        """Every path of the box that shows this very file: first the one that was asked about, then the real one."""
         others = sorted((spot for _, spot in self._appearances()), key=lambda spot: spot.path != self.target)
         found = {spot.path: spot for spot in (*reversed(others), self.spot)}
         return [spot for spot in reversed(found.values()) if spot.exists and spot.host == self.target]
 
     def _appearances(self) -> list[tuple[Mount, Spot]]:
-        """Where a mount would show it, and what is there."""
+        """Each mount that would show the file, with what is at that place of the box."""
         mounts = [
             mount for mount in self.plan.mounts if mount.kind in FROM_HOST and is_inside(self.target, mount.source)
         ]
@@ -130,8 +128,8 @@ class PathQuestion:
         if is_guard(mount):
             place = f"{self._short(mount.source)}{as_path}"
             does = f"keeps {place} read-only" if mount.kind == RO else f"pins {place}"
-            return with_reason(f"{named(mount.origin)} {does}", mount.origin)
-        text = f"{named(mount.origin)} shows {self._short(mount.source)}{as_path}, {ACCESS[spot.access]}"
+            return with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin)
+        text = f"{describe_origin(mount.origin)} shows {self._short(mount.source)}{as_path}, {ACCESS[spot.access]}"
         return with_reason(text, mount.origin)
 
     def _opened(self) -> list[Because]:
@@ -171,7 +169,7 @@ class PathQuestion:
         return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
     def _found(self) -> list[Because]:
-        """What was found out about a file of the project that is shown as it is."""
+        """The findings about a file of the project that is shown as it is."""
         name = self.target.removeprefix(f"{self.plan.project}/")
         return [Because(finding.text) for finding in self.plan.findings if finding.subject == name]
 
@@ -182,7 +180,7 @@ class PathQuestion:
         if not mount.origin.is_rule(SECRETS):
             return None
         instead = "with made-up values" if mount.kind == MASK else "as an empty file"
-        because = [with_reason(f"{named(mount.origin)} masks {self._short(mount.path)}", mount.origin)]
+        because = [with_reason(f"{describe_origin(mount.origin)} masks {self._short(mount.path)}", mount.origin)]
         because += [self._following(self.spot)] if self.spot.links else []
         name = self.target.removeprefix(f"{self.plan.project}/")
         changes = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
@@ -205,9 +203,11 @@ class PathQuestion:
         return list({spot.path: spot for spot in spots if spot.mount.kind == HIDE}.values())
 
     def _hide_said(self, origin: Origin) -> str:
-        """The hide as it was typed: there may be several, and of this path not the file but what is above it."""
-        typed = [hide.path for hide in self.settings.hides if hide.origin == origin]
-        reals = {text: self.host.tree.resolve(absolute(text, self.host)) or "" for text in typed}
+        """The hide as it was typed. There may be several, and it may name a directory above this path."""
+        typed = [hide.text for hide in self.settings.hides if hide.origin == origin]
+        reals = {
+            text: self.host.tree.resolve(absolute(text, self.host.cwd, self.host.person.home)) or "" for text in typed
+        }
         return next((text for text, real in reals.items() if real and is_inside(self.target, real)), "")
 
     def _hides_of(self, hidden: list[Spot]) -> list[Because]:
@@ -215,22 +215,22 @@ class PathQuestion:
         for spot in hidden:
             cover = spot.mount
             what = "it" if cover.path == self.named else self._short(cover.path)
-            because.append(with_reason(f"{named(cover.origin)} hides {what}", cover.origin))
+            because.append(with_reason(f"{describe_origin(cover.origin)} hides {what}", cover.origin))
         return because + (self._grants_in_vain(hidden) if hidden else [])
 
     def _grants_in_vain(self, hidden: list[Spot]) -> list[Because]:
-        """What would show it, were it not hidden. Grants at the hidden path itself are in no plan any more."""
+        """What would show it if it were not hidden. The plan no longer has grants at the hidden path itself."""
         granted = {
             mount.origin: self._short(mount.source)
             for mount, spot in self._appearances()
             if spot.path in [cover.path for cover in hidden]
         }
         for wish in self.settings.mounts:
-            source = self.host.tree.resolve(absolute(wish.source, self.host))
+            source = self.host.tree.resolve(absolute(wish.source, self.host.cwd, self.host.person.home))
             if source is not None and is_inside(self.target, source):
                 granted.setdefault(wish.origin, self._short(source))
         return [
-            Because(f"that wins over {named(origin)}, which shows {source}", origin)
+            Because(f"that wins over {describe_origin(origin)}, which shows {source}", origin)
             for origin, source in granted.items()
         ]
 
@@ -263,7 +263,7 @@ class PathQuestion:
         if not self.spot.exists:
             return None
         mount, access = self.spot.mount, ACCESS[self.spot.access]
-        because = [with_reason(f"{named(mount.origin)} {self._making(mount)}", mount.origin)]
+        because = [with_reason(f"{describe_origin(mount.origin)} {self._making(mount)}", mount.origin)]
         inner = [
             other
             for other in self.plan.mounts
@@ -317,8 +317,8 @@ class PathQuestion:
         if self.real is None:
             refused = refuse_readable(self.target, self.host.person.homes, self.places)
             missing = Change("shows it, once it exists on this host", ("--mount-ro", self.named))
-            return [Change(f"cannot be changed: {refused.reason}") if refused else missing]
-        # Where its own name is a symlink in the box, the place that it leads to may do.
+            return [Change(f"cannot be changed: {refused}") if refused else missing]
+        # If its own name is a symlink in the box, the place that it leads to may work.
         for source in dict.fromkeys((self.named, self.target)):
             if not self.refusal(RO, source):
                 writable = self.refusal(RW, source)
@@ -331,7 +331,7 @@ class PathQuestion:
         return [Change(f"cannot be changed: {self.refusal(RO, self.target)}")]
 
     def refusal(self, access: str, source: str, destination: str = "") -> str:
-        """Why a mount could not be had; "" if it could. Asked of the rules that judge the option itself."""
+        """Why a mount would be refused; "" if it would not. The rules that judge the option itself are asked."""
         option = Origin.of_option(f"--mount-{access}")
         wish = MountWish(access, source, destination, option)
         tree, homes = self.host.tree, self.host.person.homes
@@ -343,20 +343,14 @@ class PathQuestion:
         hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]
         made = [other for other in self.plan.mounts if other.kind in BY_BWRAP and is_below(other.path, mount.path)]
         if hides:
-            return f"{named(hides[0].origin)} hides {hides[0].path}"
+            return f"{describe_origin(hides[0].origin)} hides {hides[0].path}"
         return f"the box makes {made[0].path} in it" if made else ""
 
     def _short(self, path: str) -> str:
         return shorten_home(path, self.plan.person.home)
 
     def _list(self, mounts: list[Mount]) -> str:
-        # What somebody asked for is what is looked for.
+        # What somebody asked for comes first: people look for that.
         paths = [self._short(mount.path) for mount in sorted(mounts, key=lambda mount: not mount.origin.is_said)]
         more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
         return ", ".join(paths[:MOST_NAMED]) + more
-
-
-def absolute(text: str, host: Host) -> str:
-    """A path as it is typed in the project."""
-    path = posixpath.normpath(posixpath.join(host.cwd, expand_home(text, host.person.home)))
-    return "/" + path.lstrip("/")

@@ -93,7 +93,7 @@ def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[Sec
     outside = repository.outside
     if not outside or not outside.isprintable():
         return False
-    return refuse_writable(outside, homes, places) is None and contained_secret(outside, places) is None
+    return not refuse_writable(outside, homes, places) and contained_secret(outside, places) is None
 
 
 def git_findings(

@@ -78,4 +78,4 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
     """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them."""
     has_store = plan.nix is not None and bool(plan.nix.directory)
-    return not has_store and facts.tree.lstat(facts.claude.kept.directory) is None
+    return not has_store and facts.tree.lstat(facts.claude.all_projects.directory) is None

@@ -44,16 +44,16 @@ def _has_broker(facts: Facts) -> bool:
 
 
 def _shares_network(facts: Facts) -> bool:
-    return facts.settings.network.tier == FULL
+    return facts.settings.network.text == FULL
 
 
 def _has_own_network(facts: Facts) -> bool:
-    return facts.settings.network.tier != FULL
+    return facts.settings.network.text != FULL
 
 
 def _has_nix(facts: Facts) -> bool:
     settings = facts.settings
-    return settings.nix.path not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
+    return settings.nix.text not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
 
 
 def _has_arguments(facts: Facts) -> bool:

@@ -8,13 +8,13 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
-from claudebox.mounts import appearances, hides_asked_for, holder, named_path
-from claudebox.paths import expand_home, is_below, move
+from claudebox.mounts import find_appearances, find_hides, find_holder
+from claudebox.paths import absolute, expand_home, is_below, move
 from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
 from claudebox.reach import Reach
 from claudebox.secret_values import secret_file, secret_value
-from claudebox.settings.values import MountWish, Named
+from claudebox.settings.values import MountWish, Word
 
 SMALL_FILE = 1 << 16
 
@@ -30,7 +30,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(wished),
         wished=tuple(wished),
-        path=tuple(Directory(expand_home(entry.path, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+        path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings.path),
         findings=tuple(wish_findings(tree, wished)),
     )
 
@@ -40,7 +40,7 @@ def decide_hides(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         hides=(
             *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
-            *hides_asked_for(tree, hides, facts.project, facts.home, draft.mounts),
+            *find_hides(tree, hides, facts.project, facts.home, draft.mounts),
         ),
         findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
     )
@@ -53,7 +53,7 @@ def wished_mounts(
     return [
         _wished(reach, wish, cwd, homes, places)
         for wish in wishes
-        if not wish.is_optional or tree.exists(named_path(wish.source, cwd, homes[0]))
+        if not wish.is_optional or tree.exists(absolute(wish.source, cwd, homes[0]))
     ]
 
 
@@ -61,7 +61,7 @@ def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], pla
     tree, home = reach.tree, homes[0]
     option, is_typed = wish.origin.shown, wish.origin.is_typed
     wish = _whole_name(tree, wish, cwd, home) if is_typed else wish
-    named = named_path(wish.source, cwd, home)
+    named = absolute(wish.source, cwd, home)
     if not is_typed:
         _check_way(reach, named, option)
     real = _place_of_new(tree, named) if wish.is_new else tree.resolve(named)
@@ -70,9 +70,7 @@ def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], pla
         raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
-        raise Problem(
-            f"{option} {wish.source}: {refusal.reason}", "mount only what the agent needs, from a place of its own"
-        )
+        raise Problem(f"{option} {wish.source}: {refusal}", "mount only what the agent needs, from a place of its own")
     path = posixpath.normpath(expand_home(wish.destination, home)) if wish.destination else named
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
@@ -114,7 +112,7 @@ def settle(tree: Tree, wishes: list[Mount], others: list[Mount]) -> list[Mount]:
 
 def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
     option = wish.origin.shown
-    base = holder(wish.path, [mount for mount in mounts if is_below(wish.path, mount.path)])
+    base = find_holder(wish.path, [mount for mount in mounts if is_below(wish.path, mount.path)])
     if base is None or base.kind not in FROM_HOST:
         return wish
     on_host = move(wish.path, base.path, base.source)
@@ -158,15 +156,15 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
     """Hide the secret places that a broader mount would show."""
     hides: list[Mount] = []
     for place in places:
-        if place.exists and (paths := appearances(place.path, mounts)):
+        if place.exists and (paths := find_appearances(place.path, mounts)):
             origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
 
 
-def hide_findings(tree: Tree, hides: tuple[Named, ...], cwd: str, home: str) -> list[Finding]:
+def hide_findings(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str) -> list[Finding]:
     return [
-        Finding(Finding.NOTE, hide.path, f"{hide.origin.shown} would hide it, but it does not exist yet")
+        Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} would hide it, but it does not exist yet")
         for hide in hides
-        if not tree.exists(named_path(hide.path, cwd, home))
+        if not tree.exists(absolute(hide.text, cwd, home))
     ]

@@ -1,8 +1,9 @@
-"""The only reader of the world: what is true of this machine, read once, changed never."""
+"""The only reader of the machine. What it finds is read once and never changed."""
 
 from __future__ import annotations
 
 import os
+import sys
 
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Host(Record):
-    """The machine as the rules see it."""
+    """The machine as the features see it."""
 
     tree: Tree
     environ: dict[str, str]
@@ -29,18 +30,16 @@ class Host(Record):
     machine: str
     python: str
     own_source: str  # where claudebox itself is installed
-    neighbourhood: Callable[[Tree], Neighbourhood]  # this and the next are asked only when it matters
-    ask_daemon: Callable[[], Daemon]  # Nix's
+    neighbourhood: Callable[[Tree], Neighbourhood]  # called only for a box with a network of its own
+    ask_daemon: Callable[[], Daemon]  # asks the Nix daemon, only where there is one
 
     def looked_at_anew(self) -> Host:
-        """The same machine, of whose files nothing is remembered."""
+        """The same machine, without what is remembered about its files."""
         return self.replace(tree=Tree(self.tree.root))
 
 
 def read_host() -> Host:
-    """The real machine."""
-    import sys
-
+    """Read the real machine."""
     tree = Tree()
     environ = dict(os.environ)
     return Host(

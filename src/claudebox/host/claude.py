@@ -23,13 +23,13 @@ SYSTEM_TREES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 class ClaudeInstall(Record):
     """One installation of Claude Code."""
 
-    path: str  # as named or as found on PATH
+    path: str  # as somebody named it, or as it was found on PATH
     real: str  # the file itself
     kind: str
-    files: tuple[str, ...]  # real paths, outside of the system's own trees, that it needs
-    interpreter: str  # what its `#!` line needs from PATH, as found on the host
-    missing: str  # an interpreter that is not installed
-    way_to_interpreter: str = ""  # before its symlinks are followed
+    files: tuple[str, ...]  # the real paths outside the system's own trees that it needs
+    interpreter: str  # the real path of the program that its `#!` line names
+    missing: str  # the name of an interpreter that is not installed
+    way_to_interpreter: str = ""  # the path of the interpreter before its symlinks are followed
 
 
 def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
@@ -52,7 +52,7 @@ def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
 
 
 def _behind_shim(tree: Tree, real: str) -> str:
-    """The program itself, where a version manager or package manager puts a small program of its own before it."""
+    """The program itself, if a version manager or package manager has put a small program of its own before it."""
     directory, name = posixpath.split(real)
     if name == "volta-shim":
         behind = f"{posixpath.dirname(directory)}/tools/image/packages/{PACKAGE}/bin/claude"
@@ -65,7 +65,7 @@ def _behind_shim(tree: Tree, real: str) -> str:
 
 
 def _shim_target(tree: Tree, real: str) -> str:
-    """What a shell script of pnpm says at its end."""
+    """The target that a shell script of pnpm names at its end; "" if it is no such script."""
     head = tree.read(real, limit=8192) or b""
     if not head.startswith(b"#!") or SHIM_MARK not in head:
         return ""
@@ -73,7 +73,7 @@ def _shim_target(tree: Tree, real: str) -> str:
 
 
 def manager_behind(tree: Tree, real: str) -> str:
-    """The version manager whose own program this is: only it knows where claude is."""
+    """The name of the version manager that this program belongs to; only that one knows where claude is."""
     if posixpath.basename(real) == "mise":
         return "mise"
     return "asdf" if b"asdf exec" in (tree.read(real, limit=4096) or b"") else ""
@@ -87,7 +87,7 @@ def _hash_bang(tree: Tree, path: str) -> list[str]:
 
 
 def _interpreter_name(words: list[str]) -> str:
-    """What really interprets: for `/usr/bin/env -S node --flag` that is node."""
+    """The interpreter itself: for `/usr/bin/env -S node --flag` that is node."""
     if posixpath.basename(words[0]) != "env":
         return words[0]
     names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]

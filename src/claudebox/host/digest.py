@@ -1,4 +1,4 @@
-"""SHA-256 without `hashlib`, which loads all of OpenSSL: that takes longer than the rest of a launch."""
+"""SHA-256 without `hashlib`, which loads all of OpenSSL and takes longer than the rest of a launch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sha256(data: bytes) -> str:
 
 
 def git_blob(content: bytes) -> bytes:
-    """The name under which git keeps a file of this content."""
+    """The hash under which git stores a file with this content."""
     try:
         from _sha1 import sha1 as digest  # type: ignore[import-not-found]
     except ImportError:

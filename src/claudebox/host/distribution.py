@@ -1,4 +1,4 @@
-"""Which distribution this is, and how it installs things. Needed only when something is missing."""
+"""The distribution, and how it installs packages. This is needed only when something is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Distribution(Record):
     """What /etc/os-release says."""
 
     title: str
-    ids: tuple[str, ...]  # its own name and those of its relatives
+    ids: tuple[str, ...]  # its own name and those of the distributions that it resembles
     version: str
 
     @property
@@ -52,7 +52,7 @@ def find_distribution(tree: Tree) -> Distribution:
 
 
 def install_command(tree: Tree, *programs: str) -> str:
-    """What to type so that these programs are there."""
+    """The command that installs these programs."""
     manager = find_distribution(tree).manager
     packages = [PACKAGE_OF.get(program, program) for program in programs]
     if not manager:

@@ -1,7 +1,7 @@
-"""Files as they are at one moment, to be compared with another one.
+"""Notes files as they are at one moment, to compare them with another moment.
 
-Taken at every launch, so it reads little: of small files the content, so that a difference can be shown and undone; of
-all others what the kernel says. The time of the last change of a file's entry cannot be forged from inside a box.
+Every launch does this, so it reads little: the content of small files, so that a difference can be shown and undone,
+and the status of all others. A box cannot forge the time at which the kernel changed a file's status last (ctime).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SMALL = 1 << 16
+SMALL_FILE_BYTES = 1 << 16
 MOST_BYTES = 1 << 22
-MOST_FILES = 300  # of one directory
+MOST_FILES_OF_A_PLACE = 300
 DEEPEST = 4
-NOT_RUN = ".sample"  # how the hooks end that git brings and does not run
+NOT_RUN = ".sample"  # the suffix of the example hooks, which git does not run
 
-ONE_TOO_MANY = Trace((0, 0, 0, 0, 0), None, 0)  # of the first file that was not looked at
+ONE_TOO_MANY = Trace((0, 0, 0, 0, 0), None, 0)  # stands for the first file that was not looked at
 
 
 class Fingerprint:
@@ -35,7 +35,7 @@ class Fingerprint:
 
     def take(self, places: Iterable[str]) -> dict[str, Trace]:
         for place in places:
-            self._take(place, [MOST_FILES], 0)
+            self._take(place, [MOST_FILES_OF_A_PLACE], 0)
         return self.files
 
     def _take(self, path: str, left: list[int], depth: int) -> None:
@@ -57,7 +57,7 @@ class Fingerprint:
     def _content(self, path: str, status: os.stat_result) -> bytes | None:
         if stat.S_ISLNK(status.st_mode):
             return os.fsencode(self.tree.link_target(path))
-        if not stat.S_ISREG(status.st_mode) or status.st_size > min(SMALL, self._room):
+        if not stat.S_ISREG(status.st_mode) or status.st_size > min(SMALL_FILE_BYTES, self._room):
             return None
         self._room -= status.st_size
-        return self.tree.read_plain(path, SMALL)
+        return self.tree.read_plain(path, SMALL_FILE_BYTES)

@@ -1,4 +1,4 @@
-"""Whether this kernel may refuse to make a box. Cheap to ask at each start; a trial answers for sure."""
+"""Whether this kernel may refuse to make a box. Each start asks, which is cheap; only a trial gives a sure answer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
 
 
 def is_restricted(tree: Tree, bwrap: str) -> bool:
-    """Ubuntu's AppArmor lets only programs with a profile use user namespaces."""
+    """Whether AppArmor keeps this bwrap from using user namespaces: on Ubuntu, only programs with a profile may."""
     has_profile = bwrap == "/usr/bin/bwrap" and tree.exists(APPARMOR_PROFILE)
     return _value(tree, APPARMOR_SWITCH) == "1" and not has_profile
 
 
 def keeps_namespaces_from_us(tree: Tree, uid: int) -> bool:
-    """bwrap may have a profile there; a program in Python has none."""
+    """Whether AppArmor keeps user namespaces from claudebox itself, which has no profile, as bwrap may have."""
     return uid != 0 and _value(tree, APPARMOR_SWITCH) == "1"
 
 
@@ -35,7 +35,7 @@ def is_limited(tree: Tree) -> bool:
 
 
 def is_container(tree: Tree) -> bool:
-    """A container that filters system calls or masks parts of /proc; others are like any machine."""
+    """Whether this is a container that filters system calls or masks parts of /proc. Others are like any machine."""
     if all(tree.lstat(mark) is None for mark in CONTAINER_MARKS):
         return False
     is_filtered = "Seccomp:\t0" not in (tree.text("/proc/self/status") or "")

@@ -1,18 +1,18 @@
-"""The host's place in its networks. Read only for a box that has a network of its own."""
+"""The addresses and routes of the host. They are read only for a box with a network of its own."""
 
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
-NO_DEVICES = ("lo", "*")  # of routes that lead nowhere
+NO_DEVICES = ("lo", "*")  # the devices of routes that lead nowhere
 IS_UP = 0x1
 HAS_GATEWAY = 0x2
 IS_REJECTED = 0x200
 IS_LOCAL = 0x80000000
-IS_TUNNEL = 0x10  # of a device: IFF_POINTOPOINT
+IS_TUNNEL = 0x10  # a flag of a device: IFF_POINTOPOINT
 
-# From linux/netlink.h, rtnetlink.h and if_addr.h.
+# These numbers are from linux/netlink.h, rtnetlink.h and if_addr.h.
 DUMP_ADDRESSES = 22
 IS_DUMP_REQUEST = 0x301
 NEW_ADDRESS = 20
@@ -22,30 +22,30 @@ ADDRESS_HEADER = 8
 ATTRIBUTE_HEADER = 4
 IFA_ADDRESS = 1
 IFA_LOCAL = 2
-BUFFER = 1 << 18
+BUFFER_BYTES = 1 << 18
 IPV4, IPV6 = 4, 16  # bytes of an address
 
 
 class Neighbourhood(Record):
-    """What is near to this host, and the ways that lead out."""
+    """What is near this host, and the ways that lead out."""
 
-    addresses: tuple[str, ...]  # its own, each with the length of the prefix that is on the link: 192.168.1.5/24
+    addresses: tuple[str, ...]  # its own, each with the length of the link's prefix: 192.168.1.5/24
     gateways: tuple[str, ...]
-    has_ipv4: bool  # a default route
+    has_ipv4: bool  # whether there is a default route
     has_ipv6: bool
     resolvers: tuple[str, ...]
     search: tuple[str, ...]  # the lines of resolv.conf that say how names are looked up
-    links: tuple[str, ...] = ()  # prefixes that are on a link, though none of its addresses tells so
+    links: tuple[str, ...] = ()  # prefixes that are on a link, although no address of this host shows it
 
     @property
     def everything(self) -> tuple[str, ...]:
-        """But for what every host has."""
+        """All addresses and prefixes that are near, except those that every host has."""
         near = dict.fromkeys((*self.addresses, *self.links, *self.gateways))
         return tuple(address for address in near if not address.startswith(("127.", "::1/", "fe80:", "ff00:")))
 
 
 class _Route(Record):
-    """Packets to this network, or to its gateway if there is one, leave through this device."""
+    """Packets for this network leave through this device, and go to the gateway if there is one."""
 
     network: bytes
     length: int
@@ -108,14 +108,14 @@ def _has_gateway(flags: str) -> bool:
 
 
 def _is_link(tree: Tree, route: _Route) -> bool:
-    """Whether the machines of this network are neighbours. Through a tunnel, half of the internet may be routed so."""
+    """Whether the machines of this network are neighbours. A tunnel does not count: anything may be behind it."""
     flags = (tree.text(f"/sys/class/net/{route.device}/flags") or "").strip()
     is_tunnel = flags.startswith("0x") and bool(int(flags, 16) & IS_TUNNEL)
     return route.length > 0 and not route.gateway and not is_tunnel
 
 
 def _network(address: str) -> str:
-    """192.168.1.0/24 for 192.168.1.5/24."""
+    """The network of an address: 192.168.1.0/24 for 192.168.1.5/24."""
     import _socket
 
     text, _, length = address.partition("/")
@@ -126,7 +126,7 @@ def _network(address: str) -> str:
 
 
 def _resolvers(tree: Tree) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the C library would understand: whoever gives out addresses on a network also writes here."""
+    """The lines that the C library would understand. A DHCP server of any network can write others there."""
     lines = [line.split() for line in (tree.text("/etc/resolv.conf") or "").splitlines()]
     servers = [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]
     search = [" ".join(words) for words in lines if words and words[0] in ("search", "domain", "options")]
@@ -139,12 +139,12 @@ def _is_address(text: str) -> bool:
     try:
         _socket.inet_pton(_socket.AF_INET6 if ":" in text else _socket.AF_INET, text)
     except (OSError, ValueError):
-        return False  # with a zone too, fe80::1%eth0: the box is on another link
+        return False  # an address with a zone, fe80::1%eth0, is refused, too: the box is on another link
     return True
 
 
 def own_addresses() -> tuple[str, ...]:
-    """Every address of this host, from the kernel: no file of /proc tells IPv4 prefixes."""
+    """Every address of this host. The kernel is asked, because no file of /proc has the prefixes of IPv4."""
     import _socket
 
     kernel = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
@@ -154,7 +154,7 @@ def own_addresses() -> tuple[str, ...]:
         request = b"".join(value.to_bytes(size, "little") for value, size in zip(question, sizes, strict=True))
         kernel.send(request + bytes(ADDRESS_HEADER))
         found: dict[str, None] = {}
-        while _take_addresses(kernel.recv(BUFFER), found):
+        while _take_addresses(kernel.recv(BUFFER_BYTES), found):
             pass
         return tuple(found)
     finally:
@@ -162,7 +162,7 @@ def own_addresses() -> tuple[str, ...]:
 
 
 def _take_addresses(answer: bytes, found: dict[str, None]) -> bool:
-    """Note what one datagram of the dump tells. False at its end."""
+    """Note the addresses in one datagram of the dump. False if it was the last one."""
     while len(answer) >= HEADER:
         length, kind = int.from_bytes(answer[:4], "little"), int.from_bytes(answer[4:6], "little")
         if kind != NEW_ADDRESS:
@@ -173,7 +173,7 @@ def _take_addresses(answer: bytes, found: dict[str, None]) -> bool:
 
 
 def _addresses(body: bytes) -> list[str]:
-    """The address with its prefix. On a tunnel that is the other end, and the host's own comes beside it."""
+    """The address with its prefix. On a tunnel that one is the other end, and the host's own comes second."""
     length, attributes = body[1], body[ADDRESS_HEADER:]
     found = {}
     while len(attributes) > ATTRIBUTE_HEADER:

@@ -1,7 +1,8 @@
-"""Nix on this host: what its daemon says of itself, and what it was configured to do."""
+"""Nix on this host: what its daemon says about itself, and how it is configured."""
 
 from __future__ import annotations
 
+from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
@@ -10,11 +11,10 @@ if TYPE_CHECKING:
     from _socket import socket
     from collections.abc import Iterator
 
-SOCKET_DIRECTORY = "/nix/var/nix/daemon-socket"
-SOCKET = f"{SOCKET_DIRECTORY}/socket"
+SOCKET = f"{NIX_SOCKETS}/socket"
 CONFIG = "/etc/nix/nix.conf"
 DEEPEST_INCLUDE = 10
-# Older names that still count. Whatever the name, the last line wins.
+# Older names of settings, which are still valid. Whatever the name, the last line wins.
 ALIASES = {
     "build-use-chroot": "sandbox",
     "build-use-sandbox": "sandbox",
@@ -28,26 +28,26 @@ DAEMON_HELLO = 0x6478696F
 OUR_VERSION = 1 << 8 | 35  # the first in which the daemon says whether it trusts the client
 SENDS_NIX_VERSION = 1 << 8 | 33
 WORD = 8
-LONGEST_STRING = 1 << 10
+LONGEST_STRING_BYTES = 1 << 10
 TRUSTED = 1
 NOT_TRUSTED = 2
-PATIENCE = 2.0  # seconds: the socket may have to start the daemon first
+GREETING_SECONDS = 2.0  # the socket may have to start the daemon first
 
 
 class Daemon(Record):
-    """What the daemon answers to a greeting."""
+    """How the daemon answers a greeting."""
 
     answers: bool
-    trusts: bool | None = None  # None: it is too old to say
+    trusts: bool | None = None  # whether it trusts this user; None: it is too old to say
 
 
 def ask_daemon() -> Daemon:
-    """Greet it as a client would, and ask for nothing."""
+    """Greet the daemon as a client would, and ask for nothing."""
     import _socket  # a tenth of what `socket` costs
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC, 0)
     try:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(GREETING_SECONDS)
         connection.connect(SOCKET)
         return _greet(connection)
     except OSError:
@@ -64,7 +64,7 @@ def _greet(connection: socket) -> Daemon:
     connection.sendall(_words(version, 0, 0))  # two fields that are no longer used
     if version >= SENDS_NIX_VERSION:
         size = _number(connection)
-        if size > LONGEST_STRING:
+        if size > LONGEST_STRING_BYTES:
             return Daemon(answers=False)
         _read(connection, size + -size % WORD)
     trust = _number(connection) if version >= OUR_VERSION else 0
@@ -90,7 +90,7 @@ def _read(connection: socket, size: int) -> bytes:
 
 
 def read_config(tree: Tree) -> dict[str, str] | None:
-    """The daemon's settings; None if a part of them cannot be read. A list is one text."""
+    """The daemon's settings, a list as one text; None if a part of them cannot be read."""
     settings: dict[str, str] = {}
     for name, value in _lines(tree, CONFIG, is_optional=tree.lstat(CONFIG) is None):
         if name is None:
@@ -111,7 +111,7 @@ def _lines(tree: Tree, path: str, *, is_optional: bool, depth: int = 0) -> Itera
         words = line.partition("#")[0].split()
         if len(words) == 2 and words[0] in ("include", "!include"):
             named = words[1] if words[1].startswith("/") else f"{path.rpartition('/')[0]}/{words[1]}"
-            # One that is there but closed to us may say anything.
+            # A file that exists but cannot be read may say anything.
             is_missing = words[0] == "!include" and tree.lstat(named) is None
             yield from _lines(tree, named, is_optional=is_missing, depth=depth + 1)
         elif len(words) >= 2 and words[1] == "=":
@@ -119,7 +119,7 @@ def _lines(tree: Tree, path: str, *, is_optional: bool, depth: int = 0) -> Itera
 
 
 def groups_of(tree: Tree, name: str, gid: int) -> tuple[set[str], set[str]]:
-    """The groups that this user belongs to, and all that are known, as /etc/group has them."""
+    """The groups of this user, and all groups, as /etc/group has them."""
     rows = [line.split(":") for line in (tree.text("/etc/group") or "").splitlines()]
     rows = [row for row in rows if len(row) == 4]
     mine = {row[0] for row in rows if row[2] == str(gid) or name in row[3].split(",")}

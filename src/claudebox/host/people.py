@@ -8,12 +8,12 @@ from claudebox.problem import Problem
 
 
 def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
-    """The account of this uid; `home` is what the environment says, and wins if it is usable."""
+    """The account with this uid. `home` is what the environment says; it wins if it is an absolute path."""
     name, database_home = _account(tree, uid)
     home = home if home.startswith("/") else database_home
     if not home.startswith("/"):
         raise Problem("HOME is not set to an absolute path", "export HOME=/path/to/your/home")
-    # Most of the rules compare paths with the home, so its real path is the one to compare with.
+    # The features compare paths with the home, so it has to be a real path.
     real = tree.resolve(home) or home
     account_home = tree.resolve(database_home) if database_home.startswith("/") else None
     return Person(
@@ -31,7 +31,7 @@ def _account(tree: Tree, uid: int) -> tuple[str, str]:
         if len(fields) >= 7 and fields[2] == str(uid):
             return fields[0], fields[5]
     if not tree.root:
-        import pwd  # accounts that come from LDAP or systemd
+        import pwd  # imported late: it is only for accounts from LDAP or systemd
 
         try:
             entry = pwd.getpwuid(uid)

@@ -1,4 +1,4 @@
-"""Finding programs the way a shell does."""
+"""Finds programs the way a shell does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Where administrators' tools are, though an ordinary user's PATH often lacks these.
+# The directories of administrators' tools, which the PATH of an ordinary user often lacks.
 ADMIN_DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 
 
@@ -31,5 +31,5 @@ def find(tree: Tree, name: str, path: str, cwd: str) -> str | None:
 
 
 def find_admin(tree: Tree, name: str, path: str, cwd: str) -> str | None:
-    """Like `find`, and also where PATH of an ordinary user does not look."""
+    """Like `find`, but it also looks where the PATH of an ordinary user does not."""
     return find(tree, name, ":".join((path, *ADMIN_DIRECTORIES)), cwd)

@@ -1,4 +1,4 @@
-"""TODO."""
+"""How this host finds programs, and where its certificates are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 
 NIX_STORE = "/nix/store"
+NIX_SOCKETS = "/nix/var/nix/daemon-socket"
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
 CERTIFICATE_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine, Gentoo, Void
@@ -28,7 +29,7 @@ NIX_TOOLS = tuple("bash env git curl jq rg fd nix , grep sed awk find tar gzip l
 class System(Record):
     """How programs are found in the box."""
 
-    is_nix: bool  # no /usr to speak of: programs come from the store
+    is_nix: bool  # there is no real /usr: programs come from the store
     path: tuple[str, ...]
     shell: str
 
@@ -60,7 +61,7 @@ def _store_path(tree: Tree, host_path: str) -> tuple[str, ...]:
 
 
 def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
-    """The certificate bundle: the one that the user names, else the distribution's."""
+    """The certificate bundle: the one that a variable names, else the distribution's."""
     for name in CERTIFICATE_VARIABLES:
         named = environ.get(name, "")
         real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
@@ -70,6 +71,6 @@ def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
 
 
 def _is_bundle(tree: Tree, path: str) -> bool:
-    """Certificates and no key: a variable must not become a way to show any file of the host."""
+    """Whether a file has certificates and no key: a variable must not become a way to show any file of the host."""
     content = tree.read(path, limit=8 << 20) or b""
     return b"-----BEGIN " in content and b"CERTIFICATE-----" in content and b"PRIVATE KEY-----" not in content

@@ -1,7 +1,7 @@
-"""The host's files, read only.
+"""Reads the host's files, and never writes them.
 
-A Tree has a root, so that tests can hand the rules a made-up distribution. Every path given and
-returned is absolute as seen from that root; symlinks are followed inside it.
+A Tree has a root, so that tests can give the features a made-up distribution. Every path, given or returned, is
+absolute as seen from that root, and symlinks are followed inside it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
-MAX_LINKS = 40
-PROC_SIZE = 4096
+MOST_LINKS = 40
+PIECE_BYTES = 4096
 
 
 class Tree:
@@ -22,7 +22,7 @@ class Tree:
         self._seen: dict[str, os.stat_result | None] = {}
 
     def lstat(self, path: str) -> os.stat_result | None:
-        """Asked once for each path: the rules shall all see the same."""
+        """The status of a path. Each path is looked up once, so that all features see the same."""
         if path not in self._seen:
             try:
                 self._seen[path] = os.lstat(self.root + path)
@@ -41,7 +41,7 @@ class Tree:
         return self.resolve(path) is not None
 
     def is_plain_directory(self, path: str) -> bool:
-        """A directory that is not reached through a symlink of this name."""
+        """Whether it is a directory, and not a symlink to one."""
         status = self.lstat(path)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
@@ -58,7 +58,7 @@ class Tree:
         return status is not None and stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
 
     def status(self, path: str) -> os.stat_result | None:
-        """Of the file itself, whatever symlinks lead to it."""
+        """The status of the file itself, behind all symlinks."""
         real = self.resolve(path)
         return None if real is None else self.lstat(real)
 
@@ -66,7 +66,7 @@ class Tree:
         """The real path, or None if it does not exist or its symlinks loop."""
         directory, _, name = path.rpartition("/")
         if directory in self._plain and name not in ("", ".", ".."):
-            # Most paths asked for are in a directory that is known already.
+            # This is the short way: most paths are in a directory that is known already.
             status = self.lstat(path)
             if status is None:
                 return None
@@ -76,7 +76,7 @@ class Tree:
         return real
 
     def links(self, path: str) -> tuple[tuple[str, str], ...]:
-        """The symlinks met on the way to the real path: (link, what it says)."""
+        """The symlinks on the way to the real path, each with its target."""
         _, met = self._walk(path)
         return met
 
@@ -96,7 +96,7 @@ class Tree:
             if status is None:
                 return None, tuple(met)
             if stat.S_ISLNK(status.st_mode):
-                if len(met) == MAX_LINKS:
+                if len(met) == MOST_LINKS:
                     return None, tuple(met)
                 target = self.link_target(here)
                 met.append((here, target))
@@ -107,7 +107,7 @@ class Tree:
             elif waiting:
                 return None, tuple(met)
         if path.endswith(("/", "/.")) and here and here not in self._plain:
-            return None, tuple(met)  # not a directory, and asked for as one
+            return None, tuple(met)  # the path asks for a directory, and this is none
         return here or "/", tuple(met)
 
     def read(self, path: str, limit: int = 1 << 20) -> bytes | None:
@@ -117,7 +117,7 @@ class Tree:
 
     def read_plain(self, path: str, limit: int = 1 << 20) -> bytes | None:
         """Like `read`, but never through a symlink: for what the agent may have put there."""
-        # A FIFO or a device must not block or act.
+        # Opening a FIFO must not block, and opening a device must not do anything.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
             descriptor = os.open(self.root + path, flags)
@@ -153,8 +153,8 @@ class Tree:
 
 
 def _read_all(descriptor: int, limit: int) -> bytes:
-    """A file that says that it is empty: those of /proc do, and give what they have in pieces."""
+    """Read a file whose size is 0, as all of /proc have it: they give their content in pieces."""
     content = b""
-    while len(content) < limit and (piece := os.read(descriptor, PROC_SIZE)):
+    while len(content) < limit and (piece := os.read(descriptor, PIECE_BYTES)):
         content += piece
     return content[:limit]

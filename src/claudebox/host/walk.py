@@ -1,7 +1,7 @@
-"""The project's files whose names are of interest, found in one walk.
+"""Finds the project's files whose names are of interest, in one walk.
 
-It runs at every launch, over trees of any size that a hostile agent may have shaped. So it opens nothing, follows no
-symlink, leaves out where tools keep what they can make again, and has an end.
+Every launch walks, over trees of any size that a hostile agent may have shaped. So the walk opens no file, follows no
+symlink, skips directories whose content tools can make again, and stops at a limit.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ DIRECTORY = "directory"
 LINK = "link"
 OTHER = "other"  # a FIFO, a socket, a device
 UNREAD = "unread"  # a directory that could not be listed
-BEYOND = "beyond"  # the first directory that was left out because there are too many, or it is too deep
+BEYOND = "beyond"  # the first directory that was left out, because there are too many or it is too deep
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
-MOST_SEARCHED = 2_000_000
+MOST_ENTRIES_SEARCHED = 2_000_000
 
-# Directories that are not entered, and why. They are seen themselves, if their name is of interest.
+# Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
 SKIPPED = {
-    ".git": "git's own: who wants something in there knows where it is",
+    ".git": "git's own: a feature that needs something in there knows where it is",
     ".hg": "Mercurial's own",
     ".svn": "Subversion's own",
     ".jj": "Jujutsu's own",
@@ -65,7 +65,7 @@ SKIPPED = {
 
 
 class Entry(Record):
-    """Something in the project, by its own name: a symlink is a LINK, wherever it leads."""
+    """Something in the project. A symlink is a LINK, wherever it leads."""
 
     path: str
     kind: str
@@ -75,17 +75,17 @@ class Entry(Record):
         return self.path.rpartition("/")[2]
 
 
-class Wanted(Record):
-    """Which names are of interest: as a whole, by how they begin, by how they end."""
+class NameFilter(Record):
+    """Which names are of interest: whole names, prefixes and suffixes."""
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
-    links: bool = False  # every symlink, whatever its name
+    links: bool = False  # whether every symlink is of interest, whatever its name
 
-    def __or__(self, other: Wanted) -> Wanted:
-        """For several who look for different things in one walk. Each asks `wants` of what it gets."""
-        return Wanted(
+    def __or__(self, other: NameFilter) -> NameFilter:
+        """The filter for several features that share one walk. Each asks its own `wants` about what it gets."""
+        return NameFilter(
             self.names | other.names,
             self.prefixes + other.prefixes,
             self.suffixes + other.suffixes,
@@ -96,8 +96,8 @@ class Wanted(Record):
         return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
 
 
-def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
-    """Everything of interest, what is nearest to the project's root first; and what could not be looked at."""
+def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, ...]:
+    """Everything of interest, nearest to the project's root first, and the directories that could not be searched."""
     names, prefixes, suffixes, links = wanted.names, wanted.prefixes, wanted.suffixes, wanted.links
     found: list[Entry] = []
     level, seen = [project], 0
@@ -113,7 +113,7 @@ def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
                 found.append(Entry(directory, UNREAD))
                 continue
             with listing:
-                # Most of the time of a walk goes into these lines.
+                # A walk spends most of its time in these lines.
                 for entry in listing:
                     name = entry.name
                     if name in names or name.startswith(prefixes) or name.endswith(suffixes):
@@ -126,8 +126,8 @@ def walk_project(tree: Tree, project: str, wanted: Wanted) -> tuple[Entry, ...]:
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
 
 
-def list_directory(tree: Tree, directory: str, wanted: Wanted) -> tuple[Entry, ...]:
-    """What is of interest in one directory, without what is below it."""
+def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:
+    """What is of interest in one directory, without its subdirectories."""
     try:
         with os.scandir(tree.root + directory) as listing:
             return tuple(Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if wanted.wants(one.name))
@@ -144,14 +144,14 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def unseen(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """What a walk could not look at: whatever is in there is neither found nor guarded."""
+    """The directories that a walk could not search: nothing in there is found or guarded."""
     return tuple(entry for entry in entries if entry.kind in (UNREAD, BEYOND))
 
 
 def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, int] | None:
     """Every path of these files, wherever they are in the project.
 
-    None if nobody can be sure: it is too large, or has a directory that cannot be listed now, but later.
+    None if that is not certain: the project is too large, or has a directory that can be listed later, but not now.
     """
     found: dict[str, int] = {}
     waiting, seen = [project], 0
@@ -170,13 +170,13 @@ def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, i
                     found[f"{directory}/{entry.name}"] = entry.inode()
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{directory}/{entry.name}")
-        if seen > MOST_SEARCHED:
+        if seen > MOST_ENTRIES_SEARCHED:
             return None
     return found
 
 
 def _may_be_opened(tree: Tree, directory: str) -> bool:
-    """Whether who owns it, as the agent does, can make it readable again."""
+    """Whether the agent, as the owner, can make the directory readable again."""
     try:
         return os.lstat(tree.root + directory).st_uid == os.geteuid()
     except FileNotFoundError:

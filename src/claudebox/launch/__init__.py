@@ -1,7 +1,7 @@
 """Starts a box as its Plan says.
 
-One process becomes two: the child becomes bwrap (`child/`), the parent stays outside, waits, and does what comes
-afterwards (`parent/`). What else there is to do are steps of the Plan, each in the `act.py` of its feature.
+One process becomes two: the child becomes bwrap (`child.py`); the parent stays outside, waits, and does what comes
+afterwards (`parent/`). Everything else is a step of the Plan, in the `act.py` of its feature.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def launch(plan: Plan) -> NoReturn:
     """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
 
-    What comes afterwards has standard error and the terminal, not standard output; what it starts gains no privileges
-    (sudo). A Problem is shown, and the exit status is 125.
+    What comes afterwards has standard error and the terminal, but not standard output, and what it starts cannot gain
+    privileges (sudo). A Problem there is shown, and the exit status is 125.
     """
     check_standard_streams()
     if not plan.network.is_hosts:
@@ -42,7 +42,7 @@ def launch(plan: Plan) -> NoReturn:
     options = open_options(plan, gate, descriptors)
     if plan.drop_groups:
         drop_groups()
-    # The parent too: a program that suspends its process group, as claude does, has to reach it.
+    # This includes the parent: a program that suspends its process group, as claude does, has to reach it.
     is_scoped = scope_to_box()
     inside = [(feature, os.pipe()) for feature in plan.acts(Step.INSIDE)]
     fork_below(plan, gate, companions, [ends for _, ends in inside], shares_group=is_scoped)
@@ -54,7 +54,7 @@ def launch(plan: Plan) -> NoReturn:
 
 
 def _sandbox(plan: Plan) -> str:
-    """What the agent is told, if there is one."""
+    """The text of SANDBOX.md; "" if the box has no agent to read it."""
     if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
         return ""
     from claudebox.view.sandbox import sandbox_md
@@ -63,7 +63,7 @@ def _sandbox(plan: Plan) -> str:
 
 
 def _start_companions(plan: Plan) -> tuple[Plan, list[Companion]]:
-    """Each may put what is made for this launch alone, a socket or a token, into the plan."""
+    """Start what runs beside the box. Each may add something for this launch only, such as a socket, to the plan."""
     companions = []
     for feature in plan.acts(Step.BESIDE):
         plan, companion = act(feature, Step.BESIDE, plan)

@@ -1,6 +1,6 @@
 """Becomes bwrap, with the options and descriptors of the Plan and the environment of the box.
 
-Imports: `signal` would bring `enum` with it, which costs more than this whole module; `_signal` is the part in C.
+Imports: `signal` imports `enum`, which costs more than this whole module; `_signal` is its part in C.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from claudebox.launch.parent.gate import Gate
 from claudebox.model import Plan
 from claudebox.problem import CANNOT_EXECUTE, Problem
 from claudebox.process.descriptors import close_all_but
-from claudebox.view.argv import SECCOMP, Data, Word, bwrap_operations, program_words
+from claudebox.view.argv import SECCOMP, Argument, Data, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-LONGEST_LABEL = 60  # characters of up to four bytes: the kernel takes 249 bytes, and a path may be longer
+LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer
 
 
 def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
@@ -26,7 +26,7 @@ def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
     return [_option(word, gate, descriptors) for operation in bwrap_operations(plan) for word in operation]
 
 
-def _option(word: Word, gate: Gate, descriptors: list[int]) -> str:
+def _option(word: Argument, gate: Gate, descriptors: list[int]) -> str:
     if isinstance(word, str):
         return word
     return str(gate.for_bwrap) if word.label == SECCOMP else _open_data(word, descriptors)
@@ -55,11 +55,11 @@ def drop_groups() -> None:
     try:
         os.setgroups([])
     except PermissionError:
-        pass  # root of a user namespace may not, and has none that count
+        pass  # root of a user namespace may not drop them, and has none that matter
 
 
 def _set_signals() -> None:
-    """bwrap must outlive Ctrl-C; Python's own choices must not be inherited. The shim in the box undoes the first."""
+    """Ignore Ctrl-C, which bwrap must outlive (a shim in the box undoes that), and undo what Python ignores."""
     for number in (_signal.SIGINT, _signal.SIGQUIT):
         _signal.signal(number, _signal.SIG_IGN)
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):

@@ -1,4 +1,4 @@
-"""What is open when the box starts, and nothing else."""
+"""Decides which descriptors are open when the box starts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def check_standard_streams() -> None:
     for descriptor in (0, 1, 2):
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise Problem(
-                f"descriptor {descriptor} is a directory, which would open all that is below it to the box",
+                f"descriptor {descriptor} is a directory, which would open everything below it to the box",
                 "redirect from a file instead",
             )
 
 
 def refuse_internet_sockets() -> None:
-    """A socket is of the network that it was made in, and can be connected again to something else."""
+    """Refuse standard streams that are sockets: they stay in the host's network, and can be connected elsewhere."""
     for descriptor in (0, 1, 2):
         if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             import _socket
@@ -56,7 +56,7 @@ def seal_standard_input() -> None:
 
 
 def close_all_but(descriptors: list[int]) -> None:
-    """What the caller left open would be open in the box."""
+    """Close all other descriptors: what the caller left open would be open in the box."""
     for name in os.listdir("/proc/self/fd"):
         descriptor = int(name)
         if descriptor >= FIRST_DATA_DESCRIPTOR and descriptor not in descriptors:

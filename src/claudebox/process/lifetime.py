@@ -1,4 +1,4 @@
-"""How long a process lives, who sees its end, and what of it others can read meanwhile."""
+"""Ends a process with its parent, shows its end to others, and hides its arguments from them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.problem import Problem
+from claudebox.process.descriptors import close_all_but
 from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, c_function
 from claudebox.record import Record
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAME = b"claudebox"
-# Where the arguments begin and end in memory: fields 48 and 49 of /proc/self/stat, of which 3 is first.
+# Where the arguments begin and end in memory: fields 48 and 49 of /proc/self/stat, counted from field 3.
 ARGUMENTS = slice(45, 47)
 
 
@@ -22,9 +23,9 @@ class Companion(Record):
     """A process beside the box, as the parent sees it. The box ends with it."""
 
     life: int  # a pipe that ends when the companion does
-    require_ready: Callable[[int], None]  # wait until it is, or the box has ended; raises a Problem with its reason
-    end: Callable[[], Problem | None]  # what to say if it has ended
-    clear: Callable[[], None]  # take away what it would have left if it had been killed
+    require_ready: Callable[[int], None]  # waits until it is ready or the box has ended; raises a Problem if it failed
+    end: Callable[[], Problem | None]  # says why it has ended
+    clear: Callable[[], None]  # removes what it leaves behind if it was killed
 
 
 def die_with_parent() -> None:
@@ -34,7 +35,7 @@ def die_with_parent() -> None:
 
 
 def has_ended(descriptor: int) -> bool:
-    """Whether nobody is left at the other end of this pipe, into which nobody writes."""
+    """Whether nobody is left at the other end of this pipe. Nobody ever writes into it."""
     os.set_blocking(descriptor, False)
     try:
         return os.read(descriptor, 1) == b""
@@ -46,7 +47,7 @@ def watch_own_end(purpose: str) -> int:
     """A descriptor by which others see that this process, the parent of the box, has ended."""
     try:
         return os.pidfd_open(os.getpid())
-    except (AttributeError, OSError):  # Python may be built for an older Linux, too
+    except (AttributeError, OSError):  # Python may have been built for an older Linux
         raise Problem(
             f"{purpose}, the kernel has to tell when a process has ended (pidfd_open): Linux 5.3 and later do",
             "without it: --auth none",
@@ -54,19 +55,17 @@ def watch_own_end(purpose: str) -> int:
 
 
 def detach(keep: tuple[int, ...]) -> None:
-    """Leave the terminal, its signals, and every descriptor whose end somebody may wait for."""
+    """Leave the terminal and its signals, and close every descriptor: somebody may wait for its end."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in keep:
-            os.closerange(int(name), int(name) + 1)
+    close_all_but(list(keep))
     os.chdir("/")
 
 
 def forget_arguments() -> None:
-    """Everybody can read them (`ps`), for as long as the process lives: `--env TOKEN=…` may be among them."""
+    """Overwrite the arguments: everybody can read them (`ps`), and `--env TOKEN=…` may be among them."""
     with open("/proc/self/stat", "rb") as file:
         start, end = map(int, file.read().rpartition(b")")[2].split()[ARGUMENTS])
     memory = os.open("/proc/self/mem", os.O_WRONLY | os.O_CLOEXEC)

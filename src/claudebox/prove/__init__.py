@@ -1,11 +1,12 @@
 """`claudebox --prove`: attacks the very box that these options build, from inside, with canaries planted outside.
 
-Every attack is tried outside of the box first. One that does not work there shows nothing, and does not count.
+Every attack is tried outside the box first. One that does not work there proves nothing, and does not count.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 
 from claudebox.host import Host, read_host
@@ -16,22 +17,23 @@ from claudebox.own_command import own_command
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Stage, Trial
+from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.prove.run import Attempt, run_inside, run_outside
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, ON
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
+from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, style_for
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape
 
 AGAINST = "against"
 PYTHONS = ("/usr/bin/python3", "/bin/python3")
 KERNEL_CALLS = {
     "bpf": "load a program into the kernel (bpf)",
     "perf_event_open": "watch the kernel (perf_event_open)",
-    "io_uring_setup": "io_uring, which goes round the filter",
+    "io_uring_setup": "io_uring, which gets around the filter",
     "userfaultfd": "userfaultfd, which helps to exploit the kernel",
     "open_tree": "the new mount calls (open_tree)",
     "keyctl": "the keyring calls (keyctl)",
@@ -43,26 +45,26 @@ HOST_RUN = (
 )
 
 
-def prove(request: Request) -> tuple[str, int]:
-    """The report; status 0 if everything held that is promised, 1 if not."""
+def prove(request: Request) -> int:
+    """Show the report. The exit status is 0 if every promise held, 1 if not."""
     host = read_host()
     request = request.replace(run=request.run or ("true",), claude=())
     settings = gather(host, request).settings
     plan = make_plan(host, request, settings)
     against = dict(request.said).get(AGAINST, "")
-    with Stage() as stage:
-        set_stage(stage, host, plan, settings, is_ours=not against)
-        outside = run_outside(stage)
+    with Canaries() as canaries:
+        plan_attacks(canaries, host, plan, settings, is_ours=not against)
+        outside = run_outside(canaries)
         if outside.error:
-            raise Problem(f"the probe does not even work outside of the box: {outside.error}", "please report this")
-        inside = run_inside(_command(host, plan, request, against), stage, plan.project)
+            raise Problem(f"the probe does not even work outside the box: {outside.error}", "please report this")
+        inside = run_inside(_command(host, plan, request, against), canaries, plan.project)
     if inside.error:
-        raise Problem(f"the probe did not come to its end in the box: {inside.error}", "see what happens: --run true")
-    results = [judge(trial, outside, inside) for trial in stage.trials]
+        raise Problem(f"the probe did not finish in the box: {inside.error}", "see what happens: --run true")
+    results = [judge(trial, outside, inside) for trial in canaries.trials]
     title = against or "the box that these options build"
-    style = style_for(sys.stdout.isatty(), dict(os.environ))
-    text = report_json(title, results) if request.json else report_text(title, results, host.person.home, style)
-    return text, 1 if any(result.state == OPEN for result in results) else 0
+    style = output_style()
+    show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
+    return 1 if any(result.state == OPEN for result in results) else 0
 
 
 def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:
@@ -72,57 +74,57 @@ def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:
     return Result(trial, OPEN if way and not trial.choice else HELD if not way else trial.choice, way)
 
 
-def set_stage(stage: Stage, host: Host, plan: Plan, settings: Settings, *, is_ours: bool) -> None:
-    """`is_ours`: what the user chose to open is no hole. For another sandbox, nobody chose anything."""
+def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings, *, is_ours: bool) -> None:
+    """Plan all attacks. If the box is ours, what the user chose to open is no hole; in another sandbox, it is."""
     home, above = host.person.home, os.path.dirname(plan.project)
     places = {"your home": home, "the directory above the project": above, "/tmp": "/tmp", "/var/tmp": "/var/tmp"}
     for title, place in places.items():
         if place != home or title == "your home":
-            stage.plant_file(title, place)
-    stage.plant_descriptors("/var/tmp")
-    stage.point_at_places(plan)
-    stage.point_at_masked(plan)
-    stage.plant_variable()
-    stage.plant_process()
-    stage.plant_memory()
+            canaries.plant_file(title, place)
+    canaries.plant_descriptors("/var/tmp")
+    canaries.point_at_places(plan)
+    canaries.point_at_masked(plan)
+    canaries.plant_variable()
+    canaries.plant_process()
+    canaries.plant_memory()
     run = os.environ.get("XDG_RUNTIME_DIR", "")
-    stage.plant_sockets({"your home": home, "/tmp": "/tmp"} | ({"$XDG_RUNTIME_DIR": run} if run else {}))
-    stage.point_at_sockets(_usual_sockets(host, run))
-    stage.plant_key()
-    stage.add(TERMINAL, "type into the terminal", "type_into_terminal")
+    canaries.plant_sockets({"your home": home, "/tmp": "/tmp"} | ({"$XDG_RUNTIME_DIR": run} if run else {}))
+    canaries.point_at_sockets(_usual_sockets(host, run))
+    canaries.plant_key()
+    canaries.add(TERMINAL, "type into the terminal", "type_into_terminal")
     chosen = {name: wish if is_ours else "" for name, wish in _choices(plan, settings).items()}
-    stage.add(KERNEL, "a user namespace", "user_namespace", choice=chosen["userns"])
-    stage.add(KERNEL, "mount something", "mount", choice=chosen["userns"])
+    canaries.add(KERNEL, "a user namespace", "user_namespace", choice=chosen["userns"])
+    canaries.add(KERNEL, "mount something", "mount", choice=chosen["userns"])
     for name, title in KERNEL_CALLS.items():
-        stage.add(KERNEL, title, "kernel_call", name=name)
-    stage.add(KERNEL, "a socket to the hypervisor", "vsock")
-    stage.plant_servers(_own_addresses(), chosen["network"])
-    _point_at_project(stage, plan, is_ours)
-    stage.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
+        canaries.add(KERNEL, title, "kernel_call", name=name)
+    canaries.add(KERNEL, "a socket to the hypervisor", "vsock")
+    canaries.plant_servers(_own_addresses(), chosen["network"])
+    _point_at_project(canaries, plan, is_ours)
+    canaries.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
 
 
 def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
-    """What is open because the user wanted it so."""
+    """The choices by which something is open; "" where nothing is."""
     tier = plan.network.origin
     network = f"--network full ({tier.shown})" if tier.is_default else tier.shown
     has_daemon = plan.nix is not None and plan.nix.mode == "daemon"
     return {
         "network": network if plan.network.tier == FULL else "",
         "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
-        "userns": settings.userns.origin.shown if settings.userns.path == ON else "",
+        "userns": settings.userns.origin.shown if settings.userns.text == ON else "",
     }
 
 
-def _point_at_project(stage: Stage, plan: Plan, is_ours: bool) -> None:
-    """What the plan guards, and what it should: a plan that forgot something is to be found out, too."""
+def _point_at_project(canaries: Canaries, plan: Plan, is_ours: bool) -> None:
+    """Attack what the plan guards and what it should guard, to find out if the plan forgot something."""
     guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
     usual = [f"{plan.project}/{name}" for name in HOST_RUN]
     opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
-    stage.point_at_host_run(list(dict.fromkeys((*guarded, *usual))), opened)
+    canaries.point_at_host_run(list(dict.fromkeys((*guarded, *usual))), opened)
 
 
 def _own_addresses() -> tuple[str, ...]:
-    """Of this host: the loopback, and one of each family that others know it by."""
+    """Addresses of this host: the loopback, and one of each family by which others reach it."""
     others = [address.partition("/")[0] for address in own_addresses()]
     far = [address for address in others if not address.startswith(("127.", "::1", "fe80:", "ff"))]
     firsts = [next((one for one in far if (":" in one) is is_ipv6), "") for is_ipv6 in (False, True)]
@@ -152,15 +154,13 @@ def _usual_sockets(host: Host, run: str) -> dict[str, str]:
 
 def _command(host: Host, plan: Plan, request: Request, against: str) -> list[str]:
     if against:
-        import shlex
-
         return [*shlex.split(against), "python3"]
     words = [word for name, text in request.said if name != AGAINST for word in (BY_NAME[name].option, text)]
     return [*own_command(), "--yes", *words, *_interpreter(host, plan)]
 
 
 def _interpreter(host: Host, plan: Plan) -> list[str]:
-    """A Python that the box has; if there is none, this one is shown to it in addition."""
+    """A Python that the box has; if it has none, this one is mounted in addition."""
     shown = [mount.path for mount in plan.mounts if mount.kind in FROM_HOST]
     own = os.path.realpath(sys.executable)
     for path in (*PYTHONS, own):
@@ -177,7 +177,7 @@ MARK = 9
 
 
 class Result(Record):
-    """What came of a trial. A state that is none of the three names the choice by which it is open."""
+    """The result of a trial. A state other than these three names the choice by which it is open."""
 
     trial: Trial
     state: str
@@ -220,7 +220,7 @@ def _conclusion(results: list[Result], style: Style) -> list[str]:
     parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
     lines = [", ".join(parts) + "."]
     if untested := [result.trial.title for result in results if result.state == UNTESTED]:
-        lines.append(style.paint(f"{len(untested)} more do not work outside of the box either, and show nothing.", DIM))
+        lines.append(style.paint(f"{len(untested)} more do not work outside the box either, and prove nothing.", DIM))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What is planted outside, and what is there already: each with the probe that would find it."""
+"""Plants canaries outside the box, and lists what is secret already, each with the probe that would find it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Trial(Record):
     title: str
     probe: str
     target: dict[str, Any]
-    choice: str = ""  # the setting by which the user let it in
-    written: str = ""  # the file that appears on the host if the probe got there
+    choice: str = ""  # the setting by which the user opened it
+    written: str = ""  # the file that appears on the host if the probe succeeded
 
 
 def new_canary() -> tuple[str, str]:
@@ -54,8 +54,8 @@ def new_canary() -> tuple[str, str]:
     return canary, hashlib.sha256(canary.encode()).hexdigest()
 
 
-class Stage:
-    """Everything planted, taken away at the end."""
+class Canaries:
+    """Everything that was planted. It is removed at the end."""
 
     def __init__(self) -> None:
         self.trials: list[Trial] = []
@@ -63,7 +63,7 @@ class Stage:
         self.descriptors: list[int] = []
         self._undo: list[Callable[[], object]] = []
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Canaries:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,20 +71,20 @@ class Stage:
             try:
                 undo()
             except OSError:
-                pass  # somebody was quicker
+                pass  # somebody else has removed it
 
     def add(self, group: str, title: str, probe: str, *, choice: str = "", written: str = "", **target: Any) -> None:
         self.trials.append(Trial(str(len(self.trials)), group, title, probe, target, choice, written))
 
     def directory(self, above: str) -> str:
-        """A new one of our own, or the next best place."""
+        """Make a new directory below this one, which is removed at the end."""
         path = f"{above}/.{NAME}-{secrets.token_hex(6)}"
         os.mkdir(path, 0o700)
         self._undo.append(lambda: shutil.rmtree(path, ignore_errors=True))
         return path
 
     def plant_file(self, title: str, above: str) -> None:
-        """One to read, and the place of one to write."""
+        """Plant a file to read, and name a place to write one."""
         if not os.access(above, os.W_OK):
             return
         canary, digest = new_canary()
@@ -173,7 +173,7 @@ class Stage:
         return self._answer(server)
 
     def _answer(self, server: socket.socket) -> str:
-        """The digest of what everybody is told who connects."""
+        """Send a canary to everybody who connects, and return its digest."""
         canary, digest = new_canary()
 
         def answer() -> None:
@@ -201,7 +201,7 @@ class Stage:
             self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
 
     def point_at_places(self, plan: Plan) -> None:
-        """What is really secret here. Nothing of it is read: to open it is enough."""
+        """Try to reach the real secrets of this host. None is read: opening one is enough."""
         for place in plan.outside.places:
             if identity := _identity(place.path):
                 self.add(FILES, f"{place.path} ({place.reason})", "reach", path=place.path, identity=identity)
@@ -251,7 +251,7 @@ SEGMENT_SIZE = 4096
 
 
 def add_key(name: str, canary: str) -> int:
-    """The number of a key in the user's keyring, or something negative."""
+    """Add a key to the user's keyring. Returns its number, which is negative if that failed."""
     text = canary.encode()
     number = ADD_KEY.get(os.uname().machine, -1)
     key = int(_library().syscall(number, b"user", name.encode(), text, len(text), USER_KEYRING))
@@ -264,7 +264,7 @@ def forget_key(key: int) -> None:
 
 
 def make_segment(key: int, canary: str) -> int:
-    """Shared memory by the name of System V, which knows no directories."""
+    """Make a System V segment of shared memory, which has a key instead of a path."""
     library = _library()
     segment = int(library.shmget(key, SEGMENT_SIZE, CREATE_PRIVATELY))
     if segment >= 0:

@@ -1,7 +1,7 @@
-"""Tries to reach what it is told to, and says what it reached. Runs outside first, to show that it can, then inside.
+"""Tries to reach what it is told to, and says what it reached: first outside, to show that it can, then inside.
 
-It stands alone: any sandbox can run it that has a Python 3. It is told the digests of the canaries, never what they
-are, so nothing that it was given can be mistaken for something that it found.
+The file imports nothing of claudebox, so that every sandbox with a Python 3 can run it. It is told the digests of the
+canaries, never the canaries, so that nothing that it was given can be mistaken for something that it found.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     Target = dict[str, Any]
 
 CANARY = re.compile(rb"canary-[0-9a-f]{32}")
-MOST = 1 << 20
-PATIENCE = 2.0
+LARGEST_READ_BYTES = 1 << 20
+CONNECT_SECONDS = 2.0
 LIBC = ctypes.CDLL(None, use_errno=True)
 NUMBERS = {  # of system calls: x86_64, aarch64
     "add_key": (248, 217),
@@ -58,7 +58,7 @@ def content(path: str) -> bytes:
     except (OSError, ValueError):
         return b""
     try:
-        return os.read(descriptor, MOST)
+        return os.read(descriptor, LARGEST_READ_BYTES)
     except OSError:
         return b""
     finally:
@@ -72,11 +72,11 @@ def processes() -> list[str]:
         return []
 
 
-# Each probe returns how it got there, or "".
+# Each probe returns the way by which it succeeded, or "".
 
 
 def read(target: Target) -> str:
-    """By its path, and through what /proc shows of every process."""
+    """Read a file by its path, and through the directories that /proc shows for every process."""
     ways = ["", "/proc/self/root", *("/proc/%s/root" % number for number in processes())]
     ways += ["/proc/self/cwd/" + "../" * 20]
     return next(
@@ -85,7 +85,7 @@ def read(target: Target) -> str:
 
 
 def write(target: Target) -> str:
-    """Whether it arrived is looked at outside."""
+    """Write a file. Whether it arrived is checked outside."""
     try:
         with open(target["path"], "w") as file:
             file.write("reached")
@@ -95,7 +95,7 @@ def write(target: Target) -> str:
 
 
 def reach(target: Target) -> str:
-    """The very file or directory of the host, and not another one at the same place."""
+    """Open the very file or directory of the host; another one at the same place does not count."""
     try:
         status = os.stat(target["path"])
         if [status.st_dev, status.st_ino] != target["identity"]:
@@ -168,9 +168,9 @@ def tcp(target: Target) -> str:
 
 
 def connected(family: int, address: Any, digest: str | None) -> bool:
-    """Without a digest, to be connected is enough."""
+    """Whether the other end answers with the canary. Without a digest, a connection is enough."""
     with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(CONNECT_SECONDS)
         try:
             connection.connect(address)
             return digest is None or is_canary(connection.recv(4096), digest)
@@ -180,7 +180,7 @@ def connected(family: int, address: Any, digest: str | None) -> bool:
 
 def udp(target: Target) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(CONNECT_SECONDS)
         try:
             connection.sendto(b"?", (target["host"], target["port"]))
             found = is_canary(connection.recv(4096), target["digest"])
@@ -209,7 +209,7 @@ def type_into_terminal(_: Target) -> str:
 
 
 def in_child(attempt: Callable[[], bool]) -> bool:
-    """Namespaces cannot be left again, so somebody else has to try."""
+    """Try something in a child, because a process cannot leave a namespace again."""
     child = os.fork()
     if child == 0:
         try:
@@ -232,7 +232,7 @@ def mount(_: Target) -> str:
 
 
 def kernel_call(target: Target) -> str:
-    """A call that the kernel understood, though it did not like the arguments, is one that can be used."""
+    """Make a call. If the kernel only complains about the arguments, the call can be used."""
     room = ctypes.create_string_buffer(256)
     given = {"perf_event_open": (room, 0, -1, -1, 0), "userfaultfd": (0x1,), "io_uring_setup": (1, room)}
     result, error = call(target["name"], *given.get(target["name"], (0, room, 0)))
@@ -264,7 +264,7 @@ def main() -> None:
     for trial in trials:
         try:
             found[trial["id"]] = globals()[trial["probe"]](trial["target"])
-        except Exception as error:  # what a sandbox makes fail, fails
+        except Exception as error:  # a sandbox may make anything fail
             found[trial["id"]] = ""
             found.setdefault("errors", []).append("%s: %r" % (trial["probe"], error))
     print("claudebox-prove " + json.dumps(found))

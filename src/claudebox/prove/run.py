@@ -9,49 +9,49 @@ import subprocess
 import sys
 import tempfile
 
-from claudebox.prove.canaries import Stage
+from claudebox.prove.canaries import Canaries
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PATIENCE = 120
+PROBE_SECONDS = 120
 MARK = "claudebox-prove "
 PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
 
 
 class Attempt(Record):
-    """What the probe says that it reached, by the number of the trial; or why it could not say anything."""
+    """What the probe reached, by the number of the trial; or why it could not say anything."""
 
     found: dict[str, str]
     error: str = ""
 
 
-def run_outside(stage: Stage) -> Attempt:
-    """On this host itself. Nothing of it may lie in the project: an agent in another box could put its own there."""
-    directory = stage.directory(tempfile.gettempdir())
-    return _run([sys.executable], stage, PROBE, _write(directory, "trials.json", _trials(stage)))
+def run_outside(canaries: Canaries) -> Attempt:
+    """Run the probe on this host itself. None of its files is in the project: an agent could replace them there."""
+    directory = canaries.directory(tempfile.gettempdir())
+    return _run([sys.executable], canaries, PROBE, _write(directory, "trials.json", _trials(canaries)))
 
 
-def run_inside(command: list[str], stage: Stage, project: str) -> Attempt:
-    """`command`: what starts an interpreter. Isolated, or the project could give it modules of its own.
+def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
+    """Run the probe with `command`, which starts an interpreter. It is isolated: the project could give it modules.
 
-    The probe lies in the project meanwhile, which every sandbox shows: some do not pass on long or odd words.
+    Meanwhile the probe is in the project, which every sandbox shows, because some do not pass on long or odd words.
     """
-    directory = stage.directory(project)
+    directory = canaries.directory(project)
     script = _write(directory, "probe.py", _read(PROBE))
-    trials = _write(directory, "trials.json", _trials(stage))
+    trials = _write(directory, "trials.json", _trials(canaries))
     before = _state(directory, script, trials)
-    is_ours = _read(script) == _read(PROBE) and _read(trials) == _trials(stage)
-    attempt = _run(command, stage, script, trials) if is_ours else Attempt({})
+    is_ours = _read(script) == _read(PROBE) and _read(trials) == _trials(canaries)
+    attempt = _run(command, canaries, script, trials) if is_ours else Attempt({})
     if not is_ours or _state(directory, script, trials) != before:
-        return Attempt({}, "somebody else changed the probe, which lies in the project meanwhile")
+        return Attempt({}, "somebody else changed the probe, which is in the project meanwhile")
     return attempt
 
 
 def _write(directory: str, name: str, content: bytes) -> str:
-    """A new file: never through a symlink, which somebody may have put into the place of the directory, too."""
+    """Write a new file, never through a symlink, which somebody may have put in the place of the directory, too."""
     parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=parent), "wb") as file:
@@ -61,14 +61,14 @@ def _write(directory: str, name: str, content: bytes) -> str:
     return f"{directory}/{name}"
 
 
-def _trials(stage: Stage) -> bytes:
+def _trials(canaries: Canaries) -> bytes:
     return json.dumps(
-        [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in stage.trials]
+        [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
     ).encode()
 
 
 def _read(path: str) -> bytes:
-    """Nothing if it is not there any more, or is a symlink by now."""
+    """The content; empty if the file is gone or has become a symlink."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             return file.read()
@@ -77,7 +77,7 @@ def _read(path: str) -> bytes:
 
 
 def _state(*paths: str) -> list[tuple[int, int] | None]:
-    """Which files these are, and when they were changed, renamed or replaced last: that nobody can set."""
+    """Which files these are, and when they were last changed, renamed or replaced, which nobody can forge."""
     return [(status.st_ino, status.st_ctime_ns) if (status := _lstat(path)) else None for path in paths]
 
 
@@ -88,22 +88,22 @@ def _lstat(path: str) -> os.stat_result | None:
         return None
 
 
-def _run(command: list[str], stage: Stage, script: str, trials: str) -> Attempt:
-    done = _with_terminal([*command, "-I", script, trials], stage)
+def _run(command: list[str], canaries: Canaries, script: str, trials: str) -> Attempt:
+    done = _with_terminal([*command, "-I", script, trials], canaries)
     line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
     if not line:
         said = done.stderr.strip().splitlines() or ["nothing was said"]
         return Attempt({}, f"{said[-1]} (status {done.returncode})")
     found = json.loads(line.removeprefix(MARK))
-    if not {trial.id for trial in stage.trials} <= found.keys():
-        return Attempt({}, "the probe did not say what came of every attack")
-    return Attempt(_checked(found, stage))
+    if not {trial.id for trial in canaries.trials} <= found.keys():
+        return Attempt({}, "the probe did not report the result of every attack")
+    return Attempt(_checked(found, canaries))
 
 
-def _checked(said: dict[str, Any], stage: Stage) -> dict[str, str]:
-    """What the probe wrote counts if it arrived on the host."""
+def _checked(said: dict[str, Any], canaries: Canaries) -> dict[str, str]:
+    """What the probe found. What it wrote counts only if it arrived on the host."""
     found = {str(key): str(value) for key, value in said.items() if key != "errors"}
-    for trial in stage.trials:
+    for trial in canaries.trials:
         if trial.written:
             has_arrived = os.path.lexists(trial.written)
             if has_arrived:
@@ -113,7 +113,7 @@ def _checked(said: dict[str, Any], stage: Stage) -> dict[str, str]:
     return found
 
 
-def _with_terminal(command: list[str], stage: Stage) -> subprocess.CompletedProcess[str]:
+def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.CompletedProcess[str]:
     ours, theirs = pty.openpty()
     try:
         return subprocess.run(
@@ -122,14 +122,14 @@ def _with_terminal(command: list[str], stage: Stage) -> subprocess.CompletedProc
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
-            env={**os.environ, **stage.variables},
-            pass_fds=stage.descriptors,
+            timeout=PROBE_SECONDS,
+            env={**os.environ, **canaries.variables},
+            pass_fds=canaries.descriptors,
             start_new_session=True,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"it took more than {PATIENCE} seconds")
+        return subprocess.CompletedProcess(command, 1, "", f"it took more than {PROBE_SECONDS} seconds")
     finally:
         os.close(ours)
         os.close(theirs)

@@ -1,4 +1,4 @@
-"""Where settings are said. Each layer goes over the one before it:
+"""Gathers the settings from every place where they can be. Each layer overrides the one before it:
 
 built-in ← ~/.claudebox/config.toml ← profiles ← the project's .claudebox.toml ← CLAUDEBOX_* variables ← options
 """
@@ -9,7 +9,7 @@ from claudebox.host import Host
 from claudebox.model import Finding, Preparation
 from claudebox.record import Record
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, from_options, from_variables, merge
+from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word, from_options, from_variables, merge
 from claudebox.settings.words import Request
 from claudebox.state import State
 
@@ -21,14 +21,14 @@ DEFAULT_PROFILE = "default"
 
 
 class Layers(Record):
-    """All that was said, and what the project asks for beyond it."""
+    """The settings of all layers, and what the project asks for in addition."""
 
     settings: Settings
     project: ProjectFile | None
 
 
 def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
-    """`decided`: the project's file that the user was just asked about. It may be another one by now."""
+    """`decided` is the project's file as the user was just asked about it. The one on disk may have changed since."""
     variables, options = from_variables(host.environ), from_options(request.said)
     own, to_keep = _own_files(host, variables, options)
     project = decided
@@ -50,22 +50,24 @@ def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
 
-def _in_force(host: Host, project: ProjectFile) -> list[Said]:
-    """The project may build on profiles, too.
+def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
+    """What counts of the project's file, which may name profiles, too.
 
-    Variables are replaced only in what was granted. What counts at once must not depend on what they hold: the agent
-    would see the difference.
+    Variables are replaced only in what the user granted. What counts without a yes must not depend on their values: the
+    agent would see the difference.
     """
     from claudebox.settings.files.profiles import expanded, read_profiles
 
     granted = project.wishes if project.granted else ()
-    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Named)]
+    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Word)]
     rest = (expanded(one, host) for one in granted if one.name != "profile")
     return [*read_profiles(host, named), *project.tightening, *rest]
 
 
-def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[list[Said], list[Preparation]]:
-    """Of the user's own files, if there are any. Most people have none: then nothing more is imported."""
+def _own_files(
+    host: Host, variables: list[Statement], options: list[Statement]
+) -> tuple[list[Statement], list[Preparation]]:
+    """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = State(host.person.home)
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
     has_files = bool(named) or any(host.tree.lstat(path) is not None for path in (state.config, state.profiles))
@@ -73,4 +75,4 @@ def _own_files(host: Host, variables: list[Said], options: list[Said]) -> tuple[
         return [], []
     from claudebox.settings.files.profiles import read_own_files
 
-    return read_own_files(host, [one.value for one in named if isinstance(one.value, Named)])
+    return read_own_files(host, [one.value for one in named if isinstance(one.value, Word)])

@@ -1,11 +1,11 @@
-"""A setting as somebody wrote it: an option, a variable, an element of an array in a file."""
+"""Parses the text of a setting: an option, a variable, or an element of an array in a file."""
 
 from __future__ import annotations
 
 from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.settings.table import LAST_PORT, PORTS
-from claudebox.settings.values import EnvWish, MountWish, Named, Tier
+from claudebox.settings.values import EnvWish, MountWish, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_text(setting: Setting, text: str, origin: Origin) -> Value:
-    """One value as an option, a variable or an element of an array has it. Raises a Problem if it is none."""
+    """The value that the text stands for. Raises a Problem if the setting cannot have it."""
     if setting.name in ("mount_ro", "mount_rw"):
         return _mount_wish(setting, text, origin)
     if setting.name in ("env", "pass_env"):
@@ -23,12 +23,10 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
         return _port(setting, text, origin)
     if setting.choices and text not in setting.choices:
         *others, last = setting.choices
-        raise Problem(f"{origin.shown}: `{text}` is no value for {setting.name}", f"{', '.join(others)} or {last}")
-    if setting.name == "network":
-        return Tier(text, origin)
+        raise Problem(f"{origin.shown}: `{text}` is not a value of {setting.name}", f"{', '.join(others)} or {last}")
     if setting.name == "drop_env" and not is_variable_name(text):
         raise _bad_name(text, origin, "NAME")
-    return Named(text, origin)
+    return Word(text, origin)
 
 
 def _mount_wish(setting: Setting, text: str, origin: Origin) -> MountWish:
@@ -64,6 +62,6 @@ def _port(setting: Setting, text: str, origin: Origin) -> Port:
 
 
 def _number(text: str) -> int:
-    """A port, or 0."""
+    """The number of a port; 0 if the text is not one."""
     is_port = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and int(text) <= LAST_PORT
     return int(text) if is_port else 0

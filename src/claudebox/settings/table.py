@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from claudebox.record import Record
 
-MODE = "mode"  # what to do instead of starting claude
+MODE = "mode"  # does something else instead of starting claude
 SWITCH = "switch"
 VALUE = "value"  # the last one wins
-LIST = "list"  # each one adds
+LIST = "list"  # each value adds to those before
 COMMAND = "command"  # takes the rest of the line
-OPERAND = "operand"  # of a mode: says what that works on
+OPERAND = "operand"  # says what a mode works on
 
 # How a setting is written in a file.
 TEXT = "a string"
@@ -20,21 +20,21 @@ MOUNTS = "an array of tables"
 
 
 class Setting(Record):
-    """One thing that the user can say: as an option, as a variable, as a key of a file."""
+    """One thing that the user can set: by an option, a variable, or a key of a file."""
 
     name: str
     kind: str
     help: str
     short: str = ""
     metavar: str = ""
-    variable: str = ""  # the environment variable that says the same
-    key: str = ""  # of a file that says the same
+    variable: str = ""  # the environment variable with the same meaning
+    key: str = ""  # the key of a file with the same meaning
     shape: str = ""
     choices: tuple[str, ...] = ()  # each gives less than the one before it
-    tightens: bool = False  # takes something away: a project may ask for it and get it at once
-    is_users: bool = False  # decides what runs on the host: never a project's to say
+    tightens: bool = False  # it takes something away, so a project's file gets it without a yes
+    is_users: bool = False  # it decides what runs on the host, so a project's file may never set it
     in_files_only: bool = False
-    help_in_files: str = ""  # where the key says less than the option, or more
+    help_in_files: str = ""  # the help for the key, if it differs from that of the option
 
     @property
     def option(self) -> str:
@@ -108,7 +108,7 @@ SETTINGS = (
         tightens=True,
     ),
     Setting(
-        *("network", VALUE, "what the box reaches: full (default), inet (the internet alone) or none"),
+        *("network", VALUE, "what the box reaches: full (default), inet (only the internet) or none"),
         metavar="TIER",
         variable="CLAUDEBOX_NETWORK",
         key="network",
@@ -142,12 +142,12 @@ SETTINGS = (
         choices=(DAEMON, AUTO, PRIVATE, STORE, OFF),
     ),
     Setting(
-        *("package", LIST, "have this package of Nix on PATH: a name in nixpkgs, or a flake reference"),
+        *("package", LIST, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
         metavar="NAME",
         key="packages",
         shape=TEXTS,
     ),
-    Setting("strict", SWITCH, "do not start if a package cannot be had"),
+    Setting("strict", SWITCH, "do not start if a package is not available"),
     Setting(
         *("reveal", LIST, "show PATH in the project as it is, although it looks secret"),
         metavar="PATH",

@@ -1,4 +1,4 @@
-"""The values of settings: what was said, and all of it merged. Which settings there are: table.py."""
+"""The values of settings: one by one, and merged. table.py says which settings exist."""
 
 from __future__ import annotations
 
@@ -19,81 +19,74 @@ WORDS = "claude_args"
 
 
 class MountWish(Record):
-    """A mount that somebody asked for, paths as written."""
+    """A mount that somebody asked for, with the paths as they were written."""
 
     access: str
     source: str
     destination: str  # "" means the same path as on the host
     origin: Origin
     is_new: bool = False  # a file that will be made before the box starts
-    is_optional: bool = False  # may be missing
+    is_optional: bool = False  # the source may be missing
 
 
 class EnvWish(Record):
-    """A variable that somebody asked for. No value: take the host's."""
+    """A variable that somebody asked for. Without a value, it has the host's."""
 
     name: str
     value: str | None
     origin: Origin
 
 
-class Named(Record):
-    """A word of the user's: a program, a profile, a path to hide."""
+class Word(Record):
+    """A word that somebody wrote: a program, a profile, a path to hide, one of the choices of a setting."""
 
-    path: str
+    text: str
     origin: Origin
 
 
-class Tier(Record):
-    """Which network the user wants."""
-
-    tier: str
-    origin: Origin
+Value = MountWish | EnvWish | Word | Port
 
 
-Value = MountWish | EnvWish | Named | Tier | Port
-
-
-class Said(Record):
-    """One thing that somebody said somewhere. The value knows where."""
+class Statement(Record):
+    """One value that somebody gave to a setting. The value knows where it was written."""
 
     name: str  # of the setting
     value: Value
 
 
 class Settings(Record):
-    """All that was said, merged, each with where it was said."""
+    """The settings of all layers, merged. Each value knows its origin."""
 
     mounts: tuple[MountWish, ...] = ()
-    hides: tuple[Named, ...] = ()
+    hides: tuple[Word, ...] = ()
     env: tuple[EnvWish, ...] = ()
-    dropped: tuple[Named, ...] = ()
-    bwrap: Named | None = None
-    claude: Named | None = None
-    pasta: Named | None = None
-    nft: Named | None = None
+    dropped: tuple[Word, ...] = ()
+    bwrap: Word | None = None
+    claude: Word | None = None
+    pasta: Word | None = None
+    nft: Word | None = None
     auth: str = PASSTHROUGH
-    auth_limits: tuple[Named, ...] = ()
-    network: Tier = Tier(FULL, BY_DEFAULT)
+    auth_limits: tuple[Word, ...] = ()
+    network: Word = Word(FULL, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
-    path: tuple[Named, ...] = ()
-    claude_args: tuple[Named, ...] = ()
-    nix: Named = Named(AUTO, BY_DEFAULT)
-    packages: tuple[Named, ...] = ()
-    reveals: tuple[Named, ...] = ()
-    writable: tuple[Named, ...] = ()
-    userns: Named = Named(OFF, BY_DEFAULT)
-    memory: Named | None = None
-    pids: Named | None = None
-    cpu: Named | None = None
-    profiles: tuple[Named, ...] = ()
-    findings: tuple[Finding, ...] = ()  # about the files themselves
-    preparations: tuple[Preparation, ...] = ()  # so that they are read faster the next time
+    path: tuple[Word, ...] = ()
+    claude_args: tuple[Word, ...] = ()
+    nix: Word = Word(AUTO, BY_DEFAULT)
+    packages: tuple[Word, ...] = ()
+    reveals: tuple[Word, ...] = ()
+    writable: tuple[Word, ...] = ()
+    userns: Word = Word(OFF, BY_DEFAULT)
+    memory: Word | None = None
+    pids: Word | None = None
+    cpu: Word | None = None
+    profiles: tuple[Word, ...] = ()
+    findings: tuple[Finding, ...] = ()  # about the files with settings
+    preparations: tuple[Preparation, ...] = ()  # they make reading those files faster the next time
 
 
-def merge(said: Iterable[Said]) -> Settings:
-    """In the order of the layers: the last value wins, lists add up, and what takes away is never outvoted."""
+def merge(said: Iterable[Statement]) -> Settings:
+    """Merge statements in the order of the layers: the last value wins, lists add up, and nothing undoes a hide."""
     lists: dict[str, list[Any]] = {}
     last: dict[str, Any] = {}
     for one in said:
@@ -102,15 +95,15 @@ def merge(said: Iterable[Said]) -> Settings:
         else:
             lists.setdefault(LIST_OF.get(one.name, one.name), []).append(one.value)
     if "auth" in last:
-        last["auth"] = last["auth"].path
-    # Of words for claude, the same one may be needed twice.
+        last["auth"] = last["auth"].text
+    # Claude may need the same word twice.
     last |= {name: tuple(values if name == WORDS else dict.fromkeys(values)) for name, values in lists.items()}
     settings = Settings(**last)
     _check_ports(settings.publish)
     return settings
 
 
-# The names of the merged lists, where several settings fill one.
+# The merged list of a setting, if it has another name than the setting.
 LIST_OF = {
     "mount_ro": "mounts",
     "mount_rw": "mounts",
@@ -131,19 +124,19 @@ def _check_ports(published: tuple[Port, ...]) -> None:
         first = seen.setdefault(port.host, port)
         if first.box != port.box:
             raise Problem(
-                f"{port.origin.shown}: port {port.host} of the host leads to {first.box} of the box already "
+                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
                 f"({first.origin.shown})",
                 "choose another",
             )
 
 
-def from_options(words: tuple[tuple[str, str], ...]) -> list[Said]:
-    """What was typed, as (setting, text)."""
+def from_options(words: tuple[tuple[str, str], ...]) -> list[Statement]:
+    """Parse what was typed: pairs of a setting's name and its text."""
     typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
     return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
 
 
-def from_variables(environ: dict[str, str]) -> list[Said]:
+def from_variables(environ: dict[str, str]) -> list[Statement]:
     said = []
     for setting in SETTINGS:
         text = environ.get(setting.variable, "") if setting.variable else ""
@@ -152,8 +145,8 @@ def from_variables(environ: dict[str, str]) -> list[Said]:
     return said
 
 
-def _said(setting: Setting, text: str, origin: Origin) -> Said:
-    # Most launches come without any.
+def _said(setting: Setting, text: str, origin: Origin) -> Statement:
+    # Imported late: most launches have no such setting.
     from claudebox.settings.parsing import read_text
 
-    return Said(setting.name, read_text(setting, text, origin))
+    return Statement(setting.name, read_text(setting, text, origin))

@@ -8,12 +8,12 @@ from claudebox.settings.table import BY_OPTION, COMMAND, MODE, SWITCH, Setting
 
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
-COLLECT = "gc"  # may follow --instances
+COLLECT = "gc"  # this word may follow --instances
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
-ALONE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
+WITHOUT_CLAUDE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
 JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
 
-# Options of claude that take the next word, whatever it looks like: it is not ours then.
+# Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
 CLAUDE_TAKES_VALUE = frozenset(
     "--add-dir --agent --agents --allowedTools --allowed-tools --append-system-prompt --append-system-prompt-file "
     "--betas --debug-file --disallowedTools --disallowed-tools --effort --fallback-model --file --input-format "
@@ -21,7 +21,7 @@ CLAUDE_TAKES_VALUE = frozenset(
     "--permission-prompt-tool --plugin-dir --plugin-url --remote-control-session-name-prefix --session-id "
     "--setting-sources --settings --system-prompt --system-prompt-file --tools".split()
 )
-# Subcommands of claude: from here on every word is its own, `mcp add --env KEY=VALUE` for one.
+# Subcommands of claude. Every word after one belongs to it, as in `mcp add --env KEY=VALUE`.
 CLAUDE_SUBCOMMANDS = frozenset(
     "agents auth auto-mode config doctor gateway install mcp migrate-installer plugin plugins project remote-control "
     "rc setup-token ultrareview update upgrade".split()
@@ -41,8 +41,8 @@ class Request(Record):
     claude: tuple[str, ...] = ()
 
 
-class _Reader:
-    """Walks over the words once."""
+class _CommandLine:
+    """Goes over the words once and sorts them."""
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
@@ -53,7 +53,7 @@ class _Reader:
         self.run: tuple[str, ...] | None = None
         self.claude: list[str] = []
         self.saw_prompt = False
-        self.json_at: list[int] = []  # where each `--json` would stand among claude's words
+        self.json_at: list[int] = []  # the position that each `--json` would have among claude's words
 
     def next(self) -> str:
         self.position += 1
@@ -123,14 +123,14 @@ class _Reader:
 
 
 def parse(words: list[str]) -> Request:
-    reader = _Reader(words)
+    reader = _CommandLine(words)
     reader.read()
     mode = _one_mode(reader.modes)
     json = bool(reader.json_at) and mode in JSON_MODES
     for place in reversed(reader.json_at if not json else []):
         reader.claude.insert(place, "--json")
-    if mode in ALONE and reader.claude:
-        raise Problem(f"--{mode} knows no `{reader.claude[0]}`", f"claudebox --{mode}")
+    if mode in WITHOUT_CLAUDE and reader.claude:
+        raise Problem(f"--{mode} does not know `{reader.claude[0]}`", f"claudebox --{mode}")
     if "against" in dict(reader.said) and mode != "prove":
         raise Problem("--against says what --prove attacks", "claudebox --prove --against 'firejail --quiet'")
     shell = "shell" in reader.switches

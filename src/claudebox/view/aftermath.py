@@ -1,4 +1,4 @@
-"""What a box has left that can run code on the host, as a short report, and in full on request."""
+"""Reports what a box has left that can run code on the host: briefly, and in full on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDINARY = "claudebox: changed, and run when you ask for it:"
 
 
 class Where(Record):
-    """How paths are called."""
+    """The directories that paths are shown relative to."""
 
     project: str
     home: str
@@ -31,7 +31,7 @@ class Where(Record):
 
 
 def report(leftovers: list[Leftover], where: Where, style: Style) -> str:
-    """One line for each thing that runs by itself, and one line for all others together."""
+    """The report: a line for each thing that runs by itself, and one line for all others together."""
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
     lines = [style.paint(TITLE, BOLD)] if grave else []
     for number, leftover in enumerate(grave[:MOST_LISTED], 1):
@@ -70,7 +70,7 @@ def _with_details(leftover: Leftover, where: Where) -> str:
 
 
 def contents(leftovers: list[Leftover], where: Where, style: Style) -> str:
-    """Each with what it says, or with what has become different in it."""
+    """Each leftover with its content, or with the difference to what was there before."""
     lines: list[str] = []
     for number, leftover in enumerate(leftovers, 1):
         lines += [style.paint(f"{number:>3} {where.name(leftover.path)}", BOLD)]
@@ -101,13 +101,13 @@ def _text(trace: Trace | None) -> list[str] | None:
 
 
 def moved(directory: str, names: list[str], restored: list[str], failed: list[tuple[str, str]], where: Where) -> str:
-    """Where it is now and how to have it back."""
+    """Where the files are now, and how to get them back."""
     lines = []
     if names:
         place = shorten_home(directory, where.home) if quote(directory) == directory else quote(directory)
-        lines += ["Moved, under the same names, to", f"  {place}", "To have one of them back:"]
+        lines += ["Moved, under the same names, to", f"  {place}", "To get one of them back:"]
         lines.append(f"  mv -T {place}/{quote(names[0])} {quote(names[0])}")
     if restored:
-        lines += fill(f"As before the box again: {', '.join(map(where.name, restored))}".split(" "), 0)
+        lines += fill(f"Restored as before the box: {', '.join(map(where.name, restored))}".split(" "), 0)
     lines += [f"{where.name(path)} could not be moved: {escape(reason)}" for path, reason in failed]
     return "".join(f"{line}\n" for line in lines)

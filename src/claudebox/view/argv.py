@@ -7,15 +7,15 @@ from claudebox.record import Record
 
 
 class Data(Record):
-    """A word of the command line that is the number of a descriptor with this content."""
+    """An argument that becomes the number of a descriptor with this content."""
 
     content: bytes
     label: str
 
 
-SECCOMP = "seccomp"  # the label of the filter of system calls
-Word = str | Data
-Operation = tuple[Word, ...]
+SECCOMP = "seccomp"  # the label of the system call filter
+Argument = str | Data
+Operation = tuple[Argument, ...]
 
 
 def bwrap_operations(plan: Plan) -> list[Operation]:
@@ -31,12 +31,12 @@ def bwrap_operations(plan: Plan) -> list[Operation]:
 
 
 def program_words(plan: Plan) -> tuple[str, ...]:
-    """What bwrap starts. The `--` keeps a program called `--bind` from becoming an option of bwrap."""
+    """The program that bwrap starts. The `--` keeps a program called `--bind` from becoming an option of bwrap."""
     return ("--", *plan.wrapper, *plan.program.argv)
 
 
 def called_pasta(path: str) -> str:
-    """pasta and passt are one program, which goes by its name."""
+    """The path under which it acts as pasta: pasta and passt are one program, which looks at its own name."""
     directory, _, name = path.rpartition("/")
     return path if name.startswith("pasta") else f"{directory}/pasta"
 
@@ -49,9 +49,9 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--hostname", plan.hostname),
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
-        # With an uplink, bwrap is started in the box's own network already.
+        # With an uplink, bwrap already starts in the box's own network.
         *([("--unshare-net",)] if not plan.network.is_hosts and plan.network.uplink is None else []),
-        # In a user namespace of its own a program has all capabilities, and with them far more of the kernel.
+        # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
         *([("--disable-userns",)] if plan.disable_userns else []),
     ]
 
@@ -69,7 +69,7 @@ def _mount(mount: Mount) -> list[Operation]:
     if mount.kind == FILE:
         return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
     if mount.kind in (COVER, MASK):
-        # Not a bind of the file itself: meanwhile it may have become a symlink to another.
+        # The file itself is not bound: meanwhile it may have become a symlink to another.
         return [("--perms", f"{mount.mode:04o}", "--ro-bind-data", Data(mount.content, path), path)]
     if mount.kind == PROC:
         return [("--proc", path)]

@@ -1,4 +1,4 @@
-"""A Plan as JSON, for programs. Secrets are null."""
+"""A Plan as JSON, for programs. A secret is null."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _uplink(uplink: Uplink | None) -> Any:
 
 
 def _word(word: str | Data) -> Any:
-    """A descriptor is shown as what can be read from it."""
+    """The JSON of one argument. A descriptor is shown as the content that can be read from it."""
     if not isinstance(word, Data):
         return word
     try:
@@ -125,5 +125,5 @@ def _argument(word: str) -> str | None:
 
 
 def dump(value: Any) -> str:
-    # ASCII only: names with terminal codes or broken UTF-8 stay harmless.
+    # ASCII makes names with terminal codes or broken UTF-8 harmless.
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"

@@ -1,4 +1,4 @@
-"""What the user confirms: everything that enters, from which rule, and what stays outside."""
+"""The audit that the user confirms: everything that enters, with the rule, and what stays outside."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from claudebox.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
 LABEL = 19
-RULE = 11  # of which the rest is for the mark
+RULE = 11  # columns; the rest of the label is for the mark
 MARKS = {
     RO: "ro",
     RW: "rw",
@@ -49,7 +49,7 @@ MARKS = {
     ABSENT: "none",
 }
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
-TELLING_REASONS = ("git", "claude", "secret", "root")  # the others say the same each time
+TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (
     "box",
     "system",
@@ -72,9 +72,9 @@ MOST_GUARDED = 8
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
-    """Whatever differs from one project to the next comes last, next to the question, on a small screen too.
+    """The audit. What differs between projects comes last, next to the question, even on a small screen.
 
-    Last of all, where most of it was agreed to before: what is new.
+    If most of it was agreed to before, what is new comes at the very end.
     """
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
@@ -128,7 +128,7 @@ def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:
 
 
 def _paths(mounts: list[Mount], home: str) -> list[str]:
-    """The paths of one group; what is in /etc is listed below it."""
+    """The paths of one group. Those in /etc are listed together."""
     shown = [_mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
     etc = [mount.path.removeprefix("/etc/") for mount in mounts if mount.path.startswith("/etc/")]
     return shown + ([f"/etc/{escape(etc[0])}"] if len(etc) == 1 else ["/etc:", *map(escape, etc)] if etc else [])
@@ -142,7 +142,7 @@ def _mount_text(mount: Mount, home: str) -> str:
 
 
 def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
-    """What the agent cannot change in the project, and what it can although the host runs it later."""
+    """What the agent cannot change in the project, and what it can, although the host runs it later."""
     guard = plan.guard
     if not guard.held and not guard.opened:
         return []
@@ -201,7 +201,7 @@ def _network(network: Network, style: Style, everything: bool) -> list[str]:
     lines = _tier(network, style) + _ports(network.published, network.host_ports, style)
     if everything and network.uplink is not None:
         near = [*network.uplink.near, "(this host and its links)"] if network.uplink.near else []
-        rest = "and all that is private" if network.uplink.near else "everything else"
+        rest = "and everything private" if network.uplink.near else "everything else"
         lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
     return lines
 
@@ -267,8 +267,9 @@ def shown_argument(word: str) -> str:
 def _findings(findings: tuple[Finding, ...], style: Style) -> list[str]:
     lines: list[str] = []
     for finding in findings:
-        mark, colour = ("!", RED) if finding.kind != Finding.NOTE else ("·", YELLOW)
-        words = f"{escape(finding.subject)}: {escape(finding.text)}".split()  # no column can be forged with spaces
+        mark, colour = ("!", RED) if finding.is_grave else ("·", YELLOW)
+        # Split, so that no spaces can forge a column.
+        words = f"{escape(finding.subject)}: {escape(finding.text)}".split()
         first, *rest = fill(words, 2)
         lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
     return lines

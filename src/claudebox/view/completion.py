@@ -1,4 +1,4 @@
-"""Completion of options in shells, from the table of settings. Words that are not ours are left to files."""
+"""Completion of options in shells, made from the table of settings. Other words are completed as files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 def completion(shell: str) -> str:
     if shell not in SHELLS:
-        raise Problem(f"--completion: `{shell}` is not a shell that it knows", "bash, zsh or fish")
+        raise Problem(f"--completion: `{shell}` is not a known shell", "bash, zsh or fish")
     offered = [setting for setting in SETTINGS if not setting.in_files_only]
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](offered)
 

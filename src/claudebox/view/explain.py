@@ -30,7 +30,7 @@ def _answer(answer: Answer, style: Style) -> str:
 
 
 def _labelled(label: str, items: list[list[str]], style: Style) -> list[str]:
-    """The label beside the first line; what continues an item stands a little further in."""
+    """Lines with the label beside the first one. Further lines of an item are indented a little more."""
     lines = [line for first, *rest in items for line in (first, *(f"  {line}" for line in rest))]
     head = "  " + style.paint(label, DIM) + " " * (INDENT - 2 - len(label))
     return [(" " * INDENT if number else head) + line for number, line in enumerate(lines)]
@@ -43,7 +43,7 @@ def _change_words(change: Change) -> list[str]:
 
 
 def _word(word: str) -> str:
-    """To be pasted. A line break would begin a line of the screen, which could say anything."""
+    """A word to paste. A line break is spelled out: after it, a name could make a line of the screen say anything."""
     if "\n" not in word:
         return quote(word)
     plain = (character if character.isprintable() and character not in "'\\" else "" for character in word)

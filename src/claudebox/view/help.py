@@ -1,4 +1,4 @@
-"""The help text, from the table of settings."""
+"""The help text, made from the table of settings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ HEAD = """\
 usage: claudebox [OPTIONS] [anything for claude]
 
 Starts Claude Code in a box around the current directory. The box has this
-project, the system's programs and claude; no keys, tokens, other projects.
+project, the system's programs and claude; no keys, tokens or other projects.
 """
 TAIL = """\
-Everything else goes to claude unchanged, and all after `--`:
+Everything else goes to claude unchanged, as does everything after `--`:
   claudebox -p "fix the failing test"
   claudebox --continue
   claudebox mcp list
@@ -23,13 +23,13 @@ Environment:
   CLAUDEBOX_EXTRA_ENV=A,B     pass these variables too
 {variables}
 
-Files with settings, in TOML; of a single value the last one counts:
+Files with settings, in TOML; for a single value, the last one counts:
   ~/.claudebox/config.toml         for every box
-  ~/.claudebox/profiles/NAME.toml  for --profile NAME; as NAME.json, too
+  ~/.claudebox/profiles/NAME.toml  for --profile NAME; or NAME.json
   .claudebox.toml                  of the project; what it adds needs your yes
 Their keys:
 {keys}
-As in:
+For example:
   network = "inet"
   extra_env_passthrough = ["PGUSER", "PGPASSWORD"]
   mounts = [{{ host = "~/notes", mode = "ro" }}]

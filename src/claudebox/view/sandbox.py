@@ -1,4 +1,4 @@
-"""SANDBOX.md: what the agent is told about the box that it is in."""
+"""SANDBOX.md, which tells the agent about its box."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ HEAD = """\
 # You are in a sandbox (claudebox)
 
 Everything you run happens in a bubblewrap box on the user's machine. You may work freely in it: nobody will ask for
-permissions. What is not listed here does not exist in the box. Retrying, `sudo`, or looking for a way round will not
-change that; if you need something, say so and name the option below.
+permissions. What is not listed here does not exist in the box. Retrying, `sudo`, or looking for a way around it will
+not change that; if you need something, say so and name the option below.
 """
 MASKED = """\
 ## Files with made-up values
 
 These hold secrets on the user's machine. In the box their keys are right, but the values are made up
 (`masked-by-claudebox`), or the file is empty; it cannot be changed, moved or deleted. A login that fails with such a
-value is no bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a secret itself.
+value is not a bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a secret itself.
 
 """
 MOST_MASKED = 30
@@ -34,7 +34,7 @@ ABSENT = """\
 GUARDED = """\
 ## Read-only in the project
 
-The user's own programs run these later, outside of the box, so you cannot change, rename or remove them ("Read-only
+The user's own programs run these later, outside the box, so you cannot change, rename or remove them ("Read-only
 file system", "Device or resource busy"): {names}.
 If the task needs it, write down the change that you would make and ask the user to make it, or to start claudebox again
 with `--writable PATH`. What you create of this kind is shown to the user when the box ends.
@@ -44,7 +44,7 @@ use `mv`, or copy and delete, instead of `git mv`.
 GUARDED_GIT = """\
 Git works: commit, branch, checkout, stash, merge, rebase, fetch, worktree add. What would change `.git/config` says
 "could not write config file … Device or resource busy": `git config`, `git remote add`, setting an upstream (the
-branch itself is made), `git branch -m` (the branch is renamed all the same), `git submodule init` and `update`,
+branch itself is made), `git branch -m` (the branch is renamed anyway), `git submodule init` and `update`,
 `git sparse-checkout`. Use `git -c NAME=VALUE …` for one command, name remote and branch (`git pull origin main`), and
 `git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
 """
@@ -56,13 +56,13 @@ for anything else. Only messages pass: not the account, its usage or files, and 
 _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
-    "them; retrying will not help. Servers that you start are seen by nobody, unless the user publishes their port.",
-    "none": "Nothing can be downloaded. Servers that you start are seen by nobody, unless the user publishes a port.",
+    "them; retrying will not help. Nobody can reach servers that you start, unless the user publishes their port.",
+    "none": "Nothing can be downloaded. Nobody can reach servers that you start, unless the user publishes a port.",
 }
 NIX = {
-    "daemon": "For a tool that is missing use Nix: `nix shell nixpkgs#NAME -c COMMAND`, `nix run`, `nix build` or, if "
-    "it is there, comma (`, COMMAND`).",
-    "private": "For a tool that is missing use Nix: `nix shell nixpkgs#NAME -c COMMAND`; what you build is kept for "
+    "daemon": "For a missing tool use Nix: `nix shell nixpkgs#NAME -c COMMAND`, `nix run`, `nix build` or, if "
+    "it is installed, comma (`, COMMAND`).",
+    "private": "For a missing tool use Nix: `nix shell nixpkgs#NAME -c COMMAND`; what you build is kept for "
     "this project.",
     "store": "Nix cannot build or download here: ask the user for `--package NAME`.",
     "off": "Nix is not available.",
@@ -74,7 +74,7 @@ ASK = """\
 - an environment variable: `--env NAME`
 - another network: `--network full|inet|none`; a port of the box opened for the user: `--publish PORT`; a server on the
   user's machine: `--host-port PORT` (both need `inet` or `none`)
-- user namespaces: `--userns on`; Chromium does without them if you start it with `--no-sandbox`
+- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`
 
 They take effect when the user starts claudebox again.
 """
@@ -99,7 +99,7 @@ def _files(plan: Plan) -> str:
     writable = [
         mount for mount in plan.mounts if mount.kind == RW and mount.origin.name != "--auth" and not is_guard(mount)
     ]
-    readable = [mount for mount in plan.mounts if mount.kind == RO and _is_asked_for(mount)]
+    readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.is_said]
     lines = [
         f"- `{_path(mount, plan)}` is writable: {mount.origin.reason or 'the user mounted it'}" for mount in writable
     ]
@@ -118,7 +118,7 @@ def _masked(plan: Plan) -> list[str]:
 
 
 def _guarded(plan: Plan) -> list[str]:
-    """What in the project cannot be changed, and what git says when it tries."""
+    """What cannot be changed in the project, and what git says when it tries."""
     held = plan.guard.held
     if not held:
         return []
@@ -128,16 +128,12 @@ def _guarded(plan: Plan) -> list[str]:
     return [text + GUARDED_GIT if any(guarded.group == "git" for guarded in held) else text]
 
 
-def _is_asked_for(mount: Mount) -> bool:
-    return mount.origin.is_said
-
-
 def _path(mount: Mount, plan: Plan) -> str:
     return _plain(shorten_home(mount.path, plan.person.home))
 
 
 def _plain(text: str) -> str:
-    """A path is data: it must not look like instructions."""
+    """A path as plain text: it is data and must not look like instructions."""
     return "".join(character for character in text if character.isprintable() and character != "`")
 
 
@@ -166,7 +162,7 @@ def _tools(plan: Plan) -> str:
     return (
         f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. {nix}"
         "Install into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home "
-        "for this session only. Otherwise ask the user to install the program on the host: then it is here too.\n"
+        "for this session only. Otherwise ask the user to install the program on the host: then it is here, too.\n"
         f"{_packages(plan)}"
     )
 

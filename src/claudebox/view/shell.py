@@ -13,15 +13,15 @@ LAST_DESCRIPTOR = 9
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
-NO_BROKER = "# --auth broker: only claudebox itself starts the broker. Pasted, claude finds nobody at its socket.\n"
-IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box gives it back
+NO_BROKER = "# --auth broker: only claudebox itself starts the broker. After pasting, nobody answers at its socket.\n"
+IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
 
 
 def shell_command(plan: Plan) -> str:
-    """The whole launch. Descriptors are fed from here-documents, and from a pipe where the content is binary."""
+    """The whole launch. Descriptors read from here-documents, or from a pipe if the content is binary."""
     data: list[Data] = []
     covers: list[Data] = []
-    # With an uplink, the groups are gone already.
+    # With an uplink, the groups have been dropped already.
     clear_groups = plan.drop_groups and plan.network.uplink is None
     limits = "" if plan.network.uplink else _limits(plan)
     lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
@@ -45,11 +45,11 @@ def _limits(plan: Plan) -> str:
 
 
 def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
-    """The same pasta and filter as in a launch, arranged so that a shell can do it: pasta starts the rest.
+    """The same pasta and filter as in a launch, arranged for a shell: here, pasta starts everything else.
 
-    (A launch attaches pasta instead, because a pasta that is killed while it starts would leave a process behind.)
+    (A launch attaches pasta instead: if pasta were killed while it starts, it would leave a process behind.)
     """
-    # pasta refuses to be the system's root: then somebody else has to make the user namespace.
+    # pasta refuses to run as root of the system, so for root `unshare` makes the user namespace.
     prefix = f"{CLEAR_GROUPS} unshare --user --map-root-user -- " if plan.drop_groups else ""
     words = ["--netns-only", *uplink.options] if plan.drop_groups else uplink.options
     options = " ".join(quote(word) for word in words)
@@ -63,7 +63,7 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
 
 
 def _preparations(plan: Plan) -> str:
-    """What claudebox writes before it starts the box, but for what is private."""
+    """What claudebox writes before it starts the box, except what is private."""
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
     missing = [quote(package.reference) for package in plan.packages if not package.paths]
     text = NO_BROKER if plan.broker is not None else ""
@@ -71,7 +71,7 @@ def _preparations(plan: Plan) -> str:
     text += f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
     for item in plan.preparations:
         if item.kind == Preparation.EMPTY_FILE:
-            # Not `>>`: where the agent can write, it may have put a symlink.
+            # `>>` would follow a symlink, which the agent may have put there.
             text += f"rm -f {quote(item.path)} && : >{quote(item.path)}\n"
         elif item.kind == Preparation.LINK:
             text += f"[ -e {quote(item.path)} ] || ln -sf {quote(item.content.decode())} {quote(item.path)}\n"
@@ -116,7 +116,7 @@ def _fits(word: str | Data, data: list[Data]) -> bool:
 
 
 def _cover(operation: Operation, covers: list[Data]) -> str:
-    """A shell has ten descriptors, and there may be many such files: they are bound from where it has put them."""
+    """Bind the file from a directory: there may be many such files, and a shell has only ten descriptors."""
     _, mode, _, content, path = operation
     assert isinstance(content, Data)
     covers.append(content.replace(label=str(mode)))
@@ -148,9 +148,9 @@ def _with_descriptors(command: str, data: list[Data]) -> str:
     bodies = "".join(f"\n{item.content.decode()}{_end_mark(item.content)}" for _, item in texts)
     if not pipes:
         return f"({IGNORE_CTRL_C}\n{command}{documents}{bodies}\n)\n"
-    # The terminal stays at hand as descriptor 9 while the pipe is standard input.
+    # The terminal is kept as descriptor 9 while the pipe is standard input.
     ((number, item),) = pipes
-    octal = "".join(f"\\{byte:o}" for byte in item.content)  # all of it, so that no digit follows
+    octal = "".join(f"\\{byte:o}" for byte in item.content)  # every byte, so that no digit follows an octal number
     return f"({IGNORE_CTRL_C}\nprintf '{octal}' |\n{command} {number}<&0 <&9 9<&-{documents}{bodies}\n) 9<&0\n"
 
 
@@ -159,7 +159,7 @@ def _is_text(data: Data) -> bool:
 
 
 def _end_mark(content: bytes, mark: str = END) -> str:
-    """A line that the content does not have."""
+    """A line that the content does not contain."""
     while mark.encode() in content.split(b"\n"):
         mark += "_"
     return mark

@@ -1,4 +1,4 @@
-"""Text for a terminal of 80 columns: escaped, wrapped, coloured only where that is welcome."""
+"""Formats text for a terminal of 80 columns: it escapes, wraps and, where that is welcome, colours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ YELLOW = "33"
 
 
 class Style(Record):
-    """Whether to use colours. Meaning never depends on them."""
+    """Whether to use colours. The meaning never depends on them."""
 
     colour: bool
 
@@ -42,7 +42,7 @@ def _escape_character(character: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that a text takes."""
+    """The number of columns that a text takes."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -54,7 +54,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, room: int) -> str:
-    """As much of a text as there is room for."""
+    """The text, cut if there is not enough room for it."""
     if width(text) <= room:
         return text
     text = text[: room - 1]
@@ -64,7 +64,7 @@ def cut(text: str, room: int) -> str:
 
 
 def fill(words: list[str], indent: int, *, break_words: bool = True) -> list[str]:
-    """Words on as few lines as possible. A word that is longer than a line is broken, or stands out whole."""
+    """The words on as few lines as possible. A longer word is broken, or stands out if it must stay whole."""
     room = WIDTH - indent
     lines: list[str] = []
     line = ""
@@ -83,7 +83,7 @@ def _pieces(word: str, room: int) -> list[str]:
         cut = room
         while width(word[:cut]) > room:
             cut -= 1
-        # A path or a list of paths is easier to read when it is broken between its parts.
+        # A path, or a list of paths, is easier to read if it is broken between its parts.
         natural = (word.rfind(separator, room // 3, cut) + 1 for separator in " :,/")
         cut = next((place for place in natural if place), cut)
         pieces.append(word[:cut])
@@ -92,7 +92,7 @@ def _pieces(word: str, room: int) -> list[str]:
 
 
 def table_row(label: str, words: list[str], indent: int, paint_label: Style | None = None) -> list[str]:
-    """A label and, beside it, wrapped words."""
+    """A label and, beside it, the wrapped words."""
     lines = fill(words, indent) or [""]
     if len(label) > indent - 3:
         return [f"  {label}", *(" " * indent + line for line in lines)]

@@ -1,10 +1,10 @@
-"""What a project's file asks for, and the profiles there are."""
+"""Shows what a project's file asks for, and which profiles exist."""
 
 from __future__ import annotations
 
 from claudebox.model import Port, Profile
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
+from claudebox.settings.values import EnvWish, MountWish, Statement
 from claudebox.state import SHOWN
 from claudebox.view.text import BOLD, Style, escape, table_row
 
@@ -17,16 +17,12 @@ PLACE = 21
 YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
 
 
-def wishes_text(wishes: tuple[Said, ...], style: Style) -> str:
+def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
-        words = [wish_text(wish), f"({escape(wish.value.origin.shown)})"]
+        words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
         lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
-
-
-def wish_text(wish: Said) -> str:
-    return escape(_value_text(wish.value))
 
 
 def _value_text(value: Value) -> str:
@@ -37,10 +33,7 @@ def _value_text(value: Value) -> str:
         return value.name if value.value is None else f"{value.name}={value.value}"
     if isinstance(value, Port):
         return str(value.host) if value.host == value.box else f"{value.host}:{value.box}"
-    if isinstance(value, Tier):
-        return value.tier
-    assert isinstance(value, Named)
-    return value.path
+    return value.text
 
 
 def profiles_text(profiles: list[Profile], style: Style) -> str:

@@ -12,7 +12,7 @@ from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Ste
 from claudebox.problem import Problem
 from claudebox.reach import host_certificates
 from claudebox.settings.table import FULL
-from claudebox.settings.values import EnvWish, Named, Settings
+from claudebox.settings.values import EnvWish, Settings, Word
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 def plan_broker(facts: Facts) -> Broker:
     """Find the credential. Raises a Problem if there is none that can be used."""
     host, settings, claude = facts.host, facts.settings, facts.claude
-    environ, kept = host.environ, claude.kept
+    environ, kept = host.environ, claude.all_projects
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(
@@ -100,7 +100,7 @@ def plan_broker(facts: Facts) -> Broker:
 
 def _check_way(environ: dict[str, str], settings: Settings) -> None:
     """Refuse addresses without TLS if the box can listen on this host's localhost: it would be taken for the API."""
-    if settings.network.tier != FULL and not settings.publish:
+    if settings.network.text != FULL and not settings.publish:
         return
     for name in ADDRESSES:
         if environ.get(name, "").lower().startswith("http:"):
@@ -114,15 +114,15 @@ def _can_be_sent(value: str) -> bool:
     return value.isascii() and value.isprintable() and " " not in value
 
 
-def _limits(said: tuple[Named, ...]) -> tuple[tuple[str, int], ...]:
+def _limits(said: tuple[Word, ...]) -> tuple[tuple[str, int], ...]:
     """The limits by name. If one is set twice, the lower one counts."""
     lowest: dict[str, int] = {}
     for named in said:
-        name, _, number = named.path.partition("=")
+        name, _, number = named.text.partition("=")
         if name not in LIMITED or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
             *others, last = LIMITED
             raise Problem(
-                f"{named.origin.shown}: `{named.path}` is no limit", f"{', '.join(others)} or {last}: requests=500"
+                f"{named.origin.shown}: `{named.text}` is no limit", f"{', '.join(others)} or {last}: requests=500"
             )
         lowest[name] = min(lowest.get(name, int(number)), int(number))
     return tuple(lowest.items())

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, Mount
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import expand_home, move
 from claudebox.record import Record
 from claudebox.secret_values import looks_secret, secret_value
@@ -178,7 +178,7 @@ class Runnable:
 
     def _is_there(self, word: str) -> bool:
         path = posixpath.normpath(expand_home(word.replace("$HOME", "~", 1), self.home))
-        decisive = holder(path, self.mounts)
+        decisive = find_holder(path, self.mounts)
         if decisive is None or decisive.kind not in FROM_HOST:
             return path.startswith("/dev/")
         return self.tree.exists(move(path, decisive.path, decisive.source))

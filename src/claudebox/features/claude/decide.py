@@ -32,7 +32,7 @@ DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows
 def decide(facts: Facts, _: Draft) -> Contribution:
     install, claude = facts.install, facts.claude
     assert install is not None
-    program = claude_program(install, tuple(word.path for word in facts.words), facts.home)
+    program = claude_program(install, tuple(word.text for word in facts.words), facts.home)
     return Contribution(
         mounts=(
             *claude_mounts(install, facts.home, facts.project),

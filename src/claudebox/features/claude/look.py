@@ -13,7 +13,7 @@ from claudebox.places import refuse_readable
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.tools import is_typed
 
@@ -25,9 +25,9 @@ npm install -g @anthropic-ai/claude-code
       or do without it: --run CMD, after all other options"""
 
 
-def choose_claude(tree: Tree, named: Named | None, search_path: str, cwd: str, reach: Reach) -> ClaudeInstall:
+def choose_claude(tree: Tree, named: Word | None, search_path: str, cwd: str, reach: Reach) -> ClaudeInstall:
     if named is not None:
-        path = posixpath.normpath(posixpath.join(cwd, named.path))
+        path = posixpath.normpath(posixpath.join(cwd, named.text))
         if not tree.exists(path):
             raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
         if not tree.is_executable(path):
@@ -61,8 +61,8 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
     """Raise a Problem if claude says, for example in its `#!` line, that it needs what the box must not have."""
     for file in install.files:
         refusal = refuse_readable(file, homes, places)
-        if refusal is not None and not file.endswith(LOCAL_INSTALL):
-            raise Problem(f"{install.path} would need {file}: {refusal.reason}", "name another one: --claude PATH")
+        if refusal and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal}", "name another one: --claude PATH")
 
 
 def find_claude(

@@ -8,10 +8,10 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
-from claudebox.mounts import holder
+from claudebox.mounts import find_holder
 from claudebox.paths import expand_home
 from claudebox.record import Record
-from claudebox.settings.values import MountWish, Named
+from claudebox.settings.values import MountWish, Word
 
 REASON = "named by an option of claude"
 
@@ -55,12 +55,12 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(wishes=named.wishes, preparations=named.preparations)
 
 
-def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
+def named_paths(tree: Tree, words: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
     """Ask for what the options name and the box lacks. If it does not exist, claude itself complains best."""
     wishes, preparations = [], []
     for mention in _mentions(words):
         path = posixpath.normpath(posixpath.join(cwd, expand_home(mention.path, home)))
-        above = holder(path, mounts)
+        above = find_holder(path, mounts)
         if mention.path.startswith("{") or above is None or above.kind in FROM_HOST:
             continue
         rule = PATH_OPTIONS[mention.option]
@@ -74,27 +74,27 @@ def named_paths(tree: Tree, words: tuple[Named, ...], cwd: str, home: str, mount
     return NamedPaths(tuple(wishes), tuple(preparations))
 
 
-def _mentions(words: tuple[Named, ...]) -> list[Mention]:
+def _mentions(words: tuple[Word, ...]) -> list[Mention]:
     """Every path that an option of claude takes."""
     mentions = []
-    waiting: Named | None = None  # the option whose values these are
+    waiting: Word | None = None  # the option whose values these are
     for word in words:
-        name, has_value, value = word.path.partition("=")
+        name, has_value, value = word.text.partition("=")
         if name in PATH_OPTIONS:
             if has_value:
-                mentions.append(_mention(word.replace(path=name), word.replace(path=value)))
+                mentions.append(_mention(word.replace(text=name), word.replace(text=value)))
             waiting = None if has_value else word
-        elif word.path.startswith("-"):
+        elif word.text.startswith("-"):
             waiting = None
         elif waiting is not None:
             mentions.append(_mention(waiting, word))
-            waiting = waiting if PATH_OPTIONS[waiting.path].takes_several else None
+            waiting = waiting if PATH_OPTIONS[waiting.text].takes_several else None
     return mentions
 
 
-def _mention(option: Named, value: Named) -> Mention:
+def _mention(option: Word, value: Word) -> Mention:
     """A path counts as typed if both words are: a typed prompt after an option in a file may happen to be a path."""
     if option.origin.is_typed and value.origin.is_typed:
-        return Mention(option.path, value.path, Origin.of_option(option.path, REASON))
+        return Mention(option.text, value.text, Origin.of_option(option.text, REASON))
     said = option.origin if value.origin.is_typed else value.origin
-    return Mention(option.path, value.path, said.replace(reason=REASON))
+    return Mention(option.text, value.text, said.replace(reason=REASON))

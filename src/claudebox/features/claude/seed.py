@@ -38,7 +38,7 @@ class Seed(Record):
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     """Prepare Claude's home. This needs the whole Plan: which of the user's hooks can run follows from all mounts."""
     claude, person = facts.claude, facts.host.person
-    check_state(facts.tree, claude.kept, claude.instance, person.uid)
+    check_state(facts.tree, claude.all_projects, claude.instance, person.uid)
 
     def can_run(command: str) -> bool:
         from claudebox.features.claude.configuration import Runnable
@@ -119,7 +119,7 @@ class _Source:
 
 def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
     inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    path = inside if trusted.tree.exists(inside) else f"{home.kept.home}/.claude.json"
+    path = inside if trusted.tree.exists(inside) else f"{home.all_projects.home}/.claude.json"
     return trusted.find(path, is_dir=False)
 
 

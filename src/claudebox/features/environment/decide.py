@@ -7,7 +7,7 @@ from claudebox.facts import Facts
 from claudebox.model import EnvVar, Finding, Origin, Person
 from claudebox.problem import Problem
 from claudebox.secret_values import looks_secret
-from claudebox.settings.values import EnvWish, Named
+from claudebox.settings.values import EnvWish, Word
 
 BOX = Origin.of_rule("box", "made for this box")
 ALLOWED = Origin.of_rule("allowed", "passed on if the host has it")
@@ -49,7 +49,7 @@ def plan_environment(
     certificates: str,
     features: list[EnvVar],
     wishes: tuple[EnvWish, ...],
-    dropped: tuple[Named, ...] = (),
+    dropped: tuple[Word, ...] = (),
     kept_out: dict[str, str] | None = None,
 ) -> tuple[EnvVar, ...]:
     """Every variable of the box. A later rule wins over an earlier one, and `kept_out` wins over all of them.
@@ -70,9 +70,9 @@ def plan_environment(
     variables = [variable for variable in variables if variable.name not in (kept_out or ()) or variable.is_ours]
     by_name = {variable.name: _marked(variable) for variable in variables}
     for drop in dropped:
-        if drop.path in by_name and by_name[drop.path].is_ours:
-            raise Problem(f"{drop.origin.shown}: {drop.path} is made by the box, and programs need it")
-        by_name.pop(drop.path, None)
+        if drop.text in by_name and by_name[drop.text].is_ours:
+            raise Problem(f"{drop.origin.shown}: {drop.text} is made by the box, and programs need it")
+        by_name.pop(drop.text, None)
     return tuple(by_name.values())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.answers import IN, OUT, VARIABLE, Answer, Because, Change, named, undo, with_reason
+from claudebox.answers import IN, OUT, VARIABLE, Answer, Because, Change, describe_origin, undo, with_reason
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
 from claudebox.host import Host
 from claudebox.model import EnvVar, Finding, Origin, Plan
@@ -41,7 +41,7 @@ def _entering(variable: EnvVar, host: Host, wishes: list[EnvWish]) -> list[Becau
     last = wishes[-1] if wishes else None
     is_passed = last.value is None if last is not None else origin.is_rule("allowed")
     verb = "passes this host's value" if is_passed else "sets it"
-    because = [with_reason(f"{named(origin)} {verb}", origin)]
+    because = [with_reason(f"{describe_origin(origin)} {verb}", origin)]
     for wish in reversed(wishes[:-1]):
         asks = "passes this host's value" if wish.value is None else "sets it"
         because.append(Because(f"{wish.origin.shown} {asks}, too; what is said later wins", wish.origin))
@@ -76,8 +76,8 @@ def _undone(wishes: list[EnvWish]) -> list[Change]:
 
 
 def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Because]:
-    drops = [drop.origin for drop in settings.dropped if drop.path == name]
-    because = [with_reason(f"{named(origin)} keeps it out", origin) for origin in drops]
+    drops = [drop.origin for drop in settings.dropped if drop.text == name]
+    because = [with_reason(f"{describe_origin(origin)} keeps it out", origin) for origin in drops]
     verb = "that wins over {}, which lets it in" if drops else "{} asks for it"
     because += [Because(verb.format(wish.origin.shown), wish.origin) for wish in wishes]
     if drops and name in PASSED and name in host.environ and not wishes:
@@ -92,7 +92,7 @@ def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish
 
 
 def _ways_in(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Change]:
-    drops = [drop.origin for drop in settings.dropped if drop.path == name]
+    drops = [drop.origin for drop in settings.dropped if drop.text == name]
     undone = [change for origin in drops for change in undo(origin, name)]
     if undone and (wishes or name in PASSED):
         return undone

@@ -18,7 +18,7 @@ from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
-from claudebox.mounts import arrange, holder
+from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.places import Opening, openings
 from claudebox.problem import Problem
@@ -172,7 +172,7 @@ def _writable_appearances(host_path: str, mounts: list[Mount]) -> list[str]:
         if mount.kind == RW and is_inside(host_path, mount.source)
     ]
     # Where something else lies over it, the box does not have it there.
-    return [path for mount, path in places if holder(path, mounts) == mount]
+    return [path for mount, path in places if find_holder(path, mounts) == mount]
 
 
 def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> list[Mount]:
@@ -210,7 +210,7 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
 
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
-    subject, rule = opening.said.path, opening.said.origin.shown
+    subject, rule = opening.said.text, opening.said.origin.shown
     if any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
     if tree.lstat(opening.path) is None:

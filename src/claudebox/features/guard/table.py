@@ -11,7 +11,7 @@ skills are what people ask an agent to write (they are looked at afterwards).
 
 from __future__ import annotations
 
-from claudebox.host.walk import Wanted
+from claudebox.host.walk import NameFilter
 from claudebox.record import Record
 
 GIT = "git"
@@ -120,7 +120,7 @@ _ANYWHERE, _IN_ROOTS, _ORDINARY = _by_name(ANYWHERE), _by_name(IN_ROOTS), _by_na
 DOT_GIT = ".git"
 HEAD = "HEAD"  # a directory with it may be a repository without a checkout
 
-WANTED = Wanted(frozenset((*_ANYWHERE, *_IN_ROOTS, *_ORDINARY, DOT_GIT, HEAD)), (BEGINNING,), (END,), links=True)
+WANTED = NameFilter(frozenset((*_ANYWHERE, *_IN_ROOTS, *_ORDINARY, DOT_GIT, HEAD)), (BEGINNING,), (END,), links=True)
 
 
 def row_of(name: str) -> GuardRow | None:

@@ -10,7 +10,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Mount, Origin
 from claudebox.problem import Problem
 from claudebox.settings.table import ON
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 
 ELF = b"\x7fELF"
 
@@ -50,14 +50,14 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-def allows_userns(userns: Named, *, as_root: bool) -> bool:
+def allows_userns(userns: Word, *, as_root: bool) -> bool:
     """Whether programs in the box may make user namespaces. Raises a Problem where that would not be safe."""
-    if userns.path == ON and as_root:
+    if userns.text == ON and as_root:
         raise Problem(
             f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
             "start claudebox from an ordinary account",
         )
-    return userns.path == ON
+    return userns.text == ON
 
 
 def can_disable_userns(tree: Tree, bwrap: str) -> bool:
@@ -66,9 +66,9 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
     return not program.startswith(ELF) or b"--disable-userns" in program
 
 
-def userns_findings(userns: Named) -> list[Finding]:
+def userns_findings(userns: Word) -> list[Finding]:
     text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
-    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.path == ON else []
+    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.text == ON else []
 
 
 def kernel_masks(tree: Tree) -> list[Mount]:

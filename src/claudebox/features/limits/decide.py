@@ -12,7 +12,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
 from claudebox.settings.amounts import LIMITS, amount
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
@@ -29,7 +29,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-def plan_limits(tree: Tree, said: dict[str, Named], uid: int) -> Limits:
+def plan_limits(tree: Tree, said: dict[str, Word], uid: int) -> Limits:
     amounts = {name: amount(name, value) for name, value in said.items()}
     first = next(iter(said.values())).origin.shown
     busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
@@ -53,7 +53,7 @@ def bus(uid: int) -> str:
     return f"/run/user/{uid}/bus" if uid else "/run/dbus/system_bus_socket"
 
 
-def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
+def _check_controllers(tree: Tree, said: dict[str, Word], uid: int) -> None:
     """Raise a Problem unless the kernel can limit all of this, and the administrator lets this account do so."""
     if not tree.exists(f"{GROUPS}/cgroup.controllers"):
         raise Problem(
@@ -75,8 +75,8 @@ def _check_controllers(tree: Tree, said: dict[str, Named], uid: int) -> None:
             )
 
 
-def limit_findings(said: dict[str, Named]) -> list[Finding]:
+def limit_findings(said: dict[str, Word]) -> list[Finding]:
     return [
-        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.path}")
+        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
         for name, limit in said.items()
     ]

@@ -44,8 +44,8 @@ def start_keeping_in_step(login: Login) -> None:
 
 def forget_if_gone(login: Login) -> None:
     """Log the boxes out if the file that their login came from is no longer there: the user logged out."""
-    kept = login.kept
-    for path in (kept.auth_login, kept.auth_note) if os.path.exists(kept.auth_note) else ():
+    all_projects = login.all_projects
+    for path in (all_projects.auth_login, all_projects.auth_note) if os.path.exists(all_projects.auth_note) else ():
         try:
             os.unlink(path)
         except OSError:
@@ -54,13 +54,13 @@ def forget_if_gone(login: Login) -> None:
 
 def is_current(login: Login) -> bool:
     """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
-    return os.path.islink(login.own_file) and stamp(login.kept.auth_login) != "" and was_made_from(login)
+    return os.path.islink(login.own_file) and stamp(login.all_projects.auth_login) != "" and was_made_from(login)
 
 
 def was_made_from(login: Login) -> bool:
     """Whether the host's file is still as it was when it was last copied, in either direction."""
     try:
-        with open(login.kept.auth_note) as note:
+        with open(login.all_projects.auth_note) as note:
             return note.read() == stamp(login.file)
     except OSError:
         return False
@@ -68,7 +68,7 @@ def was_made_from(login: Login) -> bool:
 
 def note_that_it_is_current(login: Login) -> None:
     """By rename: of half a note it would follow that the user has logged in anew."""
-    path = login.kept.auth_note
+    path = login.all_projects.auth_note
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w") as note:
         note.write(stamp(login.file))

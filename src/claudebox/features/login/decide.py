@@ -12,7 +12,7 @@ VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves it
 
 
 def auth_mounts(home: ClaudeHome) -> list[Mount]:
-    return [Mount(RW, home.auth_place, AUTH, source=home.kept.auth)]
+    return [Mount(RW, home.auth_place, AUTH, source=home.all_projects.auth)]
 
 
 def _login_link(home: ClaudeHome) -> Preparation:
@@ -33,5 +33,5 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
     """After Claude's own home, in which the link lies, has been prepared."""
-    made = (Preparation(Preparation.DIRECTORY, facts.claude.kept.auth), _login_link(facts.claude))
+    made = (Preparation(Preparation.DIRECTORY, facts.claude.all_projects.auth), _login_link(facts.claude))
     return plan.replace(preparations=(*plan.preparations, *made))

@@ -50,12 +50,12 @@ def keep_in_step(login: Login, watch: int) -> None:
 
 
 def _stamps(login: Login) -> tuple[str, ...]:
-    return stamp(login.file), stamp(login.kept.auth_login), stamp(login.own_file)
+    return stamp(login.file), stamp(login.all_projects.auth_login), stamp(login.own_file)
 
 
 def bring_into_step(login: Login) -> None:
     """One at a time, whichever boxes run: what one has just copied must not look like a change by the user."""
-    descriptor = os.open(login.kept.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(login.all_projects.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         _copy_the_newer(login)
@@ -65,7 +65,7 @@ def bring_into_step(login: Login) -> None:
 
 def _copy_the_newer(login: Login) -> None:
     """A login that changed on the host wins; else the newer one. What is not a login never wins."""
-    shared = login.kept.auth_login
+    shared = login.all_projects.auth_login
     host_changed = not was_made_from(login)
     _adopt(login)
     boxes = read(shared)
@@ -85,7 +85,7 @@ def _adopt(login: Login) -> None:
     """Take what a Claude stored in its own home instead, and put the symlink to the shared file back in its place."""
     if stamp(login.own_file) == "" or os.path.islink(login.own_file):
         return
-    own, boxes = _usable(read(login.own_file)), read(login.kept.auth_login)
+    own, boxes = _usable(read(login.own_file)), read(login.all_projects.auth_login)
     if expiry_ms(own) > expiry_ms(_usable(boxes)):
         _give_to_boxes(login, {**(boxes or {}), KEY: own})
     temporary = f"{login.own_file}.{os.getpid()}"
@@ -108,10 +108,10 @@ def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
     """Under Claude's lock if it can be had: the agent owns that directory, and what it left there decides nothing."""
     with contextlib.suppress(OSError):
         try:
-            with storage_lock(login.kept.auth, BOX_LOCK_PATIENCE_SECONDS):
-                replace(login.kept.auth_login, credentials)
+            with storage_lock(login.all_projects.auth, BOX_LOCK_PATIENCE_SECONDS):
+                replace(login.all_projects.auth_login, credentials)
         except (Busy, OSError):
-            replace(login.kept.auth_login, credentials)
+            replace(login.all_projects.auth_login, credentials)
 
 
 def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> None:

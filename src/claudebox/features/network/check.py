@@ -14,9 +14,9 @@ from claudebox.model import Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import INET
-from claudebox.settings.values import Settings, Tier
+from claudebox.settings.values import Settings, Word
 from claudebox.tools import choose_uplink
-from claudebox.trial import FAIL, NOTE, OK, Row
+from claudebox.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"
@@ -32,20 +32,20 @@ def chosen(name: str, host: Host, settings: Settings) -> str:
     return called_pasta(path) if name == "pasta" else path
 
 
-def uplink_rows(host: Host, settings: Settings) -> list[Row]:
+def uplink_rows(host: Host, settings: Settings) -> list[CheckRow]:
     """Rows about the uplink, which is a failure only if the user's settings need it."""
-    lacking = FAIL if settings.network.tier == INET else NOTE
-    rows: list[Row] = []
+    lacking = FAIL if settings.network.text == INET else NOTE
+    rows: list[CheckRow] = []
     found: dict[str, str] = {}
     for name in ("pasta", "nft"):
         try:
             found[name] = chosen(name, host, settings)
-            rows.append(Row(OK, name, _shown(found[name])))
+            rows.append(CheckRow(OK, name, _shown(found[name])))
         except Problem as problem:
-            rows.append(Row(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))
+            rows.append(CheckRow(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))
     if len(found) < len(rows):
         missing = " and ".join(row.name for row in rows if row.state != OK)
-        return [*rows, Row(lacking, NAME, f"not tried: it needs {missing}")]
+        return [*rows, CheckRow(lacking, NAME, f"not tried: it needs {missing}")]
     return [*rows, _trial_row(host, found["pasta"], found["nft"], lacking)]
 
 
@@ -55,18 +55,18 @@ def _shown(path: str) -> str:
     return path if number == trial.NO_VERSION else f"{number}, {path}"
 
 
-def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> Row:
-    wanted = Settings(network=Tier(INET, Origin.of_option("--check")))
+def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
+    wanted = Settings(network=Word(INET, Origin.of_option("--check")))
     try:
         uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
         passed = _try(uplink)
     except Problem as problem:
         why, fix = explain(host.tree, host.person.uid, problem.message)
-        return Row(lacking, NAME, problem.message, why, fix)
+        return CheckRow(lacking, NAME, problem.message, why, fix)
     if passed:
         why = "the filter was loaded and does not filter: what is private can be reached with --network inet"
-        return Row(FAIL, NAME, f"not rejected: {' and '.join(passed)}", why)
-    return Row(OK, NAME, "pasta and nft connected a box; its filter rejected a private address")
+        return CheckRow(FAIL, NAME, f"not rejected: {' and '.join(passed)}", why)
+    return CheckRow(OK, NAME, "pasta and nft connected a box; its filter rejected a private address")
 
 
 def _try(uplink: Uplink) -> list[str]:

@@ -28,7 +28,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 def check_ports(settings: Settings) -> None:
     """Raise a Problem if the ports that are asked for have no meaning, or lead in a circle."""
     asked = (*settings.publish, *settings.host_ports)
-    if settings.network.tier == FULL and asked:
+    if settings.network.text == FULL and asked:
         raise Problem(
             f"{asked[0].origin.shown} has no meaning with the host's own network: "
             "the box reaches every port of this host",
@@ -46,7 +46,7 @@ def check_ports(settings: Settings) -> None:
 
 
 def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
-    tier = settings.network.tier
+    tier = settings.network.text
     return Network(tier, MEANING[tier], settings.network.origin, settings.publish, settings.host_ports, uplink)
 
 

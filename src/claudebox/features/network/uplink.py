@@ -68,11 +68,11 @@ def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
 
 def needs_uplink(settings: Settings) -> bool:
     """Whether something has to connect the box with the outside: for the internet, or for ports alone."""
-    return settings.network.tier == INET or bool(settings.publish or settings.host_ports)
+    return settings.network.text == INET or bool(settings.publish or settings.host_ports)
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
-    is_open = settings.network.tier == INET
+    is_open = settings.network.text == INET
     if not near.has_ipv4 and not near.has_ipv6:
         raise _without_default_route(is_open)
     resolvers = find_resolvers(near) if is_open else ()

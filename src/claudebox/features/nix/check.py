@@ -10,28 +10,28 @@ from claudebox.problem import Problem
 from claudebox.settings.table import AUTO, DAEMON, OFF
 from claudebox.settings.values import Settings
 from claudebox.state import State
-from claudebox.trial import FAIL, NOTE, OK, Row, program_version
+from claudebox.trial import FAIL, NOTE, OK, CheckRow, program_version
 
 ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
 
 
-def nix_rows(host: Host, settings: Settings) -> list[Row]:
-    if settings.nix.path in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
+def nix_rows(host: Host, settings: Settings) -> list[CheckRow]:
+    if settings.nix.text in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
         return []
     nix = find_nix(host)
     if not nix:
-        program = Row(NOTE, "nix", "not found", "the store is there, but no nix that is not an agent's")
+        program = CheckRow(NOTE, "nix", "not found", "the store is there, but no nix that is not an agent's")
     else:
-        program = Row(OK, "nix", f"{program_version(nix)}, {nix}")
+        program = CheckRow(OK, "nix", f"{program_version(nix)}, {nix}")
     try:
         is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
         plan = plan_nix(host, settings, State(host.person.home).instance(host.cwd), is_nix_host=is_nix_host)
     except Problem as problem:
-        return [program, Row(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
+        return [program, CheckRow(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
     why = "; ".join(plan.holes)
     if plan.mode == DAEMON and plan.holes:
-        return [program, Row(NOTE, "Nix in the box", "the daemon, although it is a way out of the box", why)]
+        return [program, CheckRow(NOTE, "Nix in the box", "the daemon, although it is a way out of the box", why)]
     if plan.holes:
-        return [program, Row(NOTE, "Nix in the box", f"{plan.meaning}: {ALTERNATIVES}", f"the daemon: {why}")]
+        return [program, CheckRow(NOTE, "Nix in the box", f"{plan.meaning}: {ALTERNATIVES}", f"the daemon: {why}")]
     untried = " (if a build that is tried at the first start sees nothing of this host)" if plan.needs_trial else ""
-    return [program, Row(OK, "Nix in the box", plan.meaning + untried)]
+    return [program, CheckRow(OK, "Nix in the box", plan.meaning + untried)]

@@ -13,10 +13,10 @@ from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation
-from claudebox.mounts import arrange, hides_asked_for
+from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
 from claudebox.remembered import Form
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from claudebox.state import State
 
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
@@ -43,7 +43,7 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
 
 
-def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
+def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
     """The same box with what it needs of the host's store, or with a note of what has to be asked first."""
     roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
     if not roots or plan.nix is None:
@@ -64,7 +64,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Named, ...]) -> Plan:
     ]
     name = sha256(registration)[:32]
     return plan.replace(
-        mounts=arrange(mounts, hides_asked_for(host.tree, hides, plan.project, host.person.home, shown)),
+        mounts=arrange(mounts, find_hides(host.tree, hides, plan.project, host.person.home, shown)),
         preparations=(*plan.preparations, *(_place_for(host.tree, plan.nix, path) for path in paths)),
         wrapper=(*plan.wrapper, "/bin/sh", "-c", TELL_NIX, name),
     )
@@ -87,7 +87,7 @@ def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
     lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
-    return remembered.keeping(State(host.person.home).closure(roots), FORM, lines)
+    return remembered.note_with_directory(State(host.person.home).closure(roots), FORM, lines)
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
-from claudebox.host.nix_daemon import SOCKET, SOCKET_DIRECTORY, groups_of, read_config
-from claudebox.host.system import NIX_STORE
+from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
+from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
@@ -22,7 +22,7 @@ from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.secret_values import secret_value
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.state import SHOWN, Instance
 
 RULE = "nix"
@@ -84,7 +84,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             variables=tuple(nix_variables(nix)),
             preparations=nix_preparations(nix),
             # Otherwise no mount shows the daemon, not even one of /nix.
-            shown_places=(SOCKET_DIRECTORY,) if nix.mode == DAEMON else (),
+            shown_places=(NIX_SOCKETS,) if nix.mode == DAEMON else (),
         )
         findings = [*nix_findings(nix), *findings]
     return contribution.replace(
@@ -107,14 +107,14 @@ def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
     """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
-    if wish.path in (DAEMON, STORE) and not has_store:
+    if wish.text in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
-    if wish.path == PRIVATE:
+    if wish.text == PRIVATE:
         return Nix(PRIVATE, MEANING[PRIVATE], wish.origin, directory=instance.nix)
-    if wish.path not in (AUTO, DAEMON):
-        return Nix(wish.path, MEANING[wish.path], wish.origin, shows_store=wish.path == STORE or is_nix_host)
+    if wish.text not in (AUTO, DAEMON):
+        return Nix(wish.text, MEANING[wish.text], wish.origin, shows_store=wish.text == STORE or is_nix_host)
     holes = find_holes(host, settings)
-    if wish.path == DAEMON:
+    if wish.text == DAEMON:
         return _daemon_by_name(host.tree, wish, holes)
     outcome = recall_outcome(host) if not holes else CLOSED
     if outcome in TRIED:
@@ -123,7 +123,7 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
     return Nix(mode, MEANING[mode], wish.origin, shows_store=True, needs_trial=not outcome, holes=holes)
 
 
-def _daemon_by_name(tree: Tree, wish: Named, holes: tuple[str, ...]) -> Nix:
+def _daemon_by_name(tree: Tree, wish: Word, holes: tuple[str, ...]) -> Nix:
     if tree.lstat(SOCKET) is None:
         raise Problem(f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
     return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
@@ -136,7 +136,7 @@ def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
     """Ways in which the daemon could be used to get out of the box. What cannot be known counts as one."""
     if host.tree.lstat(SOCKET) is None:
         return ("there is no daemon",)
-    tier = settings.network.tier
+    tier = settings.network.text
     holes = [f"it has the host's network, whatever --network {tier} says"] if tier != FULL else []
     config = read_config(host.tree)
     daemon = host.ask_daemon()
@@ -190,7 +190,7 @@ def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
         mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
     if nix.mode == DAEMON:
         # The directory: a daemon that is started anew makes another socket.
-        mounts.append(Mount(RO, SOCKET_DIRECTORY, Origin.of_rule(RULE, "the daemon's socket"), source=SOCKET_DIRECTORY))
+        mounts.append(Mount(RO, NIX_SOCKETS, Origin.of_rule(RULE, "the daemon's socket"), source=NIX_SOCKETS))
     return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
 
 
@@ -260,6 +260,6 @@ def nix_findings(nix: Nix) -> list[Finding]:
 
 def _find_nix(facts: Facts) -> Nix | None:
     """None: this host has none, and nobody asked for it."""
-    if facts.settings.nix.path in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
+    if facts.settings.nix.text in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
         return None
     return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)

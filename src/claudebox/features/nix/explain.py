@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.answers import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, named, undo
+from claudebox.answers import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, describe_origin, undo
 from claudebox.features.nix.references import NIXPKGS, short_name
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
@@ -36,7 +36,7 @@ def explain_nix(plan: Plan) -> Answer:
 
 
 def _because(nix: Nix) -> tuple[Because, ...]:
-    asked = Because(f"asked for by {named(nix.origin)}", nix.origin) if not nix.origin.is_default else None
+    asked = Because(f"asked for by {describe_origin(nix.origin)}", nix.origin) if not nix.origin.is_default else None
     if nix.holes:
         judged = [Because(f"the daemon is a way out of the box: {hole}") for hole in nix.holes]
     elif nix.mode == DAEMON:
@@ -69,7 +69,7 @@ def _answer(plan: Plan, package: Package, word: str) -> Answer | None:
     if not is_own and not any(is_inside(word, path) for path in package.closure):
         return None
     name, origin = short_name(package.reference), package.origin
-    because = [Because(f"{named(origin)} asks for {name}", origin)]
+    because = [Because(f"{describe_origin(origin)} asks for {name}", origin)]
     if not is_own:
         because.append(Because(f"{name} needs it"))
     if not package.paths:

@@ -19,7 +19,7 @@ from claudebox.features.nix.references import short_name
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
-from claudebox.remembered import keeping
+from claudebox.remembered import note_with_directory
 from claudebox.view.text import WIDTH, cut, escape
 
 TYPE_CHECKING = False
@@ -153,7 +153,7 @@ class Resolution:
             self.failure = "Nix did not say what it needs"
             return
         lines = record_lines(self.reference, self.errand.meaning, self.paths, closure)
-        prepare(keeping(self.errand.state.package(self.reference), FORM, lines), "")
+        prepare(note_with_directory(self.errand.state.package(self.reference), FORM, lines), "")
         self.failure = ""
 
     def _start(self, *words: str) -> Step:

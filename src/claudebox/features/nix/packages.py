@@ -21,7 +21,7 @@ from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 from claudebox.state import State
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
@@ -38,7 +38,7 @@ class Wanted(Record):
     """A package that somebody asked for."""
 
     reference: str
-    named: Named
+    named: Word
     registered: str  # the name that the registry of flakes is asked for
 
 
@@ -48,7 +48,7 @@ class Wanted(Record):
 def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
     """Every package once, in order. One without paths is for Nix to resolve."""
     wanted = find_wanted(host, settings)
-    if settings.nix.path == OFF and (nix is None or not nix.shows_store):
+    if settings.nix.text == OFF and (nix is None or not nix.shows_store):
         raise Problem(
             f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
             f"{OFF} keeps that out",
@@ -155,7 +155,7 @@ class Errand(Record):
     meaning: str  # of the references, see `find_meaning`
 
 
-def check_errand(host: Host, named: Named, registered: str) -> None:
+def check_errand(host: Host, named: Word, registered: str) -> None:
     """Raise if Nix cannot be asked for a package, or must not: `registered` is what the registry is asked for."""
     rule = named.origin.shown
     for place in registered_places(host.tree, host.person.home, registered) if registered else ():

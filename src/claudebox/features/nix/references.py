@@ -14,7 +14,7 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
 from claudebox.record import Record
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class Reference(Record):
     registered: str = ""  # the name that the registry of flakes is asked for
 
 
-def read_reference(named: Named, cwd: str, home: str) -> Reference:
+def read_reference(named: Word, cwd: str, home: str) -> Reference:
     """Raises a Problem for everything that is not known to be one: Nix would find a meaning for it, perhaps a path."""
-    text = named.path
+    text = named.text
     if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
         raise _refused(named)
     if _is_name(text):
@@ -87,8 +87,8 @@ def may_change(reference: str) -> bool:
     return place.startswith("/") and not place.startswith("/nix/store/")
 
 
-def _refused(named: Named) -> Problem:
-    return Problem(f"{named.origin.shown}: `{named.path[:LONGEST]}` is not the name of a package", USAGE)
+def _refused(named: Word) -> Problem:
+    return Problem(f"{named.origin.shown}: `{named.text[:LONGEST]}` is not the name of a package", USAGE)
 
 
 def _is_name(text: str) -> bool:
@@ -107,7 +107,7 @@ def _is_indirect(text: str) -> bool:
     return name[:1] in _LETTERS and _ID.issuperset(name) and (is_branch or not slash)
 
 
-def _local(named: Named, scheme: str, path: str, rest: str, cwd: str, home: str) -> Reference:
+def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) -> Reference:
     """With an absolute path: Nix is started elsewhere."""
     if path.startswith("//"):
         path = path[2:]
@@ -125,7 +125,7 @@ def _local(named: Named, scheme: str, path: str, rest: str, cwd: str, home: str)
 # Places
 
 
-def check_place(tree: Tree, named: Named, place: str, reach: Reach) -> None:
+def check_place(tree: Tree, named: Word, place: str, reach: Reach) -> None:
     """Raise if an agent can write what Nix would read there: the flake, or the repository that it is in."""
     real = tree.resolve(place)
     if real is None:
@@ -133,9 +133,9 @@ def check_place(tree: Tree, named: Named, place: str, reach: Reach) -> None:
     whole = _repository(tree, real)
     if reach.leads_through(place) or reach.enters(whole) or any(map(reach.holds, _git_directories(tree, whole))):
         raise Problem(
-            f"{named.origin.shown}: {named.path} leads to {real}, where an agent can write, and its code would be "
+            f"{named.origin.shown}: {named.text} leads to {real}, where an agent can write, and its code would be "
             "evaluated on this host",
-            f"build it inside the box: nix build {quote(NIXPKGS + named.path if _is_name(named.path) else named.path)}",
+            f"build it inside the box: nix build {quote(NIXPKGS + named.text if _is_name(named.text) else named.text)}",
         )
 
 

@@ -35,7 +35,7 @@ def recall_outcome(host: Host) -> str:
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
-    return remembered.keeping(State(host.person.home).nix_trial, FORM, (_circumstances(host), outcome))
+    return remembered.note_with_directory(State(host.person.home).nix_trial, FORM, (_circumstances(host), outcome))
 
 
 def copying(place: str, content: bytes, nonce: str) -> str:

@@ -10,7 +10,7 @@ from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, Entry
 from claudebox.model import HIDE, MASK, Masked, Mount, Origin, Secrets
-from claudebox.mounts import appearances
+from claudebox.mounts import find_appearances
 from claudebox.paths import is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
@@ -32,7 +32,7 @@ def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> l
     return [
         _mount(masked, path)
         for masked in secrets.masked
-        for path in appearances(masked.path, mounts)
+        for path in find_appearances(masked.path, mounts)
         if path not in named
     ]
 

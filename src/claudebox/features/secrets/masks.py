@@ -14,7 +14,7 @@ from claudebox.model import Finding, Masked, Secrets
 from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.settings.values import Named, Settings
+from claudebox.settings.values import Settings, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,20 +40,20 @@ class Search:
         self.indexes = Indexes(tree, project, git_dir)
         self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals}
         self.hidden = [place for hide in settings.hides for place in self._places(hide)]
-        self.used: set[Named] = set()
+        self.used: set[Word] = set()
         self.masked: dict[str, Masked] = {}
-        self.revealed: list[tuple[str, str, Named]] = []
+        self.revealed: list[tuple[str, str, Word]] = []
         self.tracked: list[tuple[str, str, str]] = []
 
-    def _places(self, reveal: Named) -> tuple[str, ...]:
-        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.path, self.home)))
+    def _places(self, reveal: Word) -> tuple[str, ...]:
+        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.text, self.home)))
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
     def is_hidden(self, path: str) -> bool:
         """Whether the user hides it, which is stronger than anything here."""
         return any(is_inside(path, place) for place in self.hidden)
 
-    def _reveal(self, path: str) -> Named | None:
+    def _reveal(self, path: str) -> Word | None:
         return next(
             (one for one, places in self.reveals.items() if any(is_inside(path, place) for place in places)), None
         )
@@ -161,7 +161,7 @@ def _findings(search: Search) -> list[Finding]:
     if (more := len(search.tracked) - MOST_NAMED) > 0:
         found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
     found += [
-        Finding(Finding.NOTE, reveal.path, f"{reveal.origin.shown} would show it, but nothing in it is masked")
+        Finding(Finding.NOTE, reveal.text, f"{reveal.origin.shown} would show it, but nothing in it is masked")
         for reveal in search.reveals
         if reveal not in search.used
     ]

@@ -16,7 +16,7 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
-from claudebox.settings.values import Named
+from claudebox.settings.values import Word
 from claudebox.state import Instance
 
 TITLE = "Files that boxes saw with made-up values."
@@ -74,9 +74,7 @@ def _known(memory: Memory) -> dict[str, MaskedBefore] | None:
     return known
 
 
-def still_there(
-    tree: Tree, project: str, known: dict[str, MaskedBefore], reveals: tuple[Named, ...]
-) -> list[Candidate]:
+def still_there(tree: Tree, project: str, known: dict[str, MaskedBefore], reveals: tuple[Word, ...]) -> list[Candidate]:
     """Find where the files are now. Raises a Problem if that cannot be found out."""
     ours = {path: one for path, one in known.items() if is_inside(path, project)}
     moved = {
@@ -91,9 +89,9 @@ def still_there(
     return [Candidate(path, one.style, one.reason) for path, one in now.items()]
 
 
-def _check_revealed(project: str, lost: list[str], reveals: tuple[Named, ...]) -> None:
+def _check_revealed(project: str, lost: list[str], reveals: tuple[Word, ...]) -> None:
     for path in lost:
-        if not any(is_inside(path, f"{project}/{reveal.path}") for reveal in reveals):
+        if not any(is_inside(path, f"{project}/{reveal.text}") for reveal in reveals):
             raise Problem(
                 f"{path} held secrets and is gone, or has been moved; the project is too large to look for it, "
                 "or has a directory that cannot be listed",

@@ -6,7 +6,7 @@ This much is read at every launch. The content of a file is read only if its nam
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.host.walk import FILE, OTHER, Entry, Wanted
+from claudebox.host.walk import FILE, OTHER, Entry, NameFilter
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -160,7 +160,7 @@ def _sorted_out() -> tuple[dict[str, Kind], dict[str, Kind], dict[str, Kind]]:
 
 _WHOLE, _BEGINNINGS, _ENDS = _sorted_out()
 _WITHIN = "wg"  # of the one pattern with its `*` inside: names are found by this beginning, then judged by their end
-WANTED = Wanted(
+WANTED = NameFilter(
     frozenset({*(name.rpartition("/")[2] for name in _WHOLE if not name.startswith(".git/")), ".git"}),
     (*_BEGINNINGS, _WITHIN),
     tuple(_ENDS),

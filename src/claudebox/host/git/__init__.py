@@ -1,1 +1,1 @@
-"""Git's own files, read without starting git."""
+"""Reads git's own files without starting git."""

@@ -1,7 +1,6 @@
-"""Git's configuration files, read without starting git.
+"""Reads git's configuration files without starting git.
 
-Starting git costs more than everything else the launcher does, and in a hostile repository some git
-commands run code.
+Starting git costs more than everything else in a launch, and in a hostile repository some git commands run code.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ import posixpath
 
 from claudebox.host.tree import Tree
 
-MAX_INCLUDES = 10
-MAX_FILES = 100
-SPACES = " \t\r\n"  # as git sees it
+DEEPEST_INCLUDE = 10
+MOST_FILES = 100
+SPACES = " \t\r\n"  # the characters that git takes for spaces
 
 Pairs = list[tuple[str, str]]
 
@@ -39,7 +38,7 @@ def parse(text: str) -> Pairs:
 
 
 def load(tree: Tree, path: str, home: str, git_dir: str) -> Pairs:
-    """A file with everything that it includes, in the order in which git would see it, within reason."""
+    """The pairs of a file and of everything that it includes, in the order of git, up to a limit."""
     return _load(tree, path, home, git_dir, depth=0, opened=[])
 
 
@@ -49,7 +48,7 @@ def _load(tree: Tree, path: str, home: str, git_dir: str, *, depth: int, opened:
     for name, value in parse(tree.text(path) or ""):
         pairs.append((name, value))
         # A file that includes itself several times would grow beyond all memory.
-        if depth < MAX_INCLUDES and len(opened) < MAX_FILES and value and _includes(name, home, git_dir, path):
+        if depth < DEEPEST_INCLUDE and len(opened) < MOST_FILES and value and _includes(name, home, git_dir, path):
             included = posixpath.join(posixpath.dirname(path), _home_path(value, home))
             pairs += _load(tree, included, home, git_dir, depth=depth + 1, opened=opened)
     return pairs

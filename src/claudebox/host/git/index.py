@@ -1,7 +1,7 @@
-"""What git has of a file, read from its index without starting git.
+"""Reads from git's index what git has of a file, without starting git.
 
-The agent can write an index. So its word for a path is believed only if it names this very content: that git has, or
-the agent has known already.
+The agent can write an index. So an entry is believed only if it names the very content of the file: either git has it,
+or the agent knew it already.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from claudebox.host.digest import git_blob
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 
-LARGEST = 1 << 26
-NAME_LENGTH = 0xFFF  # of the flags of an entry
+LARGEST_INDEX_BYTES = 1 << 26
+NAME_LENGTH = 0xFFF  # these bits of an entry's flags
 BLOB, FLAGS = 20, 2
 
 
@@ -36,16 +36,18 @@ class Indexes:
         return ""
 
     def has(self, path: str, content: bytes) -> bool:
-        """Whether git has exactly this content of this file."""
+        """Whether git has this file with exactly this content."""
         return bool(blob := self.blob(path)) and blob == git_blob(content)
 
     def blob(self, path: str) -> bytes:
-        """What the index has under this path; nothing if that is not plain."""
+        """The hash that the index has for this path; empty if it has none."""
         checkout = self.repository(path)
         if not checkout:
             return b""
         if checkout not in self.content:
-            self.content[checkout] = self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST) or b""
+            self.content[checkout] = (
+                self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
+            )
         return _blob(self.content[checkout], path[len(checkout) + 1 :].encode(errors="surrogateescape"))
 
     def _git_dir(self, directory: str) -> str:
@@ -56,7 +58,7 @@ class Indexes:
     def _find_git_dir(self, dot_git: str) -> str:
         if self.tree.is_plain_directory(dot_git):
             return dot_git
-        # A submodule's is with the project's own. Elsewhere, git in the box would not find it either.
+        # A submodule's directory is inside the project's. Git in the box would not find one elsewhere.
         said = (self.tree.read_plain(dot_git, 1 << 12) or b"").decode(errors="surrogateescape")
         named = posixpath.normpath(posixpath.join(posixpath.dirname(dot_git), said.removeprefix("gitdir:").strip()))
         is_here = said.startswith("gitdir:") and is_inside(named, self.project) and self.tree.resolve(named) == named
@@ -64,7 +66,7 @@ class Indexes:
 
 
 def _blob(index: bytes, name: bytes) -> bytes:
-    """Of the first entry with this name, and of no other: a made-up index could have one for each of many guesses."""
+    """The hash of the first entry with this name, and of no other: a made-up index could have one for each guess."""
     if not index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")):
         return b""
     place = index.find(name + b"\0")
@@ -76,17 +78,16 @@ def _blob(index: bytes, name: bytes) -> bytes:
     return b""
 
 
-GITLINK = b"\0\0\xe0\0"  # the mode of such an entry
+GITLINK = b"\0\0\xe0\0"  # the mode of an entry that is a submodule
 MODE, HASH = 24, 40  # where they are in an entry
-HASHES = (20, 32)  # how long one is, in repositories of either kind
-FLAGS = 2
-LONGER = 0x4000  # a flag: two more bytes before the name
-NAMES_ARE_CUT = 4  # the version of an index in which a name says only how it differs from the one before
-SHARED = "sharedindex."  # the greater part of an index that was split in two
+HASHES = (20, 32)  # the bytes of a hash: SHA-1 or SHA-256, as the repository has it
+LONGER = 0x4000  # a flag: two more bytes come before the name
+NAMES_ARE_CUT = 4  # the version of an index in which a name has only what differs from the name before
+SHARED = "sharedindex."  # the prefix of the larger part of an index that was split in two
 
 
 def find_gitlinks(tree: Tree, git_dir: str, room: list[int]) -> list[str] | None:
-    """Their paths in the checkout. None if there is no room left for the index."""
+    """The paths of submodules in the checkout. None if the index is larger than the room that is left."""
     own, shared = "index", [name for name in tree.entries(git_dir) if name.startswith(SHARED)]
     found: list[str] = []
     is_nameless = False
@@ -99,28 +100,28 @@ def find_gitlinks(tree: Tree, git_dir: str, room: list[int]) -> list[str] | None
         if not index.startswith(b"DIRC") or not (GITLINK in index or is_nameless):
             continue
         entries = [entry for size in HASHES for entry in _entries(index, size)]
-        # One that takes the place of another in the shared part has no name here.
+        # An entry that replaces one of the shared part has no name here.
         found += [name for name, is_link in entries if name and (is_link or is_nameless)]
         is_nameless = is_nameless or ("", True) in entries
     return found
 
 
 def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
-    """Name, and whether it is a link. Read with the wrong size, there is no sense in it, and no harm either."""
+    """Each name, and whether it is a submodule. With the wrong size the names are nonsense, which does no harm."""
     version, amount = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
     found: list[tuple[str, bool]] = []
     position, name, head = 12, b"", HASH + hash_size
     for _ in range(amount):
         start, flags = position, int.from_bytes(index[position + head : position + head + FLAGS], "big")
         position += head + FLAGS + (2 if version >= 3 and flags & LONGER else 0)
-        kept = 0
+        shared = 0  # characters of the name before
         if version == NAMES_ARE_CUT:
             dropped, position = _number(index, position)
-            kept = len(name) - dropped
+            shared = len(name) - dropped
         end = index.find(b"\0", position)
-        if end < 0 or kept < 0:
+        if end < 0 or shared < 0:
             break  # not an index that git would read
-        name = name[:kept] + index[position:end]
+        name = name[:shared] + index[position:end]
         found.append((name.decode(errors="surrogateescape"), index[start + MODE : start + MODE + 4] == GITLINK))
         # Entries begin at multiples of eight bytes, and a name ends with at least one zero.
         position = end + 1 if version == NAMES_ARE_CUT else start + (end - start + 8) // 8 * 8
@@ -128,7 +129,7 @@ def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:
-    """As git writes a length: seven bits a byte, of which each but the last counts one more."""
+    """A length as git writes it, and where it ends: seven bits per byte, and each but the last counts one more."""
     byte = data[position] if position < len(data) else 0
     value = byte & 0x7F
     while byte & 0x80 and position + 1 < len(data):

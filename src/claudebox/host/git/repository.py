@@ -1,7 +1,7 @@
-"""The git repository of the project: where its data is, and whether that place agrees.
+"""Finds the git repository of the project, and whether it agrees that it is.
 
-A `.git` file is a claim made by the project, which a hostile agent can write. It is believed only if the
-directory that it names points back at the project, because that one the agent cannot write.
+A `.git` file is a claim by the project, which a hostile agent can write. It is believed only if the directory that it
+names points back at the project, because the agent cannot write there.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from claudebox.paths import is_inside, parents
 from claudebox.quoting import quote
 from claudebox.record import Record
 
-MOST_LINES = 100
+MOST_ALTERNATES = 100
 
 
 class Repository(Record):
     """What `git` needs for this project."""
 
     git_dir: str = ""  # this checkout's own directory, "" if there is none
-    outside: str = ""  # the directory outside of the project that has to be mounted
+    outside: str = ""  # the directory outside the project that has to be mounted
     is_worktree: bool = False
     why: str = ""
     trouble: str = ""  # why git will not work in the box
@@ -44,7 +44,7 @@ def _enclosing(tree: Tree, project: str) -> Repository:
     for directory in parents(project):
         if tree.lstat(f"{directory}/.git") is not None:
             return Repository(
-                trouble=f"the git repository is that of {directory}, which stays outside",
+                trouble=f"the git repository belongs to {directory}, which stays outside",
                 remedy=f"for git, start claudebox in {directory}",
             )
     return Repository()
@@ -52,7 +52,7 @@ def _enclosing(tree: Tree, project: str) -> Repository:
 
 def _directory(tree: Tree, project: str, git_dir: str) -> Repository:
     if not is_inside(git_dir, project):
-        return Repository(trouble=f".git leads to {git_dir}, outside of the project", remedy=_by_hand(git_dir))
+        return Repository(trouble=f".git leads to {git_dir}, outside the project", remedy=_by_hand(git_dir))
     borrowed = _borrowed_objects(tree, project, git_dir)
     if borrowed:
         return Repository(
@@ -64,17 +64,17 @@ def _directory(tree: Tree, project: str, git_dir: str) -> Repository:
 
 
 def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
-    """The first directory outside that `git clone --shared` left in `objects/info/alternates`."""
-    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_LINES]:
+    """The first directory outside the project that `git clone --shared` named in `objects/info/alternates`."""
+    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_ALTERNATES]:
         place = posixpath.normpath(posixpath.join(f"{git_dir}/objects", line))
-        # Only a place that exists is named: the text is the project's, and it is shown next to the question.
+        # Only a place that exists is shown: the project wrote this text, and it would appear next to the question.
         if line and not line.startswith("#") and not is_inside(place, project) and tree.is_dir(place):
             return place
     return ""
 
 
 def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
-    """`.git` is a file: a linked worktree, a submodule, or `--separate-git-dir`."""
+    """The repository that a `.git` file points at: a linked worktree, a submodule, or `--separate-git-dir`."""
     text = tree.text(dot_git) or ""
     target = text.removeprefix("gitdir:").strip()
     git_dir = tree.resolve(posixpath.join(project, target)) if text.startswith("gitdir:") else None
@@ -91,7 +91,7 @@ def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
 
 
 def _is_worktree_of(tree: Tree, git_dir: str, project: str) -> bool:
-    """`COMMON/worktrees/NAME`, whose file `gitdir` names the project's `.git`."""
+    """Whether it is `COMMON/worktrees/NAME`, and its file `gitdir` names the project's `.git`."""
     if posixpath.basename(posixpath.dirname(git_dir)) != "worktrees":
         return False
     common = posixpath.dirname(posixpath.dirname(git_dir))
@@ -109,7 +109,7 @@ def _path_in(tree: Tree, file: str, base: str) -> str | None:
 
 
 def _is_submodule_of(tree: Tree, git_dir: str, project: str) -> bool:
-    """`…/.git/modules/…`, whose configuration names the project as its work tree."""
+    """Whether it is `…/.git/modules/…`, and its configuration names the project as its work tree."""
     if "/modules/" not in git_dir:
         return False
     settings = dict(gitconfig.parse(tree.text(f"{git_dir}/config") or ""))

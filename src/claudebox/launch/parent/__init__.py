@@ -1,1 +1,1 @@
-"""The process that stays outside: it looks at the mounts, passes signals on, waits, and does what comes after."""
+"""The process that stays outside: it checks the mounts, passes signals on, waits, and does what comes afterwards."""

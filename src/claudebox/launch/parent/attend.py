@@ -1,9 +1,9 @@
-"""One small parent of every box: it waits, passes signals on, and does what is to be done when the box has ended.
+"""The small parent of every box: it waits, passes signals on, and does what comes afterwards.
 
-The box and what runs beside it live in a pid namespace, of which the child is the first process: when it dies, the
-kernel ends everything in there, at whatever moment. And the child dies with the parent.
+The box and what runs beside it are in a pid namespace, and the child is its first process: whenever that one dies, the
+kernel ends everything in there. And the child dies with the parent.
 
-Imports: the parent is there at every start. What it needs only when a signal comes is in relay.py.
+Imports: every start has a parent. What it needs only when a signal comes is in signals.py.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from claudebox.launch.parent.gate import Gate
     from claudebox.model import Plan
 
-    Deed = Callable[[bool], None]  # is told whether somebody can be asked
+    Deed = Callable[[bool], None]  # something to do afterwards; it is told whether somebody can be asked
 
 FROM_THE_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
 
-passed_on: list[int] = []  # signals that were meant for the program: who sent them waits for its end, and for no answer
+passed_on: list[int] = []  # signals that were meant for the program: their sender expects it to end, not to ask
 
 
 def fork_below(
     plan: Plan, gate: Gate, companions: list[Companion], lives: list[tuple[int, int]], *, shares_group: bool
 ) -> None:
-    """Return in the child alone. The parent waits, does what comes afterwards, and ends as the child did.
+    """Return only in the child. The parent waits, does what comes afterwards, and ends as the child did.
 
-    The gate is opened when the child has become bwrap. Each of `lives` is a pipe whose second end belongs to something
-    that the box must not outlive. `shares_group` says whether the program may be in the process group of the caller,
-    which it can signal if nothing else keeps it from that.
+    The gate opens when the child has become bwrap. Each of `lives` is a pipe whose second end belongs to something that
+    the box must not outlive. `shares_group` says whether the program may be in the process group of the caller: it can
+    signal that group, unless something else prevents it.
     """
-    # A network of its own cannot be had without a namespace of ours.
+    # A network of its own needs a namespace that claudebox makes.
     has_namespace = plan.owns_pid_namespace or bool(lives)
-    starting, started = os.pipe()  # ends when the child becomes another program
-    below, above = os.pipe()  # ends when the parent does
+    starting, started = os.pipe()  # it ends when the child becomes another program
+    below, above = os.pipe()  # it ends when the parent does
     terminal = _open_terminal()
-    # At a terminal the group has to be the caller's: it is how the terminal, and a shell, know the job.
+    # At a terminal it has to be the caller's group: the terminal and the shell know the job by it.
     is_apart = terminal < 0 and not shares_group
     child = fork_into_namespaces() if has_namespace else _fork_and_adopt()
     if child != 0:
@@ -62,12 +62,12 @@ def fork_below(
         os.setpgid(0, 0)
     die_with_parent()
     if has_ended(below):
-        os._exit(1)  # it died before it was asked for
+        os._exit(1)  # the parent died before the kernel was asked to watch it
     os.close(below)
 
 
 def _open_terminal() -> int:
-    """-1 if there is none."""
+    """A descriptor of the terminal; -1 if there is none."""
     try:
         return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -84,8 +84,8 @@ class Attendant:
         self.is_apart = is_apart
         self.status = 0
         self.witness = -1
-        self.ended_by = 0  # a signal for which the box was ended, because the program did not do that itself
-        self.problem: Problem | None = None  # for which it was, to be told when all is done
+        self.ended_by = 0  # the signal for which claudebox ended the box, because the program did not end itself
+        self.problem: Problem | None = None  # the reason why the box was ended, raised when all is done
         self.was_foreground = self._foreground() == os.getpgrp()
 
     def attend(
@@ -97,7 +97,7 @@ class Attendant:
         above: int,
         lives: tuple[int, ...],
     ) -> NoReturn:
-        """From here to the end of the box, and to our own."""
+        """Attend the box to its end, do what comes afterwards, and end."""
         try:
             deeds = self._wait(plan, gate, companions, starting, above, lives)
         finally:
@@ -120,7 +120,7 @@ class Attendant:
         above: int,
         lives: tuple[int, ...],
     ) -> list[Deed]:
-        """Wait until nothing of the box is left. Who reads what it prints does not have to wait for us as well."""
+        """Wait until nothing of the box is left. Standard output is closed: its reader need not wait for the parent."""
         _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
         lives = (*lives, *(companion.life for companion in companions))
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
@@ -129,7 +129,7 @@ class Attendant:
         os.read(starting, 1)
         self._relay_signals()
         gate.fill()
-        # They look around while bwrap makes the mounts, and say what to do when the box has ended.
+        # Each looks around while bwrap makes the mounts, and returns what to do when the box has ended.
         deeds: list[Deed] = [act(feature, Step.AFTER, plan) for feature in plan.acts(Step.AFTER)]
         if deeds:
             from claudebox.launch.parent.witness import stand_by
@@ -138,7 +138,7 @@ class Attendant:
         if not lives or self._lasts(lives, until_writable=gate.ours):
             self._let_in(gate)
         for companion in companions:
-            # Not before: it takes longer to load than bwrap does, and Claude does not need it at once.
+            # Only now: it takes longer to load than bwrap, and Claude does not need it at once.
             self._rely_on(companion)
         if lives and not self._lasts(lives):
             for companion in companions:
@@ -152,7 +152,7 @@ class Attendant:
         return deeds
 
     def _relay_signals(self) -> None:
-        """What the terminal sends reaches the program by itself. What was ignored before we came stays so (nohup)."""
+        """Pass signals on, unless the terminal sends them to the program, too. Ignored ones stay ignored (nohup)."""
         for number in FROM_THE_TERMINAL:
             _signal.signal(number, self._pass_on if self.is_apart else _signal.SIG_IGN)
         for number in FOR_THE_PROGRAM:
@@ -181,7 +181,7 @@ class Attendant:
             os.kill(self.child, _signal.SIGKILL)
 
     def _lasts(self, lives: tuple[int, ...], until_writable: int = -1) -> bool:
-        """Wait for the end of the box, or until this pipe can be written to. If another life ends first, end it."""
+        """Wait until the box ends or the pipe can be written to. If one of `lives` ends first, end the box."""
         import select
 
         poll = select.poll()
@@ -196,12 +196,12 @@ class Attendant:
         return False
 
     def end_box(self, number: int) -> None:
-        """On account of this signal."""
+        """End the box because of this signal."""
         self.ended_by = self.ended_by or number
         os.kill(self.child, _signal.SIGKILL)
 
     def be_ordinary_again(self) -> None:
-        """For what is done afterwards, which may ask something and start programs."""
+        """Undo the signal handling: what comes afterwards may ask something and start programs."""
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         _signal.signal(_signal.SIGQUIT, _signal.SIG_DFL)
         for number in FOR_THE_PROGRAM:
@@ -209,7 +209,7 @@ class Attendant:
                 _signal.signal(number, _signal.SIG_DFL)
         group = self._foreground()
         if self.was_foreground and group != os.getpgrp() and _is_gone(group):
-            # A shell in the box made itself the foreground, and could not name whose turn it was before.
+            # A shell in the box made itself the foreground, and could not give it back: it cannot name this group.
             _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
             os.tcsetpgrp(self.terminal, os.getpgrp())
             _signal.signal(_signal.SIGTTOU, _signal.SIG_DFL)
@@ -225,7 +225,7 @@ class Attendant:
         return self.terminal >= 0 and self._foreground() == 0
 
     def _foreground(self) -> int:
-        """The group that the terminal belongs to now; 0 if there is no terminal, or no more."""
+        """The foreground process group of the terminal; 0 if there is no terminal, or it is gone."""
         try:
             return os.tcgetpgrp(self.terminal)
         except OSError:
@@ -233,7 +233,7 @@ class Attendant:
 
     def end_likewise(self) -> NoReturn:
         if self.status < 0:
-            # Nothing but SIGKILL ends bwrap here: from us, or from somebody else.
+            # Only SIGKILL ends bwrap here, from this process or from somebody else.
             os.kill(os.getpid(), self.ended_by or _signal.SIGKILL)
         os._exit(self.status)
 
@@ -249,7 +249,7 @@ def _is_gone(group: int) -> bool:
 
 
 def _fork_and_adopt() -> int:
-    """The next best: what bwrap leaves behind becomes a child of this process, which ends it."""
+    """Fork without a namespace: what bwrap leaves behind becomes a child of this process, which ends it."""
     control = c_function("prctl")
     if control is not None:
         control(ADOPT_ORPHANS, 1, 0, 0, 0)

@@ -1,11 +1,12 @@
-"""Looks at what bwrap has mounted, before the program starts.
+"""Checks what bwrap has mounted, before the program starts.
 
-An agent in another box, of the same project or of a directory above it, can rename and put symlinks where this box is
-being made: bwrap would mount what they lead to, or mount on it. So each source is opened here without following a
-symlink, and is what the plan saw; and when bwrap is done, each mount is where it belongs and what was opened.
+An agent in another box, of the same project or of a directory above it, can rename files and make symlinks where this
+box is being made: bwrap would mount what they lead to, or mount something there. So each source is opened here without
+following a symlink and compared with what the plan saw; and when bwrap is done, each mount has to be where it belongs,
+and has to be what was opened.
 
-bwrap reads the filter of system calls last, when all mounts are made, and does not start a program without it. It
-comes through a pipe: that bwrap reads it says that it is time to look, and the rest is kept back until all is well.
+bwrap reads the system call filter last, when all mounts are made, and starts no program without it. The filter comes
+through a pipe: when bwrap reads, it is time to look, and the rest is held back until everything is right.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from claudebox.record import Record
 
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
 MOUNTED = (*READ_ONLY, RW, TMPFS)
-SLOTS = 16  # of a pipe, one for each packet that was written
+SLOTS = 16  # in a pipe, one for each packet
 
 
 class Expected(Record):
@@ -27,11 +28,11 @@ class Expected(Record):
 
     path: str
     is_read_only: bool
-    source: int  # a descriptor of it; -1 if there is none to compare with
+    source: int  # a descriptor of the source; -1 if there is nothing to compare with
 
 
 def expect(plan: Plan) -> tuple[Expected, ...]:
-    """What to look at later. Raises a Problem if a source is no longer what the plan saw."""
+    """The mounts to check later. Raises a Problem if a source is no longer what the plan saw."""
     writable = [mount.path for mount in plan.mounts if mount.kind == RW]
     return tuple(
         Expected(mount.path, mount.kind in READ_ONLY, _open_source(mount) if mount.identity is not None else -1)
@@ -57,7 +58,7 @@ def identity(descriptor: int) -> tuple[int, int]:
 
 
 def open_without_symlinks(path: str, below: str = "/") -> int:
-    """A descriptor that names the file and cannot read it. A symlink on the way is an error, as if it were a file."""
+    """A descriptor that names the file but cannot read it. A symlink on the way is an error, as if it were a file."""
     here = os.open(below, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     for part in path[1:].split("/"):
         try:
@@ -69,22 +70,22 @@ def open_without_symlinks(path: str, below: str = "/") -> int:
 
 
 class Gate:
-    """The filter of system calls, of which bwrap gets the rest when the mounts have been looked at."""
+    """The system call filter. bwrap gets the end of it when the mounts have been checked."""
 
     def __init__(self, content: bytes, expected: tuple[Expected, ...]) -> None:
         self.content = content
         self.expected = expected
-        # In packets: every write takes a slot, however small it is.
+        # O_DIRECT makes packets: every write takes a slot, however small it is.
         self.for_bwrap, self.ours = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
         os.set_inheritable(self.for_bwrap, True)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """Those that the parent of the box needs."""
+        """The descriptors that the parent of the box needs."""
         return (self.ours, *(each.source for each in self.expected if each.source >= 0))
 
     def fill(self) -> None:
-        """So that nothing more can be written before bwrap reads."""
+        """Fill the pipe, so that nothing more can be written before bwrap reads."""
         try:
             for number in range(SLOTS):
                 os.write(self.ours, self.content[number : number + 1])
@@ -94,7 +95,7 @@ class Gate:
     def open(self, builder: int) -> None:
         """Wait until bwrap has made the mounts, look at them, and let it go on."""
         try:
-            # What bwrap has with this is no filter yet: should we end here, it fails.
+            # What bwrap has now is not a whole filter yet: if this process ends here, bwrap fails.
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
             wrong = self._find_wrong(builder)
             if wrong:
@@ -103,17 +104,17 @@ class Gate:
             os.write(rest, self.content[SLOTS + 1 :])
             os.close(rest)
         except OSError:
-            pass  # bwrap has ended, and said why; if it has not, it will, without the rest
+            pass  # bwrap has ended and said why; if it has not, it will fail without the rest of the filter
         finally:
             for descriptor in self.descriptors:
                 os.close(descriptor)
 
     def _find_wrong(self, builder: int) -> str:
-        """ "" if all is as it should be, else a path of the box."""
+        """The first path of the box that is not as expected; "" if all are."""
         first = _first_process(builder)
         with open(f"/proc/{first}/mountinfo", "rb") as file:
             rows = [line.split(b" ", 6) for line in file]
-        # The latest wins: it is on top.
+        # The last mount at a path wins: it is on top.
         options = {row[4]: row[5].split(b",") for row in rows}
         root = f"/proc/{first}/root"
         return next((each.path for each in self.expected if not _is_right(each, options, root)), "")
@@ -143,19 +144,19 @@ def _as_in_mountinfo(path: str) -> bytes:
 
 
 def _first_process(builder: int) -> int:
-    """Of the namespace that bwrap has made, as a number of the host."""
+    """The first process of the namespace that bwrap has made, by its number on the host."""
     try:
         with open(f"/proc/{builder}/task/{builder}/children") as file:
             children = file.read().split()
     except FileNotFoundError:
-        children = os.listdir("/proc")  # a kernel that does not keep the list
+        children = os.listdir("/proc")  # this kernel does not keep the list
     parent = b"PPid:\t%d\n" % builder
     for child in filter(str.isdigit, children):
         try:
             with open(f"/proc/{child}/status", "rb") as file:
                 lines = file.readlines()
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended meanwhile
         if parent in lines and any(line.startswith(b"NSpid:") and line.split()[-1] == b"1" for line in lines):
             return int(child)
     raise ProcessLookupError

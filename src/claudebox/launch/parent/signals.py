@@ -1,7 +1,7 @@
 """What the parent of a box does when a signal comes, which is rare.
 
-A signal for claudebox is meant for the program. That one is two pid namespaces away: the child of the first process in
-the namespace that bwrap made. /proc of the host knows it.
+A signal for claudebox is meant for the program, which is two pid namespaces away: it is the child of the first process
+in the namespace that bwrap made. The host's /proc shows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.launch.parent.attend import Attendant
 
-PATIENCE = 5  # seconds for a program whose terminal is gone
+HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
 FIRST = 1  # the number of bwrap in the namespace that it makes
 
 
@@ -22,9 +22,9 @@ def pass_on(number: int, attendant: Attendant) -> None:
     if not _send(number, attendant.child):
         attendant.end_box(number)
     elif number == _signal.SIGHUP and attendant.has_lost_terminal():
-        # Whoever closed the window believes that it has ended.
+        # The person who closed the window believes that the program has ended.
         _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(number))
-        _signal.alarm(PATIENCE)
+        _signal.alarm(HANGUP_SECONDS)
 
 
 def _send(number: int, builder: int) -> bool:
@@ -33,7 +33,7 @@ def _send(number: int, builder: int) -> bool:
         return False
     try:
         handle = os.pidfd_open(program)
-        # It may have ended meanwhile, and the number may be another's.
+        # The program may have ended meanwhile, and another process may have its number.
         if _program_of(builder) != program:
             return False
         _signal.pidfd_send_signal(handle, number)
@@ -43,7 +43,7 @@ def _send(number: int, builder: int) -> bool:
 
 
 def _program_of(builder: int) -> int:
-    """0 if it is not there. bwrap starts it before anything else, so its number in the box is the lowest."""
+    """The process of the program; 0 if there is none. bwrap starts it first, so its number in the box is the lowest."""
     processes = _processes()
     first = [pid for pid, (parent, inner) in processes.items() if parent == builder and inner == FIRST]
     inside = [(inner, pid) for pid, (parent, inner) in processes.items() if parent in first]
@@ -51,7 +51,7 @@ def _program_of(builder: int) -> int:
 
 
 def _processes() -> dict[int, tuple[int, int]]:
-    """Of each process: its parent, and its number in its own namespace."""
+    """Each process, with its parent and its number in its own namespace."""
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -65,7 +65,7 @@ def _processes() -> dict[int, tuple[int, int]]:
 
 
 def end_orphans() -> None:
-    """End what bwrap left behind: a child of ours by now, the first of its namespace, with which the others end."""
+    """End what bwrap left behind: by now it is a child of this process, and its whole namespace ends with it."""
     own = os.readlink("/proc/self/ns/pid")
     for pid, (parent, inner) in _processes().items():
         if parent == os.getpid() and inner == FIRST and _namespace(pid) != own:

@@ -1,8 +1,8 @@
-"""Sees to it that what is done after a box is done, even if the program in it has killed the parent of the box.
+"""Makes sure that what comes after a box is done, even if the program in the box has killed its parent.
 
-At a terminal they are in one process group, and the parent has to be within reach: who suspends the group suspends it.
-So a program can end it with SIGKILL, and all of the box with it; what it has left would not be looked at. This process
-is in a group of its own, and outside of the box's pid namespace: from inside, nothing names it.
+At a terminal, program and parent are in one process group, and the program has to reach the parent: whoever suspends
+the group suspends both. So the program can end the parent with SIGKILL, and the box with it; nobody would look at what
+it has left. This process is in a group of its own, outside the box's pid namespace: nothing in the box can name it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-PATIENCE = 5000  # milliseconds, for the kernel to end the box
+END_OF_BOX_MILLISECONDS = 5000  # for the kernel to end the box
 DONE = b"."
 IGNORED = (
     *(_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP),
@@ -25,7 +25,7 @@ IGNORED = (
 
 
 def stand_by(box: int, deeds: Sequence[Callable[[bool], None]]) -> int:
-    """A descriptor for the parent, to say in the end that all is done. Without a word, the witness does it."""
+    """Fork the witness. The parent says on the returned descriptor that all is done; if it does not, this one acts."""
     try:
         handle = os.pidfd_open(box)
     except OSError:
@@ -60,4 +60,4 @@ def _wait_for(handle: int) -> None:
 
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    poll.poll(PATIENCE)
+    poll.poll(END_OF_BOX_MILLISECONDS)

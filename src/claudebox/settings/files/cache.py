@@ -1,7 +1,7 @@
-"""What a settings file says, as it was understood the last time.
+"""Keeps what a settings file said the last time.
 
 Parsing TOML takes a third of a launch, most of it for imports. So the result is kept beside the user's files, where no
-box can write, together with the digest of what it was made from.
+box can write, together with the digest of the content that it was parsed from.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import marshal
 from claudebox import __version__
 from claudebox.host.digest import sha256
 from claudebox.model import Origin, Port
-from claudebox.settings.values import EnvWish, MountWish, Named, Said, Tier
+from claudebox.settings.values import EnvWish, MountWish, Statement, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in (MountWish, EnvWish, Named, Tier, Port)}
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (MountWish, EnvWish, Word, Port)}
 
 
-def freeze(content: bytes, file: str, said: tuple[Said, ...]) -> bytes:
+def freeze(content: bytes, file: str, said: tuple[Statement, ...]) -> bytes:
     rows = [(one.name, type(one.value).__name__, _fields(one.value)) for one in said]
     return marshal.dumps((_key(content, file), rows))
 
 
-def thaw(content: bytes, file: str, frozen: bytes | None) -> tuple[Said, ...] | None:
-    """None if it was made from something else, by another version, or not by us."""
+def thaw(content: bytes, file: str, frozen: bytes | None) -> tuple[Statement, ...] | None:
+    """The statements; None if they were parsed from other content, by another version, or not by claudebox."""
     try:
         key, rows = marshal.loads(frozen or b"")  # noqa: S302  (ours, and as safe as the settings themselves)
         if key != _key(content, file):
             return None
-        return tuple(Said(name, KINDS[kind](**_thawed(fields))) for name, kind, fields in rows)
+        return tuple(Statement(name, KINDS[kind](**_thawed(fields))) for name, kind, fields in rows)
     except (EOFError, ValueError, TypeError, KeyError):
         return None
 

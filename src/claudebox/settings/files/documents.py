@@ -1,4 +1,4 @@
-"""TOML and JSON with the line of every key, for messages that show where something was said."""
+"""Parses TOML and JSON with the line of every key, so that a message can show where something is written."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
     from claudebox.settings.files.lines import Path
 
-LARGEST = 1 << 18
+LARGEST_FILE_BYTES = 1 << 18
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_WORD = 40  # of the file's own, in a message
-LONGEST_ROW = 8192  # that is searched for secrets, so that a part of it can be shown
-FAR_RIGHT = 60  # a column that a screen does not show any more
+LONGEST_WORD_SHOWN = 40  # characters of a word from the file, in a message
+LONGEST_ROW_SEARCHED = 8192  # characters; a longer row is not searched for secrets, so nothing of it is shown
+FAR_RIGHT = 60  # a column beyond which the beginning of the row is cut off
 
 TOML_HINT = 'texts need quotes: key = "value"; each [, { and " needs its end'
-AGAIN_HINT = "it was said before, perhaps in another way: keep one of them"
+AGAIN_HINT = "it was set before, perhaps written in another way: keep one of them"
 JSON_HINT = "names and texts need double quotes; no comma after the last; no comments"
 
 
 class Document(Record):
     """What a file says, and where."""
 
-    file: str  # as it is shown
+    file: str  # as people see it
     value: dict[str, Any]
     text: str
     lines: dict[Path, int]
     is_json: bool
-    is_project: bool = False  # whether it is the project's own
+    is_project: bool = False  # whether it is the project's own file
 
     def line_of(self, path: Path) -> int:
-        """Of a key or an element; of what it is in, if it has no line of its own."""
+        """The line of a key or an element; if it has none, that of whatever contains it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -50,17 +50,17 @@ class Document(Record):
 
 
 def parse(content: bytes, file: str, *, is_json: bool, is_project: bool = False) -> Document:
-    """Raises a Problem with file and line if the content is anything else than a table of TOML or JSON."""
+    """Parse a file. Raises a Problem with file and line unless the content is a table of TOML or an object of JSON."""
     text = _decoded(content, file)
     try:
         lines = json_lines(text, _unquote_json) if is_json else toml_lines(text, _unquote_toml)
     except Excess as excess:
-        raise problem_at(file, text, excess.line, excess.what, "settings need nothing like that") from None
+        raise problem_at(file, text, excess.line, excess.what, "no settings need that") from None
     value = (_json_value if is_json else _toml_value)(text, file, lines)
     if not isinstance(value, dict):
         first = len(text) - len(text.lstrip())
         line = text.count("\n", 0, first) + 1
-        raise problem_at(file, text, line, "the file is no object", 'all of it has to be inside of { "key": … }')
+        raise problem_at(file, text, line, "the file is not an object", 'all of it has to be inside { "key": … }')
     return Document(file, value, text, lines.of, is_json, is_project)
 
 
@@ -70,20 +70,20 @@ def problem_at(file: str, text: str, line: int, what: str, hint: str, column: in
 
 
 def shown(word: str) -> str:
-    """A word of the file's as part of a message."""
+    """A word from the file as part of a message, which never shows a secret."""
     if looks_secret("", word):
         return "`…`"
-    return f"`{word}`" if len(word) <= LONGEST_WORD else f"`{word[: LONGEST_WORD - 1]}…`"
+    return f"`{word}`" if len(word) <= LONGEST_WORD_SHOWN else f"`{word[: LONGEST_WORD_SHOWN - 1]}…`"
 
 
 def _excerpt(text: str, line: int, column: int) -> str:
     row = text.split("\n", line)[line - 1] if line <= text.count("\n") + 1 else ""
-    row = _without_secrets(row).strip() if len(row) <= LONGEST_ROW else ""
+    row = _without_secrets(row).strip() if len(row) <= LONGEST_ROW_SEARCHED else ""
     return "…" + row[column - FAR_RIGHT // 2 :] if FAR_RIGHT < column <= len(row) else row
 
 
 def _without_secrets(row: str) -> str:
-    """A message may end up in a log."""
+    """The row with `…` for every secret: a message may end up in a log."""
     pieces: list[str] = []
     name, is_value = "", False
     for token in tokens(row):
@@ -99,10 +99,10 @@ def _without_secrets(row: str) -> str:
 
 
 def _decoded(content: bytes, file: str) -> str:
-    if len(content) > LARGEST:
-        line = content.count(b"\n", 0, LARGEST) + 1
+    if len(content) > LARGEST_FILE_BYTES:
+        line = content.count(b"\n", 0, LARGEST_FILE_BYTES) + 1
         hint = "settings are much smaller: is this the right file?"
-        raise problem_at(file, "", line, f"the file goes on beyond {LARGEST >> 10} KiB", hint)
+        raise problem_at(file, "", line, f"the file is larger than {LARGEST_FILE_BYTES >> 10} KiB", hint)
     try:
         return content.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
@@ -122,11 +122,11 @@ def _toml_value(text: str, file: str, lines: Lines) -> object:
         if lines.repeated and lines.repeated[0].line <= line:
             raise _repeated(text, file, lines) from None
         hint = AGAIN_HINT if reason.startswith("cannot ") else TOML_HINT
-        raise problem_at(file, text, line, f"no valid TOML: {reason}", hint, column) from None
+        raise problem_at(file, text, line, f"not valid TOML: {reason}", hint, column) from None
 
 
 def _toml_place(message: str, text: str) -> tuple[str, int, int]:
-    """Reason, line and column: `Invalid value (at line 3, column 7)`."""
+    """Reason, line and column from a message such as `Invalid value (at line 3, column 7)`."""
     reason, _, place = message.rpartition(" (at ")
     words = place.rstrip(")").replace(",", "").split()
     match words:
@@ -144,7 +144,7 @@ def _json_value(text: str, file: str, lines: Lines) -> object:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         reason, line, column = _json_place(error, text)
-        raise problem_at(file, text, line, f"no valid JSON: {reason}", JSON_HINT, column) from None
+        raise problem_at(file, text, line, f"not valid JSON: {reason}", JSON_HINT, column) from None
     if lines.repeated:
         raise _repeated(text, file, lines)
     return value
@@ -156,22 +156,22 @@ def _json_place(error: Exception, text: str) -> tuple[str, int, int]:
 
 
 def _last_line(text: str) -> int:
-    """That has something on it."""
+    """The number of the last line that is not blank."""
     return text.rstrip().count("\n") + 1
 
 
 def _as_clause(reason: str) -> str:
     if reason.endswith("character '\\n'"):
         return "a text has no closing quote"
-    reason = reason if len(reason) <= 2 * LONGEST_WORD else reason[: 2 * LONGEST_WORD - 1] + "…"
+    reason = reason if len(reason) <= 2 * LONGEST_WORD_SHOWN else reason[: 2 * LONGEST_WORD_SHOWN - 1] + "…"
     return reason[:1].lower() + reason[1:]
 
 
 def _repeated(text: str, file: str, lines: Lines) -> Problem:
     repeated = lines.repeated[0]
     name = shown(".".join(str(part) for part in repeated.path if isinstance(part, str)))
-    where = f"in line {repeated.first}" if repeated.first != repeated.line else "in the same line"
-    return problem_at(file, text, repeated.line, f"{name} is there already, {where}", "keep one of them")
+    where = f"on line {repeated.first}" if repeated.first != repeated.line else "on the same line"
+    return problem_at(file, text, repeated.line, f"{name} is set already, {where}", "keep one of them")
 
 
 def _unquote_json(word: str) -> str:

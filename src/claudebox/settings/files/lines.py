@@ -1,7 +1,7 @@
-"""On which line each key of a file stands. The parsers of the standard library do not tell.
+"""Finds the line of each key of a file, which the parsers of the standard library do not tell.
 
-The scanner understands every valid file. It also gets through every other one, and leaves it to the parser to say what
-is wrong there. What would keep a parser busy for long is refused here.
+The scanner understands every valid file. It also gets to the end of every other one, and leaves it to the parser to say
+what is wrong there. What would keep a parser busy for long is refused here.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MARK = "mark"
 WORD = "word"
 END = "end"
 
-# Of TOML and of JSON, whose tokens are the same where both have them. A text without its end is one, too: so nothing
-# ever has to be tried again. (Possessive quantifiers would say so, but early versions of Python 3.11 have them wrong.)
+# The tokens of TOML and JSON, which agree where both have them. A text without its closing quote is a token, too, so
+# that nothing is tried twice. (Possessive quantifiers would do that, but early versions of Python 3.11 get them wrong.)
 TOKENS = r'''
     (?P<newline> \n )
   | (?P<blank> [ \t\r]+ | \#[^\n]* )
@@ -39,7 +39,7 @@ TOKENS = r'''
 
 
 class Token:
-    """A piece of the text, and the line that it starts on. No Record: a file may have a quarter of a million."""
+    """A piece of the text, and the line that it starts on. Not a Record: a file may have a quarter of a million."""
 
     __slots__ = ("kind", "line", "text")
 
@@ -50,7 +50,7 @@ class Token:
 
 
 class Repeated(Record):
-    """A key that is said twice."""
+    """A key that is set twice."""
 
     path: Path
     first: int
@@ -58,14 +58,14 @@ class Repeated(Record):
 
 
 class Lines(Record):
-    """Where everything stands."""
+    """The line of every key and element."""
 
     of: dict[Path, int]
     repeated: tuple[Repeated, ...]
 
 
 class Excess(Exception):
-    """More than any settings need."""
+    """The file has more of something than any settings need."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -111,7 +111,7 @@ class _Scanner:
         return Lines(self.of, tuple(self.repeated))
 
     def statements(self) -> None:
-        """A whole TOML file."""
+        """Scan a whole TOML file."""
         table: Path = ()
         self._skip_newlines()
         while self.next.kind != END:
@@ -133,7 +133,7 @@ class _Scanner:
 
     def _take(self) -> Token:
         token = self.next
-        # Python refuses to convert it, and would not say in which line.
+        # Python refuses to convert such a number, and does not say on which line it is.
         if token.kind == WORD and len(token.text) > LONGEST_NUMBER and token.text[0] in "+-0123456789":
             raise Excess(token.line, f"a number of more than {LONGEST_NUMBER} digits")
         self.next = next(self.rest, self.end)
@@ -153,7 +153,7 @@ class _Scanner:
             self._pair(path)
 
     def _is_closed(self) -> bool:
-        """Whether an array or a table ends here. The wrong bracket does, too: the parser complains."""
+        """Whether an array or a table ends here. A wrong bracket ends it, too: the parser complains about it."""
         while self.next.kind == NEWLINE or self.next.text == ",":
             self._take()
         if self.next.text in ("]", "}"):
@@ -171,7 +171,7 @@ class _Scanner:
             self.value(path)
 
     def _header(self) -> Path:
-        """`[table]` or `[[array of tables]]`."""
+        """Scan `[table]` or `[[array of tables]]`, and return the path of what follows."""
         line = self._take().line
         is_array = self.next.text == "["
         if is_array:
@@ -190,7 +190,7 @@ class _Scanner:
         return path
 
     def _latest(self, path: Path) -> Path:
-        """A table that a header names is in the latest element of an array of tables."""
+        """The path with the latest element, if it is an array of tables: that is what a header adds to."""
         return (*path, self.elements[path] - 1) if path in self.elements else path
 
     def _key(self) -> list[str]:
@@ -201,14 +201,14 @@ class _Scanner:
         return parts
 
     def _name(self) -> str:
-        """Whatever stands where a name should, so that there is always something to go on with."""
+        """Take whatever stands where a name should be, so that the scan can always go on."""
         if self.next.kind == NEWLINE:
             return ""
         token = self._take()
         return self.unquote(token.text) if token.kind == TEXT else token.text
 
     def _scalar(self) -> None:
-        """A date may consist of several words."""
+        """Skip a value, which may consist of several words, as a date does."""
         while self.next.kind not in (NEWLINE, END) and self.next.text not in (",", "]", "}"):
             self._take()
 

@@ -1,4 +1,4 @@
-"""The user's own files: ~/.claudebox/config.toml and the profiles beside it; and those that come with claudebox."""
+"""Reads the user's own files, ~/.claudebox/config.toml and the profiles beside it, and the profiles of claudebox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from claudebox.reach import reach_of
 from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import MountWish, Named, Said
+from claudebox.settings.values import MountWish, Statement, Word
 from claudebox.state import SHOWN, State
 
 TYPE_CHECKING = False
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from claudebox.settings.files.documents import Document
 
 SUFFIXES = (".toml", ".json")
-SHIPPED = "claudebox"  # where a profile is from that the user did not write
+SHIPPED = "claudebox"  # where a profile comes from that the user did not write
 
 
-def read_own_files(host: Host, named: list[Named]) -> tuple[list[Said], list[Preparation]]:
-    """What they say, and what to keep of it for the next time."""
-    reader = _Reader(host)
+def read_own_files(host: Host, named: list[Word]) -> tuple[list[Statement], list[Preparation]]:
+    """What the files say, and the preparations that keep it for the next time."""
+    reader = _ProfileReader(host)
     said = reader.read_config()
     for name in named or reader.default():
         said += reader.read_profile(name, ())
     return said, reader.to_keep
 
 
-def read_profiles(host: Host, named: list[Named]) -> list[Said]:
-    reader = _Reader(host)
+def read_profiles(host: Host, named: list[Word]) -> list[Statement]:
+    reader = _ProfileReader(host)
     return [one for name in named for one in reader.read_profile(name, ())]
 
 
 def list_profiles(host: Host) -> list[Profile]:
-    reader = _Reader(host)
+    reader = _ProfileReader(host)
     return [reader.described(name) for name in sorted({*reader.own_names(), *shipped_names()})]
 
 
-class _Reader:
-    """Reads each profile once, those that it builds on before it."""
+class _ProfileReader:
+    """Reads each profile once, after those that it builds on."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -51,17 +51,17 @@ class _Reader:
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
 
-    def read_config(self) -> list[Said]:
+    def read_config(self) -> list[Statement]:
         path = self.state.config
         if self.host.tree.lstat(path) is None:
             return []
         return self._with_profiles(self._said(path), ())
 
-    def default(self) -> list[Named]:
-        return [Named(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
+    def default(self) -> list[Word]:
+        return [Word(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
 
-    def read_profile(self, named: Named, chain: tuple[str, ...]) -> list[Said]:
-        name = named.path
+    def read_profile(self, named: Word, chain: tuple[str, ...]) -> list[Statement]:
+        name = named.text
         if name in chain:
             circle = " → ".join((*chain[chain.index(name) :], name))
             raise Problem(f"{named.origin.shown}: profiles build on each other: {circle}", "take one of them out")
@@ -76,14 +76,14 @@ class _Reader:
         from claudebox.settings.files.documents import parse
         from claudebox.settings.files.schema import describe
 
-        path = self._path_of(Named(name, Origin.of_option("--profile")))
+        path = self._path_of(Word(name, Origin.of_option("--profile")))
         try:
             if path:
                 document = self._parse(path, self._content(path))
             else:
                 document = parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
         except Problem as problem:
-            # One broken file shall not keep the others from being listed.
+            # One broken file must not keep the others from being listed.
             return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
         return Profile(name, document.file, describe(document))
 
@@ -93,16 +93,16 @@ class _Reader:
         # An editor leaves files such as .#aws.toml there.
         return [name for name in names if _is_name(name)]
 
-    def _with_profiles(self, said: tuple[Said, ...], chain: tuple[str, ...]) -> list[Said]:
-        below: list[Said] = []
+    def _with_profiles(self, said: tuple[Statement, ...], chain: tuple[str, ...]) -> list[Statement]:
+        below: list[Statement] = []
         for one in said:
-            if one.name == "profile" and isinstance(one.value, Named):
+            if one.name == "profile" and isinstance(one.value, Word):
                 below += self.read_profile(one.value, chain)
         return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
-    def _said(self, path: str) -> tuple[Said, ...]:
-        content, kept = self._content(path), self.state.cached(path)
-        known = thaw(content, path, self.host.tree.read_plain(kept))
+    def _said(self, path: str) -> tuple[Statement, ...]:
+        content, cached = self._content(path), self.state.cached(path)
+        known = thaw(content, path, self.host.tree.read_plain(cached))
         if known is not None:
             return known
         from claudebox.settings.files.schema import said_in
@@ -110,23 +110,23 @@ class _Reader:
         said = said_in(self._parse(path, content))
         self.to_keep += [
             Preparation(Preparation.DIRECTORY, self.state.cache),
-            Preparation(Preparation.FILE, kept, freeze(content, path, said), is_private=True),
+            Preparation(Preparation.FILE, cached, freeze(content, path, said), is_private=True),
         ]
         return said
 
-    def _shipped(self, named: Named) -> tuple[Said, ...]:
+    def _shipped(self, named: Word) -> tuple[Statement, ...]:
         from claudebox.settings.files.documents import parse
         from claudebox.settings.files.schema import said_in
 
-        content = shipped_profile(named.path)
+        content = shipped_profile(named.text)
         if content is None:
             raise self._unknown(named)
-        return said_in(parse(content, _shipped_file(named.path), is_json=False))
+        return said_in(parse(content, _shipped_file(named.text), is_json=False))
 
-    def _path_of(self, named: Named) -> str:
-        """ "" if the user has no such profile."""
+    def _path_of(self, named: Word) -> str:
+        """The path of the user's own profile; "" if there is none of this name."""
         _check_name(named)
-        return self._file_of(named.path)
+        return self._file_of(named.text)
 
     def _file_of(self, name: str) -> str:
         paths = [f"{self.state.profiles}/{name}{suffix}" for suffix in SUFFIXES]
@@ -142,7 +142,7 @@ class _Reader:
         return parse(content, shown, is_json=path.endswith(".json"))
 
     def _content(self, path: str) -> bytes:
-        """Not from where an agent can write: it would choose what enters the next box."""
+        """The content. A file that an agent can write is refused: it would choose what enters the next box."""
         tree = self.host.tree
         if self.reach.leads_through(path):
             raise Problem(
@@ -154,15 +154,15 @@ class _Reader:
             raise Problem(f"{path} cannot be read", "it must be a file of yours; see: ls -lL")
         return content
 
-    def _unknown(self, named: Named) -> Problem:
+    def _unknown(self, named: Word) -> Problem:
         from difflib import get_close_matches
 
         names = sorted({*self.own_names(), *shipped_names()})
-        stem = _stem(named.path)
+        stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
-        return Problem(f"{named.origin.shown}: there is no profile `{named.path}`", hint)
+        return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
 
 
 def _shipped_file(name: str) -> str:
@@ -170,14 +170,14 @@ def _shipped_file(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """Somebody may have typed the name of the file."""
+    """The name without the suffix, which somebody may have typed."""
     return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
-def _check_name(named: Named) -> None:
-    if not _is_name(named.path):
+def _check_name(named: Word) -> None:
+    if not _is_name(named.text):
         raise Problem(
-            f"{named.origin.shown}: `{named.path}` cannot be the name of a profile",
+            f"{named.origin.shown}: `{named.text}` cannot be the name of a profile",
             f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
         )
 
@@ -199,21 +199,21 @@ def shipped_profile(name: str) -> bytes | None:
     return Tree().read(f"{DIRECTORY}/{name}{SUFFIX}") if name in shipped_names() else None
 
 
-def expanded(said: Said, host: Host) -> Said:
+def expanded(said: Statement, host: Host) -> Statement:
     value = said.value
     if isinstance(value, MountWish):
         source = expand(value.source, value.origin.shown, host.environ)
         destination = expand(value.destination, value.origin.shown, host.environ)
         return said.replace(value=value.replace(source=source, destination=destination))
     is_program = BY_NAME[said.name].is_users
-    if isinstance(value, Named) and (is_program or said.name in ("hide", "path")):
-        path = expand(value.path, value.origin.shown, host.environ)
-        return said.replace(value=value.replace(path=expand_home(path, host.person.home) if is_program else path))
+    if isinstance(value, Word) and (is_program or said.name in ("hide", "path")):
+        path = expand(value.text, value.origin.shown, host.environ)
+        return said.replace(value=value.replace(text=expand_home(path, host.person.home) if is_program else path))
     return said
 
 
 def expand(text: str, rule: str, environ: dict[str, str]) -> str:
-    """`$NAME` and `${NAME}`; `~` is left to whoever knows whose home it is."""
+    """The text with the values of `$NAME` and `${NAME}`. `~` stays: only the caller knows whose home it is."""
     first, *others = text.split("$")
     pieces = [first]
     for other in others:

@@ -1,7 +1,7 @@
 """The project's own file, .claudebox.toml.
 
-The agent can write it, so by itself it may only take away. What it would add needs the user's yes, which holds for this
-content in this project and no other.
+The agent can write it, so by itself it may only take something away. What it would add needs the user's yes, which is
+valid only for this content in this project.
 """
 
 from __future__ import annotations
@@ -17,26 +17,22 @@ from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.table import BY_NAME, OFF, Setting
-from claudebox.settings.values import PROJECT_FILE, Named, Said, Settings, Tier
+from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.state import State
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
 GRANTED, REFUSED = "yes", "no"
-MOST_DECISIONS = 1000  # the oldest are forgotten, and asked for again
+MOST_DECISIONS = 1000  # older ones are forgotten, and the user is asked again
 MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read them
 
 
 class ProjectFile(Record):
-    """What the project says, and what of it counts."""
+    """What the project's file says, and which part of it counts."""
 
-    tightening: tuple[Said, ...]
-    wishes: tuple[Said, ...]
-    content_id: str  # of this content in this project
+    tightening: tuple[Statement, ...]
+    wishes: tuple[Statement, ...]
+    content_id: str  # names this content in this project
     granted: bool | None  # None: nobody was asked yet
-
-    @property
-    def in_force(self) -> tuple[Said, ...]:
-        return (*self.tightening, *(self.wishes if self.granted else ()))
 
     @property
     def is_undecided(self) -> bool:
@@ -44,7 +40,7 @@ class ProjectFile(Record):
 
 
 def read_project_file(host: Host, below: Settings) -> ProjectFile:
-    """`below`: what the user's own files say, which the project may lower."""
+    """Read the project's file. `below` has the user's own settings, which the project may lower."""
     path = f"{host.cwd}/{PROJECT_FILE}"
     content = host.tree.read_plain(path)
     if content is None:
@@ -56,7 +52,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
         )
     tightening = tuple(one for one in said if _tightens(one, below))
     for one in tightening:
-        if isinstance(one.value, Named) and "$" in one.value.path:
+        if isinstance(one.value, Word) and "$" in one.value.text:
             raise Problem(f"{one.value.origin.shown}: a project's file hides nothing by variable", "write the path out")
     wishes = tuple(one for one in said if not _tightens(one, below))
     content_id = sha256(host.cwd.encode(errors="surrogateescape") + b"\0" + content)
@@ -64,15 +60,14 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     return ProjectFile(tightening, wishes, content_id, granted)
 
 
-def _tightens(said: Said, below: Settings) -> bool:
+def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
-    if isinstance(said.value, Tier):
-        return _is_less(setting, said.value.tier, below.network.tier)
-    if setting.choices and isinstance(said.value, Named):
-        return _is_less(setting, said.value.path, {"auth": below.auth, "nix": below.nix.path}.get(said.name, OFF))
-    if said.name in LIMITS and isinstance(said.value, Named):
-        known: Named | None = getattr(below, said.name)
-        return known is None or amount(said.name, said.value) <= amount(said.name, known)
+    if setting.choices and isinstance(said.value, Word):
+        known = {"auth": below.auth, "network": below.network.text, "nix": below.nix.text}.get(said.name, OFF)
+        return _is_less(setting, said.value.text, known)
+    if said.name in LIMITS and isinstance(said.value, Word):
+        limit: Word | None = getattr(below, said.name)
+        return limit is None or amount(said.name, said.value) <= amount(said.name, limit)
     return setting.tightens
 
 
@@ -81,15 +76,15 @@ def _is_less(setting: Setting, value: str, than: str) -> bool:
 
 
 def decisions(host: Host) -> dict[str, bool]:
-    """What the user said about such files, by their `content_id`. A damaged memory means that nothing was said."""
+    """What the user decided about such files, by `content_id`. If the memory is damaged, nothing was decided."""
     memory = remembered.recall(host.tree, State(host.person.home).decisions, FORM, host.person.uid)
     words = [line.partition(" ") for line in memory.lines]
     return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
 
 
-def keeping_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
-    """What notes a decision, beside those about other files."""
+def note_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Preparation, ...]:
+    """The preparations that note a decision, beside those about other files."""
     others = {name: value for name, value in decisions(host).items() if name != content_id}
     latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
     lines = [f"{GRANTED if value else REFUSED} {name}" for name, value in latest]
-    return remembered.keeping(State(host.person.home).decisions, FORM, lines)
+    return remembered.note_with_directory(State(host.person.home).decisions, FORM, lines)

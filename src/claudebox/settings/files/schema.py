@@ -1,4 +1,4 @@
-"""What a file may say: its keys are those of the table of settings."""
+"""Checks what a file says. Its keys are those of the table of settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from claudebox.secret_values import looks_secret
 from claudebox.settings.files.documents import Document, shown
 from claudebox.settings.parsing import is_variable_name, read_text
 from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
-from claudebox.settings.values import EnvWish, MountWish, Said
+from claudebox.settings.values import EnvWish, MountWish, Statement
 from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
@@ -32,11 +32,11 @@ MODES = {"ro": RO, "rw": RW}
 PASS_ENV = "extra_env_passthrough"
 
 
-def said_in(document: Document) -> tuple[Said, ...]:
+def said_in(document: Document) -> tuple[Statement, ...]:
     """Everything that a file says, in the order of its lines. Raises a Problem if any of it is wrong."""
     describe(document)
     _check_name(document)
-    said: list[tuple[int, Said]] = []
+    said: list[tuple[int, Statement]] = []
     for key in document.value:
         if key not in (NAME, DESCRIPTION):
             setting = _setting(document, key)
@@ -71,8 +71,8 @@ def _setting(document: Document, key: str) -> Setting:
         raise _unknown(document, (key,), KEYS)
     setting = BY_KEY[key]
     if setting.is_users and document.is_project:
-        what = f"`{key}` decides what runs on this host: a project has no say in that"
-        raise document.problem((key,), what, f"it belongs into {SHOWN.config}; or use {setting.option}")
+        what = f"`{key}` decides what runs on this host, so a project cannot set it"
+        raise document.problem((key,), what, f"it belongs in {SHOWN.config}; or use {setting.option}")
     return setting
 
 
@@ -90,9 +90,9 @@ def _unknown(document: Document, path: Path, known: tuple[str, ...]) -> Problem:
 def _misplaced(document: Document, path: Path) -> Problem:
     outer, key = path[0], path[-1]
     if document.is_json:
-        return document.problem(path, f"`{key}` is a setting, but stands inside of `{outer}`", "move it out of there")
+        return document.problem(path, f"`{key}` is a setting, but it is inside `{outer}`", "move it out of there")
     hint = "a line in [brackets] takes all that follows it: move this one above it"
-    return document.problem(path, f"`{key}` is a setting, but stands below `{outer}`", hint)
+    return document.problem(path, f"`{key}` is a setting, but it is below `{outer}`", hint)
 
 
 def _rows(words: tuple[str, ...]) -> str:
@@ -100,13 +100,13 @@ def _rows(words: tuple[str, ...]) -> str:
     return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
 
 
-def _read_text(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_text(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     path = (setting.key,)
     text = _path(document, path) if setting.is_users else text_at(document, path)
     yield path, _said(document, path, setting, text)
 
 
-def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     for path in _elements(document, setting):
         text = text_at(document, path, is_free=setting.name == "claude_args")
         if setting.name in ("hide", "path"):
@@ -116,7 +116,7 @@ def _read_texts(document: Document, setting: Setting) -> Iterator[tuple[Path, Sa
         yield path, _said(document, path, setting, text)
 
 
-def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     takes_pairs = setting.name == "publish"
     expected = 'an integer or a string "HOST:BOX"' if takes_pairs else "an integer"
     for path in _elements(document, setting):
@@ -124,10 +124,10 @@ def _read_ports(document: Document, setting: Setting) -> Iterator[tuple[Path, Sa
         yield path, _said(document, path, setting, str(port))
 
 
-def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     for name in value_at(document, (setting.key,), dict, setting.shape):
         path = (setting.key, name)
-        # Below a line such as [env] it would be lost, and a box with an open network start instead.
+        # Below a line such as [env] a setting would be lost, and a box could start with an open network instead.
         if name in BY_KEY:
             raise _misplaced(document, path)
         _check_variable_name(document, path, name)
@@ -136,10 +136,10 @@ def _read_variables(document: Document, setting: Setting) -> Iterator[tuple[Path
             by_name = INDENT + pair(document, PASS_ENV, [name])
             hint = f"no secrets in files: take it out and pass it through by name:\n{by_name}"
             raise document.problem(path, f"{shown(name)} looks like a secret ({reason})", hint)
-        yield path, Said(setting.name, EnvWish(name, value, document.origin_of(path)))
+        yield path, Statement(setting.name, EnvWish(name, value, document.origin_of(path)))
 
 
-def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, Said]]:
+def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, Statement]]:
     for path in _elements(document, setting):
         keys = value_at(document, path, dict, "a table")
         unknown = [key for key in keys if key not in KEYS_OF_A_MOUNT]
@@ -155,7 +155,7 @@ def _read_mounts(document: Document, setting: Setting) -> Iterator[tuple[Path, S
             origin=document.origin_of(path),
             is_optional="optional" in keys and value_at(document, (*path, "optional"), bool, "true or false"),
         )
-        yield path, Said("mount_rw" if access == RW else "mount_ro", wish)
+        yield path, Statement("mount_rw" if access == RW else "mount_ro", wish)
 
 
 READERS = {TEXT: _read_text, TEXTS: _read_texts, PORTS: _read_ports, TABLE: _read_variables, MOUNTS: _read_mounts}
@@ -166,10 +166,10 @@ def _elements(document: Document, setting: Setting) -> list[Path]:
     return [(setting.key, number) for number in range(len(array))]
 
 
-def _said(document: Document, path: Path, setting: Setting, text: str) -> Said:
+def _said(document: Document, path: Path, setting: Setting, text: str) -> Statement:
     origin = document.origin_of(path)
     try:
-        return Said(setting.name, read_text(setting, text, origin))
+        return Statement(setting.name, read_text(setting, text, origin))
     except Problem as problem:
         what = problem.message.removeprefix(f"{origin.shown}: ").replace(f"`{text}`", shown(text))
         raise document.problem(path, what, problem.hint) from None
@@ -179,7 +179,7 @@ def _access(document: Document, path: Path) -> str:
     mode = value_at(document, path, str, "a string")
     if mode not in MODES:
         hint = f"{notation(document, 'ro')} or {notation(document, 'rw')}"
-        raise document.problem(path, f"{shown(mode)} is no value for {label(path)}", hint)
+        raise document.problem(path, f"{shown(mode)} is not a value of {label(path)}", hint)
     return MODES[mode]
 
 
@@ -189,7 +189,7 @@ def _path(document: Document, path: Path) -> str:
 
 def _check_variable_name(document: Document, path: Path, name: str) -> None:
     if not is_variable_name(name):
-        hint = f"values belong into {example(document, ('env',))}" if "=" in name else "use letters, digits and _"
+        hint = f"values belong in {example(document, ('env',))}" if "=" in name else "use letters, digits and _"
         raise document.problem(path, f"{shown(name)} is not a variable name", hint)
 
 
@@ -214,7 +214,7 @@ def value_at(document: Document, path: Path, kind: type[T] | tuple[type[T], ...]
     value: object = document.value
     for part in path:
         value = value[part]  # type: ignore[index]
-    # To Python, true is a number.
+    # In Python, true is an integer.
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     found = next((title for kinds, title in TYPES if isinstance(value, kinds)), "a date or time")
@@ -222,7 +222,7 @@ def value_at(document: Document, path: Path, kind: type[T] | tuple[type[T], ...]
 
 
 def text_at(document: Document, path: Path, *, is_free: bool = False) -> str:
-    """Free: it may be empty and have several lines. Even then, not all can be passed on to a program."""
+    """The text at a place. A free text may be empty and have several lines; none may have what no program can get."""
     text = value_at(document, path, str, "a string")
     if not text and not is_free:
         raise document.problem(path, f"{label(path)} is empty", f"fill it or take it out: {example(document, path)}")
@@ -234,10 +234,10 @@ def text_at(document: Document, path: Path, *, is_free: bool = False) -> str:
 
 
 def checked_variables(document: Document, path: Path, text: str) -> str:
-    """The same text. What the variables in it stand for is found out later."""
+    """Check the names of the variables in a text, and return it. Their values are found out later."""
     for rest in text.split("$")[1:]:
         if not is_variable_name(_variable(rest)):
-            what = f"no name of a variable after `$` in {shown(text)}"
+            what = f"there is no variable name after `$` in {shown(text)}"
             raise document.problem(path, what, "write $NAME or ${NAME}, as in $HOME/notes")
     return text
 
@@ -253,7 +253,7 @@ def label(path: Path) -> str:
 
 
 def example(document: Document, path: Path) -> str:
-    """How to write what belongs there."""
+    """An example of what belongs there."""
     first, last = str(path[0]), path[-1]
     if len(path) > 1 and isinstance(last, str):
         return pair(document, last, {"mode": "ro", "optional": True}.get(last, "…"))
@@ -283,7 +283,7 @@ def notation(document: Document, value: object) -> str:
 
 
 def _is_impossible(character: str) -> bool:
-    """NUL ends what a program is told; half of a surrogate pair, which JSON can spell, is no character."""
+    """NUL would end an argument, and half of a surrogate pair, which JSON can spell, is no character."""
     return character == "\0" or "\ud800" <= character <= "\udfff"
 
 
@@ -292,7 +292,7 @@ def _is_control(character: str) -> bool:
 
 
 def _variable(text: str) -> str:
-    """The name that a text after `$` starts with, or "" if there is none."""
+    """The name of the variable at the beginning of the text after `$`; "" if there is none."""
     if text.startswith("{"):
         name, closing, _ = text[1:].partition("}")
         return name if closing else ""
