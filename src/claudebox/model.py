@@ -311,9 +311,9 @@ class Step(Record):
     """Something that a feature does in addition to bwrap: its `act.py` has a function named after the moment."""
 
     BEFORE = "before"  # before the box is made
-    BESIDE = "beside"  # a process that lives as long as the box does
+    BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
     INSIDE = "inside"  # in the process that becomes bwrap, just before it does
-    AFTER = "after"  # when the box has ended
+    AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
     moment: str
     feature: str

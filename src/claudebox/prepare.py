@@ -17,10 +17,8 @@ PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 
 
-def prepare(preparations: tuple[Preparation, ...], sandbox: str) -> None:
+def prepare(preparations: tuple[Preparation, ...]) -> None:
     for preparation in preparations:
-        if preparation.kind == Preparation.SANDBOX:
-            preparation = preparation.replace(kind=Preparation.FILE, content=sandbox.encode(errors="replace"))
         try:
             _prepare(preparation)
         except OSError as error:

@@ -343,7 +343,7 @@ def test_changed_file_is_as_before_again(box: Box, account: Account, repository:
         opened.type("y\n")
         opened.read_until(r"\[s\] ")
         opened.type("q\n")
-        opened.read_until("As before the box again: .git/config")
+        opened.read_until("Restored as before the box: .git/config")
         opened.wait()
     assert "pager" not in (repository / ".git/config").read_text()
     assert git(account, repository, "log", "--format=%s") == "first\n"

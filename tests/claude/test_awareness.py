@@ -65,7 +65,7 @@ def test_agent_is_told_where_it_is(user_talk: Talk) -> None:
         "SSH, GPG and age keys",
         "`--mount-ro PATH` or `--mount-rw PATH`",
         "`--env NAME`",
-        "Retrying, `sudo`, or looking for a way round will not",
+        "Retrying, `sudo`, or looking for a way around it will",
     ]
     assert [line for line in expected if line not in text] == []
     written = (user_talk.instance / "SANDBOX.md").read_text()

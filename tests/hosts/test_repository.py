@@ -31,7 +31,7 @@ def test_ordinary_repository_needs_nothing_outside(tmp_path: Path) -> None:
 
 def test_repository_above_stays_outside(tmp_path: Path) -> None:
     assert look(tmp_path, "~/.git/HEAD\n~/shop/README.md") == Repository(
-        trouble="the git repository is that of /home/alice, which stays outside",
+        trouble="the git repository belongs to /home/alice, which stays outside",
         remedy="for git, start claudebox in /home/alice",
     )
 
@@ -129,13 +129,13 @@ HOSTILE: dict[str, tuple[str, Repository]] = {
     "symlink to another repository": (
         "~/shop/.git -> ../other/.git\n~/other/.git/objects/",
         Repository(
-            trouble=f".git leads to {OTHER}, outside of the project", remedy=f"if you trust that: --mount-rw {OTHER}"
+            trouble=f".git leads to {OTHER}, outside the project", remedy=f"if you trust that: --mount-rw {OTHER}"
         ),
     ),
     "symlink to the SSH keys": (
         "~/shop/.git -> ../.ssh\n~/.ssh/id_rsa",
         Repository(
-            trouble=f".git leads to {HOME}/.ssh, outside of the project",
+            trouble=f".git leads to {HOME}/.ssh, outside the project",
             remedy=f"if you trust that: --mount-rw {HOME}/.ssh",
         ),
     ),

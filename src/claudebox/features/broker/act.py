@@ -28,7 +28,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     return plan, Companion(
         life=life,
         require_ready=lambda end: require_ready(life, end),
-        end=lambda: ended() if has_ended(life) else None,
+        why_ended=lambda: ended() if has_ended(life) else None,
         clear=lambda: remove(directory),
     )
 

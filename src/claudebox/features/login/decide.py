@@ -26,6 +26,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(auth_mounts(facts.claude)),
         variables=(directory,),
+        # Not BESIDE: the process that keeps it in step may die without harm to the box.
         steps=(Step(Step.BEFORE, "login"),),
         decided=(("login", find_login(facts)),),
     )

@@ -46,7 +46,7 @@ def look_up_closure(host: Host, roots: tuple[str, ...]) -> None:
     registration = _ask(host, "--dump-db", *closure)
     if not set(roots) <= set(registered_paths(registration)):
         raise _problem("it did not say what these paths need")
-    prepare(keeping_closure(host, roots, registration), "")
+    prepare(keeping_closure(host, roots, registration))
 
 
 def _ask(host: Host, *words: str) -> bytes:
@@ -97,7 +97,7 @@ def try_builds(host: Host) -> None:
         os.close(descriptor)
         os.unlink(canary)
     outcome = judge(copied, _builds(host, copying_its_own(nonce)))
-    prepare(keeping_outcome(host, outcome), "")
+    prepare(keeping_outcome(host, outcome))
 
 
 def _builds(host: Host, expression: str) -> bool | None:

@@ -153,7 +153,7 @@ class Resolution:
             self.failure = "Nix did not say what it needs"
             return
         lines = record_lines(self.reference, self.errand.meaning, self.paths, closure)
-        prepare(note_with_directory(self.errand.state.package(self.reference), FORM, lines), "")
+        prepare(note_with_directory(self.errand.state.package(self.reference), FORM, lines))
         self.failure = ""
 
     def _start(self, *words: str) -> Step:
@@ -162,7 +162,7 @@ class Resolution:
 
 def fetch_packages(errand: Errand) -> dict[str, str]:
     """Have them all, or say of each that cannot be had why. Whatever happens, no process is left behind."""
-    prepare((Preparation(Preparation.DIRECTORY, errand.state.packages),), "")
+    prepare((Preparation(Preparation.DIRECTORY, errand.state.packages),))
     prints_paths = read_version(_ask_version(errand)) >= PRINTS_PATHS_SINCE
     waiting = list(errand.references)
     running: list[Resolution] = []
