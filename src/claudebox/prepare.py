@@ -107,7 +107,7 @@ def _write(parent: int, name: str, content: bytes) -> None:
 
 
 def _put_in_place(parent: int, temporary: str, name: str, content: bytes) -> None:
-    """Not over the same from another box that starts at this moment: it may be mounted already, and looked at."""
+    """Give the file its name, unless another box wrote the same at this moment: that file may be mounted already."""
     try:
         os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError:  # something is there, or the file system has no links

@@ -25,7 +25,6 @@ from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
 from claude.test_login import watchers
 from claudebox.demo.stand_in import DemoStep, StandIn
-from claudebox.features.broker.forwarder import CODE
 from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def test_the_box_reaches_nothing_but_what_claude_needs(user_with_key: Talk) -> N
     script = r"""
 import os, socket
 def ask(line, token):
-    s = socket.socket(socket.AF_UNIX); s.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+    s = socket.socket(socket.AF_UNIX); s.connect(os.environ["XDG_RUNTIME_DIR"] + "/claude-broker/api.sock")
     head = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 2"
     s.sendall(f"{head}\r\n\r\n{{}}".encode())
     return s.recv(100).split()[1].decode()
@@ -247,9 +246,9 @@ mine = os.environ["ANTHROPIC_AUTH_TOKEN"]
 for line, token in (("POST /v1/messages", mine), ("POST /v1/messages", "x"), ("GET /v1/organizations/me", mine),
                     ("POST /api/oauth/claude_cli/create_api_key", mine), ("CONNECT example.org:443", mine)):
     print(ask(line, token), end=" ")
-print(sorted(os.listdir(os.path.dirname(os.environ["ANTHROPIC_UNIX_SOCKET"]))))
+print(sorted(os.listdir((os.environ["XDG_RUNTIME_DIR"] + "/claude-broker"))))
 try:
-    open(os.path.dirname(os.environ["ANTHROPIC_UNIX_SOCKET"]) + "/x", "w")
+    open((os.environ["XDG_RUNTIME_DIR"] + "/claude-broker") + "/x", "w")
 except OSError as error:
     print(error.strerror)
 """
@@ -299,7 +298,7 @@ def brokers(talk: Talk) -> list[int]:
 IS_AT_WORK = """
 import os, socket
 box = socket.socket(socket.AF_UNIX)
-box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+box.connect(os.environ["XDG_RUNTIME_DIR"] + "/claude-broker/api.sock")
 box.sendall(b"GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
 box.recv(1)
 """
@@ -388,7 +387,7 @@ import os, socket, sys
 api = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 api.settimeout(20)
 box = socket.socket(socket.AF_UNIX)
-box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+box.connect(os.environ["XDG_RUNTIME_DIR"] + "/claude-broker/api.sock")
 token = os.environ["ANTHROPIC_AUTH_TOKEN"]
 box.sendall(f"POST /v1/messages HTTP/1.1\\r\\nHost: localhost\\r\\nx-api-key: {token}\\r\\n\\r\\n".encode())
 print(api.accept()[0].recv(1000))
@@ -397,6 +396,7 @@ print(api.accept()[0].recv(1000))
 
 @pytest.mark.req("AUTH-03", "FAIL-01")
 @pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "CLAUDEBOX_TOKEN_URL"])
+@pytest.mark.network
 def test_box_cannot_take_the_place_of_the_api(user_with_key: Talk, name: str) -> None:
     talk = user_with_key
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -439,6 +439,7 @@ def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
 
 @pytest.mark.req("AUTH-03", "UX-06")
 @pytest.mark.parametrize("kind", ["key", "login"])
+@pytest.mark.tmux
 def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
     talk = user_with_key
     if kind == "login":
@@ -478,18 +479,6 @@ def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
     assert done.returncode == 1
     assert "type /login" in done.stdout
     assert renewals == 1
-
-
-@pytest.mark.req("AUTH-03")
-def test_claude_works_through_a_forwarder(user_with_key: Talk) -> None:
-    """What an older one gets, with this one."""
-    talk = user_with_key
-    talk.account.write(talk.box.project / "forward.py", CODE)
-    with talk.api("echo it-ran > marker"):
-        script = "python3 -I -S forward.py $ANTHROPIC_UNIX_SOCKET claude --dangerously-skip-permissions -p hi"
-        done = talk.box.claudebox(*talk.words("--run", "sh", "-c", script), env=talk.environ)
-    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
-    assert (talk.box.project / "marker").read_text() == "it-ran\n"
 
 
 @pytest.mark.req("AUTH-03")

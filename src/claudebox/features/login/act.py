@@ -59,11 +59,21 @@ def is_current(login: Login) -> bool:
 
 def was_made_from(login: Login) -> bool:
     """Whether the host's file is still as it was when it was last copied, in either direction."""
+    return _noted(login) == stamp(login.file)
+
+
+def is_shared_no_more(login: Login) -> bool:
+    """Whether a later launch shares another file: the user began to keep a login for boxes only, or ended that."""
+    noted = _noted(login) or ""
+    return noted != "" and not noted.startswith(f"{login.file} ")
+
+
+def _noted(login: Login) -> str | None:
     try:
         with open(login.all_projects.auth_note) as note:
-            return note.read() == stamp(login.file)
+            return note.read()
     except OSError:
-        return False
+        return None
 
 
 def note_that_it_is_current(login: Login) -> None:

@@ -13,7 +13,7 @@ import os
 import select
 import time
 
-from claudebox.features.login.act import note_that_it_is_current, stamp, was_made_from
+from claudebox.features.login.act import is_shared_no_more, note_that_it_is_current, stamp, was_made_from
 from claudebox.login.file import read, replace
 from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, is_whole, known_fields, login_in
 from claudebox.login.locks import Busy, storage_lock
@@ -44,7 +44,7 @@ def keep_in_step(login: Login, watch: int) -> None:
             time.sleep(SETTLE_SECONDS)
         now = _stamps(login)
         if now != seen or ended:
-            bring_into_step(login)
+            bring_into_step(login, may_switch=False)
             # The state from before the copy counts: what a box stores meanwhile is a change, too.
             seen = now
 
@@ -53,12 +53,16 @@ def _stamps(login: Login) -> tuple[str, ...]:
     return stamp(login.file), stamp(login.all_projects.auth_login), stamp(login.own_file)
 
 
-def bring_into_step(login: Login) -> None:
-    """Copy the newer login. All boxes do so one at a time: a copy must not look like a change by the user."""
+def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
+    """Copy the newer login. All boxes do so one at a time: a copy must not look like a change by the user.
+
+    Only a launch may switch to another file. Two boxes that share different ones would replace the copy in turns.
+    """
     descriptor = os.open(login.all_projects.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _copy_the_newer(login)
+        if may_switch or not is_shared_no_more(login):
+            _copy_the_newer(login)
     finally:
         os.close(descriptor)
 
