@@ -24,7 +24,7 @@ def scopes_refused(scene: Scene) -> None:
     def refuse(number: int, *_: object) -> int:
         return isolation.SCOPES_SINCE if number == isolation.CREATE_RULESET and _[-1] == isolation.ASK_VERSION else -1
 
-    scene.monkeypatch.setattr(isolation, "_system_call", lambda: refuse)
+    scene.monkeypatch.setattr(isolation, "c_function", lambda _: refuse)
     isolation.scope_to_box()
 
 

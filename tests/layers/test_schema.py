@@ -150,7 +150,7 @@ def test_passed_variable_cannot_bring_a_value_along() -> None:
 @pytest.mark.parametrize("text", ['hide = ["%s"]', 'path = ["%s"]', 'bwrap = "%s"', '[[mounts]]\nhost = "%s"'])
 def test_variable_in_a_path_needs_a_name(text: str, path: str) -> None:
     assert said(text % "$A/${B_1}/c~$C")
-    with pytest.raises(Problem, match="no name of a variable"):
+    with pytest.raises(Problem, match="no variable name"):
         said(text % path)
 
 
