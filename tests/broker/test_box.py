@@ -12,7 +12,6 @@ from broker.standin import Server
 from broker.talk import API_KEY, Talk, brokers
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
-from claudebox.features.broker.forwarder import CODE
 from patience import comes_true
 
 if TYPE_CHECKING:
@@ -109,18 +108,6 @@ def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
     assert done.returncode == 1
     assert "type /login" in done.stdout
     assert renewals == 1
-
-
-@pytest.mark.req("AUTH-03")
-def test_claude_works_through_a_forwarder(user_with_key: Talk) -> None:
-    """What an older one gets, with this one."""
-    talk = user_with_key
-    talk.account.write(talk.box.project / "forward.py", CODE)
-    with talk.api("echo it-ran > marker"):
-        script = "python3 -I -S forward.py $ANTHROPIC_UNIX_SOCKET claude --dangerously-skip-permissions -p hi"
-        done = talk.box.claudebox(*talk.words("--run", "sh", "-c", script), env=talk.environ)
-    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
-    assert (talk.box.project / "marker").read_text() == "it-ran\n"
 
 
 @pytest.mark.req("AUTH-03")

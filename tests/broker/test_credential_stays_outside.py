@@ -68,7 +68,7 @@ def sweep(secret: str) -> str:
 @pytest.mark.req("AUTH-03", "SAND-03")
 def test_credential_is_nowhere_in_the_box(with_key: Talk) -> None:
     done = with_key.inside(sweep(API_KEY))
-    assert done.stdout == "looked at 4 processes; claudebox-\n", done.stderr
+    assert done.stdout == "looked at 5 processes; claudebox-\n", done.stderr
 
 
 def test_credential_would_be_found(user_with_key: Talk) -> None:
@@ -97,15 +97,16 @@ def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
     talk.account.own(state)
     for secret in ("access-token-0", "refresh-token-0"):
         done = talk.inside(sweep(secret))
-        assert done.stdout == "looked at 4 processes; \n", done.stderr
+        assert done.stdout == "looked at 5 processes; \n", done.stderr
 
 
 @pytest.mark.req("AUTH-03")
 def test_the_box_reaches_nothing_but_what_claude_needs(user_with_key: Talk) -> None:
     script = r"""
 import os, socket
+port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
 def ask(line, token):
-    s = socket.socket(socket.AF_UNIX); s.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+    s = socket.create_connection(("127.0.0.1", int(port)))
     head = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 2"
     s.sendall(f"{head}\r\n\r\n{{}}".encode())
     return s.recv(100).split()[1].decode()
@@ -113,14 +114,16 @@ mine = os.environ["ANTHROPIC_AUTH_TOKEN"]
 for line, token in (("POST /v1/messages", mine), ("POST /v1/messages", "x"), ("GET /v1/organizations/me", mine),
                     ("POST /api/oauth/claude_cli/create_api_key", mine), ("CONNECT example.org:443", mine)):
     print(ask(line, token), end=" ")
-print(sorted(os.listdir(os.path.dirname(os.environ["ANTHROPIC_UNIX_SOCKET"]))))
-try:
-    open(os.path.dirname(os.environ["ANTHROPIC_UNIX_SOCKET"]) + "/x", "w")
-except OSError as error:
-    print(error.strerror)
+print()
+place = os.environ["XDG_RUNTIME_DIR"] + "/claude-broker"
+for directory, _, names in os.walk(place):
+    try:
+        open(directory + "/x", "w")
+    except OSError as error:
+        print(names, error.strerror)
 """
     done = user_with_key.inside(f"python3 -c '{script}'")
-    assert done.stdout == "200 403 404 404 405 ['api.sock']\nRead-only file system\n", done.stderr
+    assert done.stdout == "200 403 404 404 405 \n['api.sock'] Read-only file system\n", done.stderr
 
 
 @pytest.mark.req("AUTH-03", "FAIL-01")
@@ -148,8 +151,7 @@ IN_ITS_PLACE = """
 import os, socket, sys
 api = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 api.settimeout(20)
-box = socket.socket(socket.AF_UNIX)
-box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+box = socket.create_connection(("127.0.0.1", int(os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2])))
 token = os.environ["ANTHROPIC_AUTH_TOKEN"]
 box.sendall(f"POST /v1/messages HTTP/1.1\\r\\nHost: localhost\\r\\nx-api-key: {token}\\r\\n\\r\\n".encode())
 print(api.accept()[0].recv(1000))

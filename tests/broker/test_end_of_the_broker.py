@@ -49,8 +49,7 @@ def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
 # Waits for an answer of the broker, whatever it is.
 IS_AT_WORK = """
 import os, socket
-box = socket.socket(socket.AF_UNIX)
-box.connect(os.environ["ANTHROPIC_UNIX_SOCKET"])
+box = socket.create_connection(("127.0.0.1", int(os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2])))
 box.sendall(b"GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
 box.recv(1)
 """
@@ -71,7 +70,7 @@ def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None
 @pytest.mark.req("AUTH-03")
 def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
     talk = user_with_key
-    with running(talk, f"python3 -c '{IS_AT_WORK}'; echo up; sleep 1000") as process:
+    with running(talk, f"python3 -c '{IS_AT_WORK}' && echo up && sleep 1000") as process:
         assert process.stdout
         assert process.stdout.readline() == "up\n"
         assert comes_true(lambda: len(brokers(talk)) == 1)
