@@ -24,6 +24,7 @@ from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, from_options, from_variables, merge
 from claudebox.settings.words import Request
 from claudebox.state import State
+from claudebox.terminal import show
 from claudebox.tools import choose_bwrap
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
 from claudebox.view.as_json import dump
@@ -238,3 +239,14 @@ def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
         return gather(host, request).settings, None
     except Problem as problem:
         return merge([*from_variables(host.environ), *from_options(request.said)]), problem
+
+
+def show_check(request: Request) -> int:
+    text, status = check(request)
+    show(text)
+    return status
+
+
+def show_versions(request: Request) -> int:
+    show(versions(request))
+    return 0

@@ -36,9 +36,9 @@ class Origin(Record):
     """Where something in the box comes from: a rule of claudebox, or a place where somebody asked for it."""
 
     kind: Kind
-    name: str  # of the rule, the option, the variable or the file
+    name: str  # the name of the rule, the option, the variable or the file
     reason: str = ""
-    line: int = 0  # of the file
+    line: int = 0  # the line in a file; 0 for every other kind
 
     @classmethod
     def of_rule(cls, name: str, reason: str = "") -> Origin:
@@ -94,8 +94,8 @@ class Mount(Record):
     path: str
     origin: Origin
     source: str = ""  # host path of ro and rw, target of a symlink
-    content: bytes = b""  # of a file that the box makes
-    mode: int = 0o755  # of what the box makes
+    content: bytes = b""  # what a file contains that the box makes
+    mode: int = 0o755  # the permissions of something that the box makes
     is_dir: bool = True  # whether a hide has to cover a directory
     # Device and inode of a source that an agent may be able to replace; UNSEEN if the launch makes or replaces it.
     identity: tuple[int, int] | None = None
@@ -156,7 +156,7 @@ class Nix(Record):
     meaning: str
     origin: Origin
     shows_store: bool = False  # whether the box sees the host's store
-    directory: str = ""  # on the host, with the project's own store
+    directory: str = ""  # the directory on the host that holds the project's own store
     roots: tuple[str, ...] = ()  # store paths for the project's own store whose requirements are not known yet
     needs_trial: bool = False  # nobody has tried yet whether the daemon builds in a sandbox
     holes: tuple[str, ...] = ()  # why the daemon is a way out of the box
@@ -213,7 +213,7 @@ class Preparation(Record):
     """Something of claudebox's own state on the host that has to be there before the box starts."""
 
     DIRECTORY = "directory"
-    FILE = "file"  # with this content
+    FILE = "file"  # a file with `content`
     EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
     LINK = "link"  # a symlink that says `content`, unless something is there
     SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
@@ -240,7 +240,7 @@ class Broker(Record):
 
     shown: str  # the name of the credential: a variable of the host, or a file
     variable: str  # the variable that holds it; "" for a login
-    file: str  # of the login
+    file: str  # the file of the login
     locks: str  # the directory in which Claude locks that file
     url: str  # the address of the API, if it is not the usual one
     certificates: str
@@ -311,9 +311,9 @@ class Step(Record):
     """Something that a feature does in addition to bwrap: its `act.py` has a function named after the moment."""
 
     BEFORE = "before"  # before the box is made
-    BESIDE = "beside"  # a process that lives as long as the box does
+    BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
     INSIDE = "inside"  # in the process that becomes bwrap, just before it does
-    AFTER = "after"  # when the box has ended
+    AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
     moment: str
     feature: str
@@ -393,5 +393,5 @@ class Secrets(Record):
 
     masked: tuple[Masked, ...] = ()
     findings: tuple[Finding, ...] = ()
-    preparations: tuple[Preparation, ...] = ()  # which remember them
+    preparations: tuple[Preparation, ...] = ()  # they remember these files
     ignored: bytes = b""  # a list for git in the box, which must not commit a decoy

@@ -2,53 +2,16 @@
 
 from __future__ import annotations
 
-from claudebox import doctor, instances
-from claudebox.explain import explain
-from claudebox.features.broker.server.journal import auth_log_text, read_journal
-from claudebox.host import Host, read_host
-from claudebox.host.git.repository import find_repository
-from claudebox.model import Plan
-from claudebox.plan import make_plan
+from claudebox import instances
+from claudebox.host import read_host
 from claudebox.problem import Problem
 from claudebox.settings.files.profiles import list_profiles
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings
 from claudebox.settings.words import COLLECT, Request
-from claudebox.state import State, canonical_root
+from claudebox.state import State
 from claudebox.terminal import output_style, says_yes, show
-from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.audit import audit
 from claudebox.view.completion import completion
-from claudebox.view.explain import explanation_json, explanation_text
 from claudebox.view.help import help_text
-from claudebox.view.shell import shell_command
 from claudebox.view.wishes import profiles_text
-
-
-def show_audit(request: Request) -> int:
-    _, _, plan = _plan(request)
-    show(audit_json(plan) if request.json else audit(plan, output_style(), everything=True))
-    return 0
-
-
-def show_dry_run(request: Request) -> int:
-    _, _, plan = _plan(request)
-    show(dry_run_json(plan) if request.json else shell_command(plan))
-    return 0
-
-
-def show_explanation(request: Request) -> int:
-    host, settings, plan = _plan(request)
-    explanation = explain(plan, host, settings, dict(request.said)["explain"])
-    show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
-    return 0
-
-
-def _plan(request: Request) -> tuple[Host, Settings, Plan]:
-    """Plan a box that is only shown: nobody is asked anything, and what is not known yet stays unknown."""
-    host = read_host()
-    settings = gather(host, request).settings
-    return host, settings, make_plan(host, request, settings)
 
 
 def show_profiles(_: Request) -> int:
@@ -72,24 +35,6 @@ def _collect(found: list[instances.Listed], *, yes: bool) -> None:
         raise Problem("nothing removed")
     for instance in gone:
         instances.remove(instance)
-
-
-def show_auth_log(_: Request) -> int:
-    host = read_host()
-    root = canonical_root(host.cwd, find_repository(host.tree, host.cwd))
-    show(auth_log_text(read_journal(State(host.person.home).instance(root).journal)))
-    return 0
-
-
-def check(request: Request) -> int:
-    text, status = doctor.check(request)
-    show(text)
-    return status
-
-
-def show_versions(request: Request) -> int:
-    show(doctor.versions(request))
-    return 0
 
 
 def show_completion(request: Request) -> int:

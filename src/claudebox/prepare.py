@@ -17,10 +17,8 @@ PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 
 
-def prepare(preparations: tuple[Preparation, ...], sandbox: str) -> None:
+def prepare(preparations: tuple[Preparation, ...]) -> None:
     for preparation in preparations:
-        if preparation.kind == Preparation.SANDBOX:
-            preparation = preparation.replace(kind=Preparation.FILE, content=sandbox.encode(errors="replace"))
         try:
             _prepare(preparation)
         except OSError as error:
@@ -109,7 +107,7 @@ def _write(parent: int, name: str, content: bytes) -> None:
 
 
 def _put_in_place(parent: int, temporary: str, name: str, content: bytes) -> None:
-    """Not over the same from another box that starts at this moment: it may be mounted already, and looked at."""
+    """Give the file its name, unless another box wrote the same at this moment: that file may be mounted already."""
     try:
         os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError:  # something is there, or the file system has no links

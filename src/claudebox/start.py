@@ -30,7 +30,7 @@ def start(request: Request) -> NoReturn:
     if layers.project is not None and layers.project.is_undecided:
         layers = ask_about_project(host, request, layers)
     plan = plan_until_known(survey(host, request, layers.settings))
-    require_namespaces(host, plan)
+    try_namespaces(host, plan)
     plan = confirm(host, plan, request)
     launch(plan.replace(may_ask=not request.yes and can_ask()))
 
@@ -51,7 +51,7 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
 
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
-    prepare(note_decision(host, project.content_id, granted=granted), "")
+    prepare(note_decision(host, project.content_id, granted=granted))
     return gather(host, request, project.replace(granted=granted))
 
 
@@ -68,7 +68,7 @@ def plan_until_known(facts: Facts) -> Plan:
     return plan
 
 
-def require_namespaces(host: Host, plan: Plan) -> None:
+def try_namespaces(host: Host, plan: Plan) -> None:
     """Try namespaces first on a kernel that may refuse them: bwrap would say so less clearly."""
     if doubts_namespaces(host.tree, plan.bwrap):
         from claudebox import trial

@@ -1,4 +1,4 @@
-"""Which bwrap makes the box, and which pasta and nft connect it. They run on the host, outside of every box."""
+"""Chooses the bwrap that makes the box, and the pasta and nft that connect it. They run on the host, in no box."""
 
 from __future__ import annotations
 

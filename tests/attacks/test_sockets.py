@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.req("SEC-02", "SAND-09"),
     pytest.mark.root,  # for mounts of its own
     pytest.mark.landlock,
+    pytest.mark.ip,
 ]
 
 AGENTS = str(Path(__file__).parent / "agents.py")

@@ -18,7 +18,7 @@ def start(account: Account, box: Box, tier: str, stream: socket.socket) -> subpr
 
 
 @pytest.mark.req("NET-01", "NET-03", "FAIL-01")
-@pytest.mark.parametrize("tier", ["inet", "none"])
+@pytest.mark.parametrize("tier", [pytest.param("inet", marks=pytest.mark.network), "none"])
 def test_socket_of_the_hosts_network_is_refused(box: Box, account: Account, tier: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as stream:
         done = start(account, box, tier, stream)

@@ -17,9 +17,10 @@ from broker.talk import API_KEY, Talk
 from claudebox.features.broker.server.credentials import Fixed, Subscription
 from claudebox.features.broker.server.exchange import Session
 from claudebox.features.broker.server.journal import Journal, read_journal
-from claudebox.features.broker.server.run import BACKLOG, serve
+from claudebox.features.broker.server.run import serve
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
-from claudebox.features.broker.server.usage import Limits, Meter
+from claudebox.features.broker.server.usage import Allowance, Meter
+from claudebox.features.broker.terms import BACKLOG
 from running.needs import needed
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
         def begin(
             handler: Handler = hello,
             credential: Fixed | Subscription | None = None,
-            limits: Limits | None = None,
+            limits: Allowance | None = None,
             proxy: Proxy | None = None,
             url: str = "",
         ) -> Running:
@@ -79,7 +80,7 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
                 dummy=DUMMY,
                 credential=credential or Fixed("ANTHROPIC_API_KEY", KEY),
                 upstream=upstream,
-                meter=Meter(limits or Limits()),
+                meter=Meter(limits or Allowance()),
                 journal=Journal(str(tmp_path / "journal")),
             )
             path = tmp_path / f"{api.port}.sock"

@@ -69,6 +69,7 @@ def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
 
 @pytest.mark.req("AUTH-03", "UX-06")
 @pytest.mark.parametrize("kind", ["key", "login"])
+@pytest.mark.tmux
 def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
     talk = user_with_key
     if kind == "login":

@@ -160,6 +160,7 @@ print(api.accept()[0].recv(1000))
 
 @pytest.mark.req("AUTH-03", "FAIL-01")
 @pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "CLAUDEBOX_TOKEN_URL"])
+@pytest.mark.network
 def test_box_cannot_take_the_place_of_the_api(user_with_key: Talk, name: str) -> None:
     talk = user_with_key
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -19,7 +19,7 @@ from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
 from claudebox.features.broker.server.credentials import Subscription, Unavailable
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
-from claudebox.features.broker.server.usage import Limits
+from claudebox.features.broker.server.usage import Allowance
 from claudebox.login.form import Tokens
 from patience import PATIENCE, comes_true
 
@@ -342,9 +342,9 @@ def test_who_goes_away_before_the_answer_takes_the_request_along(start: Start) -
 
 @pytest.mark.parametrize(
     ("limits", "asked"),
-    [(Limits(requests=2), 2), (Limits(tokens=30), 2), (Limits(tokens=1), 1)],
+    [(Allowance(requests=2), 2), (Allowance(tokens=30), 2), (Allowance(tokens=1), 1)],
 )
-def test_limits_hold(start: Start, limits: Limits, asked: int) -> None:
+def test_limits_hold(start: Start, limits: Allowance, asked: int) -> None:
     broker = start(limits=limits)
     with broker.client() as client:
         answers = [client.ask() for _ in range(5)]
@@ -379,7 +379,7 @@ def test_who_goes_away_before_the_sum_has_used_tokens_all_the_same(start: Start,
 
 
 def test_time_is_limited(start: Start) -> None:
-    broker = start(limits=Limits(minutes=1))
+    broker = start(limits=Allowance(minutes=1))
     broker.session.meter.started -= 60
     with broker.client() as client:
         assert client.ask().status == 403
@@ -392,7 +392,7 @@ def test_streams_are_limited(start: Start) -> None:
         go.wait(PATIENCE)
         yield from hello(asked)
 
-    broker = start(slow, limits=Limits(streams=1))
+    broker = start(slow, limits=Allowance(streams=1))
     with broker.client() as first, broker.client() as second:
         thread = threading.Thread(target=first.ask)
         thread.start()
@@ -422,7 +422,7 @@ def test_fifty_streams_at_once(start: Start) -> None:
 
 def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A box must not fill the host's memory. What is small passes meanwhile."""
-    monkeypatch.setattr("claudebox.features.broker.server.limits.MOST_LARGE", 1)
+    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_LARGE", 1)
     broker = start()
     large = b"x" * (2 << 20)
     head = (

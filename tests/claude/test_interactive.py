@@ -93,6 +93,7 @@ def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[S
 
 
 @pytest.mark.req("SAND-01", "UX-06", "AUTH-01", "SAND-15")
+@pytest.mark.tmux
 def test_claude_starts_without_a_question_and_answers(talk: Talk) -> None:
     log_in(talk.account)
     with claude_screen(talk, {}, "echo it-ran > marker") as opened:
@@ -110,6 +111,7 @@ def test_claude_starts_without_a_question_and_answers(talk: Talk) -> None:
 
 
 @pytest.mark.req("SAND-15", "UX-06")
+@pytest.mark.tmux
 def test_resize_is_followed(user_talk: Talk) -> None:
     """With an API key instead of a login, about which there is no question either."""
     with claude_screen(user_talk, DUMMY_KEY) as opened:
@@ -127,6 +129,7 @@ def longest_rule(opened: Screen) -> int:
     return max((line.count("─") for line in opened.text().splitlines()), default=0)
 
 
+@pytest.mark.tmux
 def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     """The other tests look for questions in vain; here is one."""
     from conftest import CLAUDEBOX

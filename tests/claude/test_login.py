@@ -520,6 +520,26 @@ def test_logins_are_not_mixed_when_the_user_starts_to_keep_one_for_boxes(user_ta
 
 
 @pytest.mark.req("AUTH-01")
+def test_box_that_shared_another_login_leaves_the_new_one_alone(tmp_path: Path) -> None:
+    """It may still run, or be about to end: the two would replace each other's copy in turns."""
+    former = on_a_host(tmp_path)
+    Path(former.file).write_text(credentials("host", 8))
+    bring_into_step(former)
+    later = former.replace(file=str(tmp_path / "boxes.json"))
+    Path(later.file).write_text(credentials("boxes", 1))
+    bring_into_step(later)
+    shared = Path(later.all_projects.auth_login)
+    assert token(shared) == "access-boxes"
+    Path(former.file).write_text(credentials("host", 4))
+    bring_into_step(former, may_switch=False)
+    assert token(shared) == "access-boxes"
+    bring_into_step(later, may_switch=False)
+    assert [token(Path(one.file)) for one in (former, later)] == ["access-host", "access-boxes"]
+    bring_into_step(former)
+    assert token(shared) == "access-host"
+
+
+@pytest.mark.req("AUTH-01")
 def test_login_can_stay_outside(talk: Talk) -> None:
     file = log_in(talk.account)
     script = 'echo "${CLAUDE_SECURESTORAGE_CONFIG_DIR-unset}"; ls -A "$XDG_RUNTIME_DIR"'

@@ -52,6 +52,8 @@ def fake_bwrap(box: Box, tools: Path, version: str, message: str) -> None:
 
 
 @pytest.mark.req("UX-05")
+@pytest.mark.git
+@pytest.mark.network
 def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:
     result = box.claudebox("--check")
     assert result.returncode == 0, result.stdout

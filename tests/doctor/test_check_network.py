@@ -66,6 +66,7 @@ def test_box_is_connected_and_its_filter_holds(box: Box, version: str) -> None:
 
 
 @pytest.mark.req("UX-05", "NET-02")
+@pytest.mark.network
 def test_nothing_is_left_behind(box: Box, account: Account) -> None:
     account.write(account.home / "bin" / "pasta")
     shutil.copy(shutil.which("pasta") or "", account.home / "bin" / "pasta")
@@ -85,6 +86,7 @@ def running(path: Path) -> list[str]:
 
 
 @pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+@pytest.mark.network
 def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
     message = "netlink: Error: cache initialization failed: Protocol not supported"
     nft = program(account, "nft", f"[ $1 = --version ] || {{ echo '{message}' >&2; exit 1; }}")
@@ -103,12 +105,14 @@ def test_what_only_may_be_there_must_be_there_if_it_is_wanted(box: Box, account:
 
 
 @pytest.mark.req("UX-05", "NET-02")
+@pytest.mark.network
 def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
     row = check(box, "--pasta", program(account, "pasta", "exit 1"))["network inet"]
     assert (row["state"], row["measured"]) == ("note", "pasta cannot connect the box: it did not answer")
 
 
 @pytest.mark.req("UX-05", "NET-01", "FAIL-01")
+@pytest.mark.network
 def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> None:
     """In a network where nobody would answer: a packet that passes comes to nobody."""
     nft = program(account, "nft", "exit 0")
@@ -121,6 +125,7 @@ def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> N
 
 
 @pytest.mark.req("UX-05", "NET-02")
+@pytest.mark.network
 def test_no_default_route(box: Box) -> None:
     row = check(box, around=changed(CABLE, "--net"))["network inet"]
     assert row["state"] == "note"
@@ -128,6 +133,7 @@ def test_no_default_route(box: Box) -> None:
 
 
 @pytest.mark.req("UX-05", "NET-02")
+@pytest.mark.network
 def test_no_tun_device(box: Box) -> None:
     row = check(box, around=changed("mount -t tmpfs none /dev/net;", "--mount"))["network inet"]
     assert (row["state"], row["why"], row["fix"]) == ("note", "there is no /dev/net/tun", ["sudo modprobe tun"])
@@ -190,6 +196,7 @@ def test_launch_without_a_tun_device(box: Box) -> None:
 
 
 @pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+@pytest.mark.network
 def test_no_user_namespaces(box: Box) -> None:
     found = check(box, around=changed("echo 0 >/proc/sys/user/max_user_namespaces;"))
     row = found["network inet"]
@@ -199,6 +206,7 @@ def test_no_user_namespaces(box: Box) -> None:
 
 
 @pytest.mark.req("UX-05", "NET-02", "FAIL-01")
+@pytest.mark.network
 def test_no_network_namespaces(box: Box) -> None:
     row = check(box, around=changed("echo 0 >/proc/sys/user/max_net_namespaces;"))["network inet"]
     assert row["state"] == "note"
@@ -206,6 +214,7 @@ def test_no_network_namespaces(box: Box) -> None:
 
 
 @pytest.mark.req("UX-05")
+@pytest.mark.network
 def test_missing_pasta_is_found_out_by_the_real_command(box: Box, account: Account) -> None:
     (account.home / "bin").mkdir()
     for name in ("env", "sh", "python3", "bwrap", "git", "true", "dirname", "readlink"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claudebox.features.nix import fetch as packages
-from claudebox.features.nix.packages import Errand, strict_problem
+from claudebox.features.nix.packages import Inquiry, strict_problem
 from claudebox.problem import FAILED
 from claudebox.state import State
 from errors.scene import Problems, Scene, Stage
@@ -37,7 +37,7 @@ def strict_about_packages(scene: Scene) -> None:
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
-    packages._ask_version(Errand("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""))
+    packages._ask_version(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""))
 
 
 PROBLEMS: Problems = {

@@ -33,7 +33,7 @@ def state_of_another(scene: Scene) -> None:
 
 
 def state_cannot_be_written(scene: Scene) -> None:
-    prepare((Preparation(Preparation.FILE, "/dev/null/state"),), "")
+    prepare((Preparation(Preparation.FILE, "/dev/null/state"),))
 
 
 def refused_to_remove(scene: Scene) -> None:

@@ -52,7 +52,7 @@ def answer(machine: Machine, *, granted: bool) -> None:
     assert project is not None
     host = machine.host()
     for one in note_decision(host, project.content_id, granted=granted):
-        prepare((one.replace(path=f"{machine.root}{one.path}"),), "")
+        prepare((one.replace(path=f"{machine.root}{one.path}"),))
 
 
 def refusal(machine: Machine, *words: str) -> Problem:

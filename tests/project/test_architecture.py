@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.table import COMPLETING, DECIDING
-from claudebox.model import Step
+from claudebox.contribution import Contribution, Draft
+from claudebox.features.table import COMPLETING, DECIDING, Decision, load
+from claudebox.model import Plan, Step
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 SOURCE = CHECKOUT / "src" / "claudebox"
@@ -35,7 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
-    "modes": ("start", "modes", "doctor", "prove", "prove.*", "demo", "demo.*"),
+    "modes": ("start", "modes", "showing", "features.broker.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
     "the command": ("cli",),
 }
 # They stand on a lower floor than their folder says.
@@ -220,10 +221,7 @@ def test_only_the_tables_of_features_and_modes_import_by_name() -> None:
 
 
 @pytest.mark.parametrize("row", [*DECIDING, *COMPLETING], ids=lambda row: f"{row.module}-{row.function}")
-def test_row_of_the_table_names_a_function(row: object) -> None:
-    from claudebox.features.table import Decision, load
-
-    assert isinstance(row, Decision)
+def test_row_of_the_table_names_a_function(row: Decision) -> None:
     assert callable(load(row.module, row.function))
 
 
@@ -243,6 +241,26 @@ def test_every_step_has_somebody_who_does_it() -> None:
         body = parsed(MODULES[f"features.{feature.value}.act"]).body
         functions = [one.name for one in body if isinstance(one, ast.FunctionDef)]
         assert getattr(Step, moment.attr) in functions, feature.value
+
+
+def test_draft_collects_every_field_of_a_contribution() -> None:
+    assert set(vars(Draft())) == set(Contribution._fields)
+
+
+def test_each_field_of_the_plan_is_decided_by_one_feature() -> None:
+    """Features name the fields of the Plan that they decide: (("network", network),)."""
+    decided = [
+        (name.value, feature_of(module))
+        for module, path in MODULES.items()
+        for node in ast.walk(parsed(path))
+        if feature_of(module) and isinstance(node, ast.keyword) and node.arg == "decided"
+        for pair in ast.walk(node.value)
+        if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 and isinstance(name := pair.elts[0], ast.Constant)
+    ]
+    assert {name for name, _ in decided} <= set(Plan._fields)
+    by_field = {name: {feature for other, feature in decided if other == name} for name, _ in decided}
+    # A command or a shell is nobody's but the box's own; Claude knows how it is started itself.
+    assert {name: owners for name, owners in by_field.items() if len(owners) > 1} == {"program": {"claude", "program"}}
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -7,6 +7,7 @@ Tests are named as `tests/…/test_….py`.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def states(text: str) -> dict[str, str]:
     return result
 
 
+@functools.cache
 def marks(path: Path) -> set[str]:
     """The ids in all `pytest.mark.req(…)` of a file."""
     return {

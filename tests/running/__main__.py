@@ -168,7 +168,9 @@ def spread(options: argparse.Namespace, rest: Sequence[str], tests: int) -> list
         return []
     from running import machine
 
-    return ["--tx", f"{min(count, machine.ACCOUNTS)}*{machine.worker()}", "--dist", "loadgroup"]
+    # What is quick has nothing that several tests share, and handing out tests one by one would take a while.
+    how = "worksteal" if options.quick else "loadgroup"
+    return ["--tx", f"{min(count, machine.ACCOUNTS)}*{machine.worker()}", "--dist", how]
 
 
 if __name__ == "__main__":

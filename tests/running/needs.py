@@ -162,7 +162,13 @@ def suite_need(name: str, meaning: str, suite: str, program: str) -> Need:
 
 TABLE = (
     Need("root", "the right to do everything", (), NOBODY, lacks=lacks_root, command="sudo ./run-tests"),
-    Need("box", "a bwrap that can make a box", ("bwrap",), lacks=lacks_boxes, command="./claudebox --check"),
+    Need(
+        "box",
+        "a bwrap that can make a box, and git",
+        ("bwrap", "git"),
+        lacks=lacks_boxes,
+        command="./claudebox --check",
+    ),
     Need(
         "network",
         "networks of the tests' own, and pasta",

@@ -86,7 +86,7 @@ def at_a_terminal(box: Box, deed: str, *arguments: str) -> AbstractContextManage
     return terminal(box.account, *command(deed, *arguments), cwd=box.project, env=PLAIN)
 
 
-@pytest.mark.parametrize("network", ["full", "inet"])
+@pytest.mark.parametrize("network", ["full", pytest.param("inet", marks=pytest.mark.network)])
 def test_program_does_not_start_before_the_first_look(box: Box, network: str) -> None:
     arguments = command("pass", "--network", network, "--run", "touch", "started", watch=TAKES_LONG)
     result = box.account.run(*arguments, cwd=box.project)
@@ -108,6 +108,7 @@ def test_nothing_of_the_box_is_left_by_then(box: Box, round_number: int) -> None
     assert (result.returncode, result.stderr.splitlines()[-1]) == (7, "left: []")
 
 
+@pytest.mark.ps
 def test_program_started_afterwards_is_an_ordinary_one(box: Box) -> None:
     result = run(box, STARTS_A_PROGRAM, "true")
     # Python's own children ignore SIGPIPE and SIGXFSZ no more; nothing else is ignored for our sake.

@@ -91,6 +91,7 @@ def test_signal_to_claudebox_ends_a_program_without_a_handler(box: Box, number: 
 
 
 @pytest.mark.parametrize("number", POLITE)
+@pytest.mark.ps
 def test_program_may_ignore_it_as_outside(box: Box, number: signal.Signals) -> None:
     with program_terminal(box, "sh", HOLDS_ON.replace("\nwait", "\nread line; exit 4")) as terminal:
         ready(terminal)
@@ -110,6 +111,7 @@ def test_program_that_was_to_ignore_hangups_does(box: Box) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--network", "none")], ids=["full", "none"])
+@pytest.mark.ps
 def test_killed_claudebox_takes_the_whole_box_with_it(box: Box, options: tuple[str, ...]) -> None:
     box.account.write(box.project / "program", HOLDS_ON)
     with claudebox_terminal(box, "--yes", *options, "--run", "sh", "program") as terminal:
@@ -127,6 +129,7 @@ def test_closed_terminal_ends_the_whole_box(box: Box) -> None:
         assert nothing_remains(namespace)
 
 
+@pytest.mark.ps
 def test_closed_terminal_ends_a_program_that_holds_on(box: Box) -> None:
     with program_terminal(box, "sh", HOLDS_ON) as terminal:
         namespace = ready(terminal)
@@ -135,6 +138,7 @@ def test_closed_terminal_ends_a_program_that_holds_on(box: Box) -> None:
         assert nothing_remains(namespace)
 
 
+@pytest.mark.ps
 def test_end_of_the_program_ends_what_it_left_behind(box: Box) -> None:
     with program_terminal(box, "sh", HOLDS_ON.replace("\nwait", "\nread line; exit 4")) as terminal:
         namespace = ready(terminal)

@@ -108,7 +108,7 @@ def test_refusal_of_systemd_is_shown(tmp_path: Path) -> None:
 
 
 def test_yes_without_an_effect_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "SECONDS_TO_MOVE", 0.05)
+    monkeypatch.setattr(launch, "MOVE_PATIENCE_SECONDS", 0.05)
     with pytest.raises(Problem, match=r"did not limit the box: memory\.max, pids\.max is not as it should be"):
         launch.put_into_force(Limits(stand_in(tmp_path, "exit 0"), G, 50, 0))
 

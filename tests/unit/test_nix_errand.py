@@ -10,7 +10,7 @@ import pytest
 from claudebox import pinned
 from claudebox.features.nix.fetch import Progress, readable
 from claudebox.features.nix.output import find_reason, read_paths, read_version
-from claudebox.features.nix.packages import plan_errand
+from claudebox.features.nix.packages import plan_inquiry
 from claudebox.features.nix.program import find_nix
 from hosts.machine import Machine
 from unit.nix_machine import GLIBC, HELLO, HOME, PROJECT, make_machine
@@ -47,7 +47,7 @@ def test_nix_of_the_flake_comes_first(machine: Machine, monkeypatch: pytest.Monk
 
 
 def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> None:
-    known = plan_errand(machine.host(), ()).environment
+    known = plan_inquiry(machine.host(), ()).environment
     machine.plant("~/shop/ca.pem: -----BEGIN CERTIFICATE-----")
     hostile = {
         **dict.fromkeys(("NIX_CONFIG", "NIX_PATH", "NIX_REMOTE", "NIX_CONF_DIR", "NIX_USER_CONF_FILES"), "x"),
@@ -59,14 +59,14 @@ def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> Non
         "PATH": f"{PROJECT}/bin:/usr/bin",
     }
     machine.environ |= hostile
-    assert plan_errand(machine.host(), ()).environment == known
+    assert plan_inquiry(machine.host(), ()).environment == known
     assert known["HOME"] == HOME
 
 
 def test_a_proxy_and_the_users_certificates_count(machine: Machine) -> None:
     machine.plant("/srv/ca.pem: -----BEGIN CERTIFICATE-----")
     machine.environ |= {"https_proxy": "http://proxy:3128", "NIX_SSL_CERT_FILE": "/srv/ca.pem"}
-    environment = plan_errand(machine.host(), ()).environment
+    environment = plan_inquiry(machine.host(), ()).environment
     assert environment["https_proxy"] == "http://proxy:3128"
     assert environment["NIX_SSL_CERT_FILE"] == "/srv/ca.pem"
 

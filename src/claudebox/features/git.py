@@ -71,7 +71,7 @@ def config_files(
     shown = f"identity {identity.name} <{identity.email}>"
     origin = Origin.of_rule(RULE, f"neutral {shown}" if identity.is_neutral else shown)
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
-    masked = Origin.of_rule(RULE, "masked files, which git shall not add")
+    masked = Origin.of_rule(RULE, "masked files, which git must not add")
     return [
         Mount(FILE, f"{home}/.gitconfig", origin, content=content, mode=0o644),
         *([Mount(COVER, IGNORED, masked, content=ignored, mode=0o444)] if ignored else []),

@@ -34,7 +34,6 @@ class Distribution(Record):
 
     title: str
     ids: tuple[str, ...]  # its own name and those of the distributions that it resembles
-    version: str
 
     @property
     def manager(self) -> str:
@@ -48,7 +47,7 @@ def find_distribution(tree: Tree) -> Distribution:
         if separator:
             values[name.strip()] = value.strip().strip("\"'")
     ids = (values.get("ID", ""), *values.get("ID_LIKE", "").split())
-    return Distribution(values.get("PRETTY_NAME", "Linux"), ids, values.get("VERSION_ID", ""))
+    return Distribution(values.get("PRETTY_NAME", "Linux"), ids)
 
 
 def install_command(tree: Tree, *programs: str) -> str:

@@ -11,10 +11,6 @@ import os
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 FILE = "file"
 DIRECTORY = "directory"
 LINK = "link"
@@ -141,11 +137,6 @@ def _kind(entry: os.DirEntry[str]) -> str:
     if entry.is_dir(follow_symlinks=False):
         return DIRECTORY
     return FILE if entry.is_file(follow_symlinks=False) else OTHER
-
-
-def unseen(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The directories that a walk could not search: nothing in there is found or guarded."""
-    return tuple(entry for entry in entries if entry.kind in (UNREAD, BEYOND))
 
 
 def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, int] | None:

@@ -33,7 +33,7 @@ def launch(plan: Plan) -> NoReturn:
     if not plan.network.is_hosts:
         refuse_internet_sockets()
     seal_standard_input()
-    prepare(plan.preparations, _sandbox(plan))
+    prepare(_with_sandbox_md(plan))
     for feature in plan.acts(Step.BEFORE):
         act(feature, Step.BEFORE, plan)
     plan, companions = _start_companions(plan)
@@ -53,13 +53,17 @@ def launch(plan: Plan) -> NoReturn:
     become_bwrap(plan, options, descriptors)
 
 
-def _sandbox(plan: Plan) -> str:
-    """The text of SANDBOX.md; "" if the box has no agent to read it."""
+def _with_sandbox_md(plan: Plan) -> tuple[Preparation, ...]:
+    """What has to be written, with the text of SANDBOX.md, which is a view of the finished plan."""
     if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
-        return ""
+        return plan.preparations
     from claudebox.view.sandbox import sandbox_md
 
-    return sandbox_md(plan)
+    text = sandbox_md(plan).encode(errors="replace")
+    return tuple(
+        one.replace(kind=Preparation.FILE, content=text) if one.kind == Preparation.SANDBOX else one
+        for one in plan.preparations
+    )
 
 
 def _start_companions(plan: Plan) -> tuple[Plan, list[Companion]]:

@@ -24,7 +24,7 @@ class Companion(Record):
 
     life: int  # a pipe that ends when the companion does
     require_ready: Callable[[int], None]  # waits until it is ready or the box has ended; raises a Problem if it failed
-    end: Callable[[], Problem | None]  # says why it has ended
+    why_ended: Callable[[], Problem | None]  # says why it has ended
     clear: Callable[[], None]  # removes what it leaves behind if it was killed
 
 

@@ -7,6 +7,8 @@ canaries, never the canaries, so that nothing that it was given can be mistaken 
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -26,7 +28,7 @@ CANARY = re.compile(rb"canary-[0-9a-f]{32}")
 LARGEST_READ_BYTES = 1 << 20
 CONNECT_SECONDS = 2.0
 LIBC = ctypes.CDLL(None, use_errno=True)
-NUMBERS = {  # of system calls: x86_64, aarch64
+SYSTEM_CALLS = {  # the numbers on x86_64 and aarch64
     "add_key": (248, 217),
     "keyctl": (250, 219),
     "bpf": (321, 280),
@@ -42,7 +44,7 @@ TIOCSTI = 0x5412
 
 
 def call(name: str, *arguments: Any) -> tuple[int, int]:
-    number = NUMBERS[name][os.uname().machine == "aarch64"]
+    number = SYSTEM_CALLS[name][os.uname().machine == "aarch64"]
     result = LIBC.syscall(ctypes.c_long(number), *arguments)
     return result, ctypes.get_errno()
 
@@ -199,8 +201,6 @@ def keyring(target: Target) -> str:
 
 
 def type_into_terminal(_: Target) -> str:
-    import fcntl
-
     try:
         fcntl.ioctl(0, TIOCSTI, b" ")
     except OSError:
@@ -240,13 +240,7 @@ def kernel_call(target: Target) -> str:
         if target["name"] != "keyctl":
             os.close(result)
         return str(target["name"])
-    return str(target["name"]) if errno_name(error) not in ("ENOSYS", "EPERM", "EACCES") else ""
-
-
-def errno_name(number: int) -> str:
-    import errno
-
-    return errno.errorcode.get(number, "")
+    return str(target["name"]) if error not in (errno.ENOSYS, errno.EPERM, errno.EACCES) else ""
 
 
 def vsock(_: Target) -> str:

@@ -50,7 +50,7 @@ Value = MountWish | EnvWish | Word | Port
 class Statement(Record):
     """One value that somebody gave to a setting. The value knows where it was written."""
 
-    name: str  # of the setting
+    name: str  # the name of the setting
     value: Value
 
 

@@ -9,14 +9,13 @@ import os
 
 from claudebox.features.broker.decide import AT_START
 from claudebox.features.broker.server.preflight import OTHERWISE, check
-from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET
+from claudebox.features.broker.terms import BACKLOG, LONGEST_MESSAGE, READY, SOCKET
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
 from claudebox.process.lifetime import Companion, detach, forget_arguments, has_ended, watch_own_end
 
 NOT_YET = "not-yet"
-BACKLOG = 1024
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 PRIVATE = 0o700
@@ -28,7 +27,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     return plan, Companion(
         life=life,
         require_ready=lambda end: require_ready(life, end),
-        end=lambda: ended() if has_ended(life) else None,
+        why_ended=lambda: ended() if has_ended(life) else None,
         clear=lambda: remove(directory),
     )
 

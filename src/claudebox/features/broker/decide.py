@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.features.broker.forwarder import forwarder
-from claudebox.features.broker.terms import SOCKET, TOKEN_URL
+from claudebox.features.broker.terms import SHORTEST_SECRET, SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
@@ -41,7 +41,6 @@ OTHER_PROVIDERS = tuple(
 OFF = ("", "0", "false", "no", "off")
 ADDRESSES = ("ANTHROPIC_BASE_URL", TOKEN_URL)
 TOKENS = ("accessToken", "refreshToken")
-SHORTEST_SECRET = 8  # what is shorter occurs in every text, and is no secret
 LIMITED = ("requests", "tokens", "streams", "minutes")
 
 
@@ -64,7 +63,7 @@ def plan_broker(facts: Facts) -> Broker:
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(
-                f"{name} is set: the broker knows the Anthropic API alone",
+                f"{name} is set: the broker knows only the Anthropic API",
                 "choose: --auth passthrough, with --env for what that provider needs",
             )
     _check_way(environ, settings)

@@ -1,4 +1,4 @@
-"""What the launch, the box and the broker have agreed on: names, and how the broker says that it is ready."""
+"""What the launch, the box and the broker have agreed on: names, limits, and how the broker says that it is ready."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ SOCKET = "api.sock"
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # a variable: where a login is renewed, if it is not the usual place
 READY = b"\n"
 LONGEST_MESSAGE = 4096  # bytes that a pipe takes in one piece
+BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
+SHORTEST_SECRET = 8  # what is shorter occurs in every text, and is no secret

@@ -99,7 +99,7 @@ def _ways_in(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -
     if name not in host.environ or name in PASSED:
         given = [Change("gives it a value", ("--env", f"{name}=VALUE"))]
         passed = (
-            [Change("set it on this host: it is passed on then")]
+            [Change("set it on this host: then it is passed on")]
             if name not in host.environ and (name in PASSED or wishes)
             else []
         )

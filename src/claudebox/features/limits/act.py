@@ -14,8 +14,8 @@ from claudebox.problem import Problem
 
 SERVICE = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 SIGNATURE = "ssa(sv)a(sa(sv))"  # name, mode, properties, further units
-SECONDS_TO_MOVE = 5.0  # into the group, once systemd has agreed
-SECONDS_BETWEEN_LOOKS = 0.01
+MOVE_PATIENCE_SECONDS = 5.0  # into the group, once systemd has agreed
+GLANCE_SECONDS = 0.01
 PERIOD = 100_000  # microseconds, for each of which the kernel counts how much of the processors was used
 LOG_SIZE = 4096
 
@@ -104,14 +104,14 @@ def _group(unit: str) -> str | None:
     """Wait until this process is in the group that was asked for: systemd answers before that is so."""
     import time
 
-    end = time.monotonic() + SECONDS_TO_MOVE
+    end = time.monotonic() + MOVE_PATIENCE_SECONDS
     while time.monotonic() < end:
         with open("/proc/self/cgroup") as groups:
             for line in groups:
                 path = line.strip().removeprefix("0::")
                 if line.startswith("0::") and path.endswith(f"/{unit}"):
                     return GROUPS + path
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(GLANCE_SECONDS)
     return None
 
 

@@ -1,1 +1,1 @@
-"""Claude's login in the box, kept the same as the host's."""
+"""Claude's login in the box, which is kept the same as the host's."""

@@ -1,6 +1,6 @@
 """Starts the process that keeps the login of the host and that of the boxes in step.
 
-It runs beside the box, not above it: it may die without any harm to the box.
+That process runs beside the box, not above it: it may die without any harm to the box.
 """
 
 from __future__ import annotations
@@ -59,15 +59,25 @@ def is_current(login: Login) -> bool:
 
 def was_made_from(login: Login) -> bool:
     """Whether the host's file is still as it was when it was last copied, in either direction."""
+    return _noted(login) == stamp(login.file)
+
+
+def is_shared_no_more(login: Login) -> bool:
+    """Whether a later launch shares another file: the user began to keep a login for boxes only, or ended that."""
+    noted = _noted(login) or ""
+    return noted != "" and not noted.startswith(f"{login.file} ")
+
+
+def _noted(login: Login) -> str | None:
     try:
         with open(login.all_projects.auth_note) as note:
-            return note.read() == stamp(login.file)
+            return note.read()
     except OSError:
-        return False
+        return None
 
 
 def note_that_it_is_current(login: Login) -> None:
-    """By rename: of half a note it would follow that the user has logged in anew."""
+    """Write the note by a rename: half a note would mean that the user has logged in anew."""
     path = login.all_projects.auth_note
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w") as note:
@@ -76,7 +86,7 @@ def note_that_it_is_current(login: Login) -> None:
 
 
 def stamp(path: str) -> str:
-    """How a file is now; "" if there is none."""
+    """What changes whenever a file does; "" if there is no file."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Claude's login enters the box, in a directory that the host's copy is kept in step with."""
+"""Lets Claude's login into the box, in a directory with which the host's copy is kept in step."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ AUTH = Origin.of_option("--auth", "Claude's login, shared by all boxes")
 VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
 
 
-def auth_mounts(home: ClaudeHome) -> list[Mount]:
-    return [Mount(RW, home.auth_place, AUTH, source=home.all_projects.auth)]
-
-
-def _login_link(home: ClaudeHome) -> Preparation:
-    """For a Claude that does not know the variable, and for people who look where the file usually is."""
-    return Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
-
-
 def decide(facts: Facts, _: Draft) -> Contribution:
-    # A directory of its own: Claude replaces the file by rename, which no mount of a file survives.
+    # The login has a directory of its own: Claude replaces the file by rename, which no mount of a file survives.
     directory = EnvVar("CLAUDE_SECURESTORAGE_CONFIG_DIR", facts.claude.auth_place, VARIABLE, is_ours=True)
     return Contribution(
         mounts=tuple(auth_mounts(facts.claude)),
         variables=(directory,),
+        # Not BESIDE: the process that keeps it in step may die without harm to the box.
         steps=(Step(Step.BEFORE, "login"),),
         decided=(("login", find_login(facts)),),
     )
 
 
 def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
-    """After Claude's own home, in which the link lies, has been prepared."""
+    """Prepare the login after Claude's own home, in which the link lies."""
     made = (Preparation(Preparation.DIRECTORY, facts.claude.all_projects.auth), _login_link(facts.claude))
     return plan.replace(preparations=(*plan.preparations, *made))
+
+
+def auth_mounts(home: ClaudeHome) -> list[Mount]:
+    return [Mount(RW, home.auth_place, AUTH, source=home.all_projects.auth)]
+
+
+def _login_link(home: ClaudeHome) -> Preparation:
+    """A link for a Claude that does not know the variable, and for people who look where the file usually is."""
+    return Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())

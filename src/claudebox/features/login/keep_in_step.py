@@ -13,7 +13,7 @@ import os
 import select
 import time
 
-from claudebox.features.login.act import note_that_it_is_current, stamp, was_made_from
+from claudebox.features.login.act import is_shared_no_more, note_that_it_is_current, stamp, was_made_from
 from claudebox.login.file import read, replace
 from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, is_whole, known_fields, login_in
 from claudebox.login.locks import Busy, storage_lock
@@ -44,8 +44,8 @@ def keep_in_step(login: Login, watch: int) -> None:
             time.sleep(SETTLE_SECONDS)
         now = _stamps(login)
         if now != seen or ended:
-            bring_into_step(login)
-            # As it was before: what a box stores meanwhile is a change too.
+            bring_into_step(login, may_switch=False)
+            # The state from before the copy counts: what a box stores meanwhile is a change, too.
             seen = now
 
 
@@ -53,18 +53,22 @@ def _stamps(login: Login) -> tuple[str, ...]:
     return stamp(login.file), stamp(login.all_projects.auth_login), stamp(login.own_file)
 
 
-def bring_into_step(login: Login) -> None:
-    """One at a time, whichever boxes run: what one has just copied must not look like a change by the user."""
+def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
+    """Copy the newer login. All boxes do so one at a time: a copy must not look like a change by the user.
+
+    Only a launch may switch to another file. Two boxes that share different ones would replace the copy in turns.
+    """
     descriptor = os.open(login.all_projects.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _copy_the_newer(login)
+        if may_switch or not is_shared_no_more(login):
+            _copy_the_newer(login)
     finally:
         os.close(descriptor)
 
 
 def _copy_the_newer(login: Login) -> None:
-    """A login that changed on the host wins; else the newer one. What is not a login never wins."""
+    """A login that changed on the host wins, else the newer one. What is not a login never wins."""
     shared = login.all_projects.auth_login
     host_changed = not was_made_from(login)
     _adopt(login)
@@ -82,7 +86,7 @@ def _copy_the_newer(login: Login) -> None:
 
 
 def _adopt(login: Login) -> None:
-    """Take what a Claude stored in its own home instead, and put the symlink to the shared file back in its place."""
+    """Take over what a Claude stored in its own home instead, and put the symlink to the shared file back there."""
     if stamp(login.own_file) == "" or os.path.islink(login.own_file):
         return
     own, boxes = _usable(read(login.own_file)), read(login.all_projects.auth_login)
@@ -97,7 +101,7 @@ def _adopt(login: Login) -> None:
 
 
 def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
-    """A login that can be used, now or after a refresh. Claude blanks the tokens of one that was refused."""
+    """The login, if it can be used now or after a refresh. Claude blanks the tokens of one that was refused."""
     login = login_in(credentials)
     # The box can write this file: a validity that no server gives must not win for long.
     is_valid = 0 < expiry_ms(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY
@@ -105,7 +109,8 @@ def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
-    """Under Claude's lock if it can be had: the agent owns that directory, and what it left there decides nothing."""
+    """Store it, under Claude's lock if that is free. The agent owns that directory, so a lock that it holds does not
+    stop us."""
     with contextlib.suppress(OSError):
         try:
             with storage_lock(login.all_projects.auth, BOX_LOCK_PATIENCE_SECONDS):
@@ -115,7 +120,8 @@ def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
 
 
 def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Only under Claude's lock, and if nobody was quicker: the next change, or the end of the box, tries again."""
+    """Store it only under Claude's lock, and if nobody was quicker. The next change, or the end of the box, tries
+    again."""
     with contextlib.suppress(OSError, Busy), storage_lock(login.locks, HOST_LOCK_PATIENCE_SECONDS):
         credentials = read(login.file)
         if login_in(credentials) == ours:

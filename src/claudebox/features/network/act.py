@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-MILLISECONDS_TO_CONNECT = 10_000
+CONNECTION_PATIENCE_MS = 10_000
 LOG_SIZE = 4096
 PID_SIZE = 32
 # When everything is set up, and not before, pasta writes its number into the pipe that is its standard output.
@@ -135,7 +135,7 @@ def _is_ready(life: int) -> bool:
 
     poll = select.poll()
     poll.register(life, select.POLLIN)
-    return bool(poll.poll(MILLISECONDS_TO_CONNECT)) and bool(os.read(life, PID_SIZE))
+    return bool(poll.poll(CONNECTION_PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
 
 
 def _filter_problem(refusal: str) -> Problem:

@@ -20,7 +20,7 @@ from claudebox.settings.table import INET
 
 PRIVATE = ("10.255.255.1", "fdff:ffff:ffff::1")
 PORT = 9  # discard
-SECONDS_TO_REJECT = 3  # although a rejection comes at once
+REJECTION_PATIENCE_SECONDS = 3  # although a rejection comes at once
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
 def is_rejected(address: str) -> bool:
     """Whether a connection is refused. Silence is not enough: the packet may be on its way."""
     try:
-        socket.create_connection((address, PORT), timeout=SECONDS_TO_REJECT).close()
+        socket.create_connection((address, PORT), timeout=REJECTION_PATIENCE_SECONDS).close()
     except TimeoutError:
         return False
     except OSError:

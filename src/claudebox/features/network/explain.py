@@ -155,7 +155,7 @@ def _tier_change(tier: str, effect: str) -> Change:
 
 def _to_full(plan: Plan, effect: str) -> Change:
     has_ports = plan.network.published or plan.network.host_ports
-    return _tier_change(FULL, f"{effect}; goes with no --publish and no --host-port" if has_ports else effect)
+    return _tier_change(FULL, f"{effect}; not with --publish or --host-port" if has_ports else effect)
 
 
 # Names

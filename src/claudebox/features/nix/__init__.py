@@ -1,1 +1,1 @@
-"""Nix in the box: a store, a daemon if that is no way out, and packages."""
+"""Nix in the box: a store, the daemon if that is no way out, and packages."""

@@ -10,7 +10,7 @@ import tempfile
 from claudebox.facts import Facts
 from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.fetch import fetch_packages
-from claudebox.features.nix.packages import give_up, plan_errand, strict_problem, to_resolve
+from claudebox.features.nix.packages import give_up, plan_inquiry, strict_problem, to_resolve
 from claudebox.features.nix.program import find_nix, nix_environment
 from claudebox.features.nix.trial import NOT_SEEN, PUBLIC_FILE, copying, copying_its_own, judge, keeping_outcome
 from claudebox.host import Host
@@ -18,9 +18,16 @@ from claudebox.model import Plan
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
 
+ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
+# Everybody may ask the daemon for these. A build on another machine would tell nothing about this one.
+HERE = ("--option", "substitute", "false", "--option", "builders", "", "--max-jobs", "1")
+
 
 def find_out(facts: Facts, plan: Plan) -> Facts:
-    """What Nix says is kept where the next plan finds it. Packages that cannot be had are given up, with a note."""
+    """Ask Nix what the plan needs, and keep the answers where the next plan finds them.
+
+    A package that is not available is given up, with a note.
+    """
     if plan.nix is not None and plan.nix.needs_trial:
         try_builds(facts.host)
     if plan.nix is not None and plan.nix.roots:
@@ -28,7 +35,7 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
     missing = tuple(package for package in to_resolve(plan.packages) if package.reference not in facts.answered)
     if not missing:
         return facts
-    failures = fetch_packages(plan_errand(facts.host, missing))
+    failures = fetch_packages(plan_inquiry(facts.host, missing))
     if failures and facts.request.strict:
         raise strict_problem(failures)
     return facts.replace(
@@ -37,56 +44,52 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
     )
 
 
-ANSWER_PATIENCE_SECONDS = 60
-
-
 def look_up_closure(host: Host, roots: tuple[str, ...]) -> None:
-    """What Nix says is kept, so that it is asked only once for the same roots."""
-    closure = _ask(host, "--query", "--requisites", *roots).decode(errors="replace").split()
-    registration = _ask(host, "--dump-db", *closure)
+    """Ask what these paths need, and keep the answer, so that Nix is asked only once for the same roots."""
+    closure = _ask_store(host, "--query", "--requisites", *roots).decode(errors="replace").split()
+    registration = _ask_store(host, "--dump-db", *closure)
     if not set(roots) <= set(registered_paths(registration)):
-        raise _problem("it did not say what these paths need")
-    prepare(keeping_closure(host, roots, registration), "")
+        raise _closure_problem("it did not say what these paths need")
+    prepare(keeping_closure(host, roots, registration))
 
 
-def _ask(host: Host, *words: str) -> bytes:
+def _ask_store(host: Host, *words: str) -> bytes:
     nix = find_nix(host)
     program = os.path.join(os.path.dirname(nix), "nix-store")
     if not nix or not os.path.exists(program):
-        raise _problem("it is not installed")
+        raise _closure_problem("it is not installed")
     try:
-        done = subprocess.run(
-            [program, *words],
-            cwd="/",
-            env=nix_environment(host, nix),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_PATIENCE_SECONDS,
-            start_new_session=True,
-            check=False,
-        )
+        done = _run([program, *words], nix_environment(host, nix))
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _problem(str(error)) from None
+        raise _closure_problem(str(error)) from None
     if done.returncode != 0:
-        raise _problem((done.stderr.decode(errors="replace").strip().splitlines() or ["it failed"])[-1])
+        raise _closure_problem((done.stderr.decode(errors="replace").strip().splitlines() or ["it failed"])[-1])
     return done.stdout
 
 
-def _problem(reason: str) -> Problem:
+def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command,
+        cwd="/",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=ANSWER_PATIENCE_SECONDS,
+        start_new_session=True,
+        check=False,
+    )
+
+
+def _closure_problem(reason: str) -> Problem:
     return Problem(
         f"--nix private: Nix cannot be asked what the box needs of the host's store: {reason}", "--nix store shows all"
     )
 
 
-# Everybody may ask the daemon for that. Of another machine nothing would be learnt about this one.
-HERE = ("--option", "substitute", "false", "--option", "builders", "", "--max-jobs", "1")
-BUILD_PATIENCE_SECONDS = 60  # other builds may have to end first
-
-
 def try_builds(host: Host) -> None:
-    """What came of it is kept."""
+    """Try whether builds of the daemon see files of this host, and keep the outcome."""
     nonce = secrets.token_hex(8)
-    # Where everybody looks into: the users that build are others.
+    # The accounts that build are others, so the file is where everybody may read.
     descriptor, canary = tempfile.mkstemp(prefix="claudebox-canary-", dir="/var/tmp")
     try:
         os.fchmod(descriptor, 0o644)
@@ -97,26 +100,18 @@ def try_builds(host: Host) -> None:
         os.close(descriptor)
         os.unlink(canary)
     outcome = judge(copied, _builds(host, copying_its_own(nonce)))
-    prepare(keeping_outcome(host, outcome), "")
+    prepare(keeping_outcome(host, outcome))
 
 
 def _builds(host: Host, expression: str) -> bool | None:
-    """False if it did not see what it should copy, None if it failed otherwise."""
+    """Whether a build succeeds. False if it did not see what it should copy, None if it failed otherwise."""
     nix = find_nix(host)
     if not nix:
         return None
     words = ("build", "--no-link", "--impure", *HERE, "--expr", expression)
+    environment = {**nix_environment(host, nix), "NIX_REMOTE": "daemon"}
     try:
-        done = subprocess.run(
-            [nix, "--extra-experimental-features", "nix-command", *words],
-            cwd="/",
-            env={**nix_environment(host, nix), "NIX_REMOTE": "daemon"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=BUILD_PATIENCE_SECONDS,
-            start_new_session=True,
-            check=False,
-        )
+        done = _run([nix, "--extra-experimental-features", "nix-command", *words], environment)
     except (OSError, subprocess.TimeoutExpired):
         return None
     if done.returncode == 0:

@@ -1,4 +1,4 @@
-"""Whether Nix can be used in the box, and whether its daemon would be a way out."""
+"""Checks whether Nix can be used in the box, and whether its daemon would be a way out."""
 
 from __future__ import annotations
 

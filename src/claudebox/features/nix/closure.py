@@ -1,6 +1,6 @@
-"""What a box with a store of its own needs of the host's store: all that its plan names, and all that these need.
+"""Adds what a box with a store of its own needs of the host's store: all that its plan names, and all that these need.
 
-It is shown path by path, read-only. Nix in the box is told that these are there, or it would try to make them itself.
+The box sees it path by path, read-only. Nix in the box is told that these are there, or it would try to make them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from claudebox.state import State
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
 REGISTRATION = "/etc/nix/claudebox-registration"
 SHOWN = Origin.of_rule(RULE, "programs from the host's store")
-# Only once for each set of paths: the mark stands in the store itself.
+# Nix is told once for each set of paths: a mark in the store itself remembers that.
 TELL_NIX = (
     'mark=/nix/var/nix/claudebox-$0; [ -e "$mark" ] || { nix-store --load-db < '
     + REGISTRATION
@@ -32,7 +32,7 @@ TELL_NIX = (
 
 
 def roots_of(plan: Plan) -> tuple[str, ...]:
-    """Every store path that the plan names, wherever that is."""
+    """Every store path that the plan names anywhere."""
     words = [
         *(mount.source for mount in plan.mounts),
         *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.is_rule(RULE)),
@@ -55,7 +55,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
         return plan.replace(
             nix=plan.nix.replace(roots=roots), unknown=(*plan.unknown, RULE), findings=(*plan.findings, note)
         )
-    # Of one that is a symlink, bwrap would show what that leads to, and whoever built it has chosen that.
+    # A symlink is not mounted: bwrap would show what it leads to, and whoever built it has chosen that.
     shown = [Mount(RO, path, SHOWN, source=path) for path in paths if not host.tree.is_link(path)]
     mounts = [
         *(mount for mount in plan.mounts if not is_below(mount.path, NIX_STORE)),
@@ -71,8 +71,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
 
 
 def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
-    """Something to mount on, which bwrap must not make itself: the agent may have put a symlink there, and it follows
-    that."""
+    """Make something to mount on. bwrap must not make it: it would follow a symlink that the agent has put there."""
     place = nix.directory + path.removeprefix("/nix")
     if tree.is_link(path):
         return Preparation(Preparation.LINK, place, tree.link_target(path).encode(errors="surrogateescape"))
@@ -80,7 +79,7 @@ def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
 
 
 def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
-    """What Nix said of these paths and all that they need; nothing if it has to be asked again."""
+    """What Nix said about these paths and all that they need; empty if it has to be asked again."""
     memory = remembered.recall(host.tree, State(host.person.home).closure(roots), FORM, host.person.uid)
     return "".join(f"{line}\n" for line in memory.lines).encode()
 
@@ -91,7 +90,10 @@ def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> 
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:
-    """Of what `nix-store --dump-db` prints: path, hash, size, deriver, number of references, references."""
+    """The paths in what `nix-store --dump-db` prints; none if that is not whole.
+
+    It prints for each: path, hash, size, deriver, number of references, references.
+    """
     lines = registration.decode(errors="replace").split("\n")
     paths = []
     at = 0

@@ -1,7 +1,8 @@
-"""How the box uses Nix: the host's daemon if that is no way out, a store of its own, or the host's store to read.
+"""Decides how the box uses Nix: with the host's daemon if that is no way out, with a store of its own, or with the
+host's store to read.
 
-The daemon builds outside of the box, for whoever can connect to it. So it is given only to whom it does not trust, if
-it builds in a sandbox of its own, and if the box has the host's network anyhow: the daemon downloads with that.
+The daemon builds outside of the box, for whoever can connect to it. So the box gets it only if it does not trust the
+user, if it builds in a sandbox of its own, and if the box has the host's network anyhow, with which it downloads.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
+from claudebox.features.nix.references import REGISTRIES
 from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
 from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
@@ -34,11 +36,9 @@ MEANING = {
     OFF: "nothing of it",
 }
 PARTS = ("store", "var")  # of /nix
-# Which flake a name such as `nixpkgs` means.
-REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
 GLOBAL_REGISTRY = "/etc/nix/flake-registry.json"
 NIX_PROFILES = ("/nix/var/nix/profiles/default/bin", "~/.nix-profile/bin", "~/.local/state/nix/profile/bin")
-# Of the host's nix.conf: what a client needs, and nothing that can hold a credential (access-tokens, netrc-file).
+# Settings of the host's nix.conf that a client needs. None can hold a credential, as access-tokens or netrc-file can.
 SHARED_SETTINGS = (
     *("substituters", "trusted-substituters", "trusted-public-keys", "connect-timeout"),
     *("http-connections", "fallback", "warn-dirty", "use-registries"),
@@ -51,7 +51,7 @@ TRIED = {
     UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
     f"{SHOWN.nix_trial})",
 }
-# What the box shows anyhow, or what is no file of anybody's.
+# Builds may see these: the box shows them anyhow, or they hold no files of a person.
 HARMLESS_IN_BUILDS = (
     NIX_STORE,
     "/bin",
@@ -64,7 +64,7 @@ HARMLESS_IN_BUILDS = (
     "/run/current-system",
 )
 
-STORE_ORIGIN = Origin.of_rule("nix", "the Nix store")
+STORE_ORIGIN = Origin.of_rule(RULE, "the Nix store")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -90,13 +90,13 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return contribution.replace(
         path=tuple(programs),
         findings=tuple(findings),
-        unknown=("nix",) if needs_answer else (),
+        unknown=(RULE,) if needs_answer else (),
         decided=(("nix", nix), ("packages", packages)),
     )
 
 
 def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
-    """A store of the project's own needs a part of the host's: what that is follows from the rest of the plan."""
+    """Add what a store of the project's own needs of the host's: that follows from the rest of the plan."""
     if plan.nix is None or not plan.nix.directory:
         return plan
     from claudebox.features.nix.closure import with_closure
@@ -105,7 +105,7 @@ def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
 
 
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
-    """What the user asked for, or the most that is safe. `instance`: where the state of the project is kept."""
+    """Choose what the user asked for, or else the most that is safe. `instance` is where the project's store is."""
     wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
     if wish.text in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
@@ -129,11 +129,8 @@ def _daemon_by_name(tree: Tree, wish: Word, holes: tuple[str, ...]) -> Nix:
     return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
 
 
-# The guard.
-
-
 def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
-    """Ways in which the daemon could be used to get out of the box. What cannot be known counts as one."""
+    """Ways to get out of the box through the daemon. What cannot be known counts as one."""
     if host.tree.lstat(SOCKET) is None:
         return ("there is no daemon",)
     tier = settings.network.text
@@ -160,7 +157,7 @@ def _is_listed(host: Host, config: dict[str, str] | None) -> bool | None:
     names = config.get("trusted-users", "root").split()
     if host.person.name in names or "*" in names or any(f"@{group}" in names for group in mine):
         return True
-    # A group of another source, LDAP for one: who is in it is not known.
+    # A group may come from another source, such as LDAP: then its members are not known.
     return None if any(name.startswith("@") and name[1:] not in known for name in names) else False
 
 
@@ -179,23 +176,20 @@ def _is_harmless(path: str) -> bool:
     return any(is_inside(path, place) for place in HARMLESS_IN_BUILDS)
 
 
-# What enters.
-
-
 def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
     mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
     if nix.mode == PRIVATE:
-        # One by one: what is a mount point cannot be replaced by a symlink, from another box of this project for one.
+        # They are mounted one by one: another box of this project cannot replace a mount point by a symlink.
         origin = Origin.of_rule(RULE, "a store of this project's own")
         mounts += [Mount(RW, f"/nix/{name}", origin, source=f"{nix.directory}/{name}") for name in PARTS]
     if nix.mode == DAEMON:
-        # The directory: a daemon that is started anew makes another socket.
+        # The whole directory is mounted: a daemon that is started anew makes another socket.
         mounts.append(Mount(RO, NIX_SOCKETS, Origin.of_rule(RULE, "the daemon's socket"), source=NIX_SOCKETS))
     return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
 
 
 def _configuration(host: Host, nix: Nix) -> list[Mount]:
-    """Files for the client. The host's own may hold tokens."""
+    """Make the files that a client of Nix reads. The host's own may hold tokens."""
     config = read_config(host.tree) or {}
     paths = [path.replace("~", host.person.home) for path in REGISTRIES]
     texts = {path: _registry(host, path) for path in paths}
@@ -214,17 +208,20 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
 
 
 def _with_end(text: str) -> str:
-    """With a line break at the end: the pasted command has such files in here-documents."""
+    """Add a line break at the end: the pasted command has such files in here-documents."""
     return text if text.endswith("\n") else text + "\n"
 
 
 def _registry(host: Host, path: str) -> str | None:
-    """Not by a symlink that an agent can have made, in a repository of dotfiles for one: it may lead to a key."""
+    """Read a registry, but not through a symlink that an agent may have made: it may lead to a key.
+
+    Such a symlink may be in a repository of dotfiles, for example.
+    """
     return None if reach_of(host).can_turn(path) else host.tree.text(path)
 
 
 def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
-    """With var/nix, without which newer versions would look for another place."""
+    """Make the directories of the store. Without var/nix, newer versions of Nix would look for another place."""
     if not nix.directory:
         return ()
     places = (nix.directory, *(f"{nix.directory}/{name}" for name in (*PARTS, "var/nix")))
@@ -232,7 +229,7 @@ def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
 
 
 def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
-    """Where nix itself is, unless the box finds it anyhow."""
+    """The directory in which nix itself is, unless the box finds nix anyhow."""
     tree, home = host.tree, host.person.home
     if nix.mode not in (DAEMON, PRIVATE) or any(tree.is_executable(f"{place}/nix") for place in path):
         return ()
@@ -259,7 +256,7 @@ def nix_findings(nix: Nix) -> list[Finding]:
 
 
 def _find_nix(facts: Facts) -> Nix | None:
-    """None: this host has none, and nobody asked for it."""
+    """How the box uses Nix; None if this host has none, and nobody asked for it."""
     if facts.settings.nix.text in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
         return None
     return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)

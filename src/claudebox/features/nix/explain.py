@@ -1,4 +1,4 @@
-"""Why the box uses Nix as it does."""
+"""Explains why the box uses Nix as it does, and which packages it has."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from claudebox.paths import is_inside
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
 
 WORD = "nix"
+MOST_NAMED = 6
 EFFECTS = {
     DAEMON: "the daemon, all the same: the agent can do through it what is said above",
     PRIVATE: "a store of this project's own: builds stay in the box",
@@ -48,11 +49,8 @@ def _because(nix: Nix) -> tuple[Because, ...]:
     return (*chosen, *judged)
 
 
-MOST_NAMED = 6
-
-
 def explain_packages(plan: Plan, word: str) -> list[Answer]:
-    """One for each package that the word names, or that is at this path of the store, or needs it."""
+    """An answer for each package that the word names, that is at this path of the store, or that needs the path."""
     return [answer for package in plan.packages if (answer := _answer(plan, package, word)) is not None]
 
 

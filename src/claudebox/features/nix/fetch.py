@@ -1,6 +1,6 @@
-"""Asks Nix for packages before the box starts. The only part of a launch that waits for other programs.
+"""Asks Nix for packages before the box starts. This is the only part of a launch that waits for other programs.
 
-Rare, so it may import what it likes: what Nix says is kept, and most launches find it.
+It is rare, so it may import what it likes: Nix's answers are kept, and most launches find them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 
-from claudebox.features.nix.output import find_reason, is_store_path, read_paths, read_version
-from claudebox.features.nix.packages import FORM, Errand, record_lines, store_name
+from claudebox.features.nix.output import HASH_LENGTH, find_reason, is_store_path, read_paths, read_version
+from claudebox.features.nix.packages import FORM, Inquiry, record_lines, store_name
 from claudebox.features.nix.references import short_name
+from claudebox.host.system import NIX_STORE
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
@@ -28,35 +29,38 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 4
 GLANCE_SECONDS = 0.1  # between two looks at what is going on
-END_PATIENCE_SECONDS = 5  # for a Nix that shall end
+END_PATIENCE_SECONDS = 5  # for a Nix that was told to end
 MOST_LINES = 200
 PRINTS_PATHS_SINCE = (2, 9)
 BY_SIGNAL = 128
+ERASE = "\r\x1b[K"
+PREFIX = "claudebox: "
+SECONDS_BETWEEN_LINES = 30.0  # where there is no terminal
 
 FEATURES = ("--extra-experimental-features", "nix-command flakes")
-# What a flake says about how it wants to be built is not the user's word; and a lock file is not ours to write.
+# A flake may say how it wants to be built, which the user did not; and a lock file is not ours to write.
 CAUTION = ("--option", "accept-flake-config", "false", "--no-write-lock-file")
 
 
-class Step:
+class NixProcess:
     """One Nix process, and what it has said so far. Its output goes to a file, since a pipe may be too small for it."""
 
-    def __init__(self, errand: Errand, command: list[str]) -> None:
+    def __init__(self, inquiry: Inquiry, command: list[str]) -> None:
         self.output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (until `close`)
         self.lines: list[str] = []
         self.rest = b""
-        # In a session of its own: it cannot ask on the terminal, and all that it starts can be ended with it.
-        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+        # It has a session of its own: it cannot ask on the terminal, and all that it starts can be ended with it.
+        self.program: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             cwd="/",
-            env=errand.environment,
+            env=inquiry.environment,
             stdin=subprocess.DEVNULL,
             stdout=self.output,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        assert self.process.stderr is not None
-        self.errors = self.process.stderr.fileno()
+        assert self.program.stderr is not None
+        self.errors = self.program.stderr.fileno()
         os.set_blocking(self.errors, False)
 
     def hear(self) -> bool:
@@ -71,8 +75,8 @@ class Step:
         return bool(piece)
 
     def has_ended(self) -> bool:
-        """Not when its errors have ended: what ssh leaves behind may hold them open."""
-        if self.process.poll() is None:
+        """Whether the program has ended. Its errors may still be open: what ssh leaves behind may hold them."""
+        if self.program.poll() is None:
             return False
         while self._has_more() and self.hear():
             pass
@@ -91,80 +95,80 @@ class Step:
         return self.output.read()
 
     def signal(self, number: int) -> None:
-        """To it and to all that it has started."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, number)
+        """Send a signal to it and to all that it has started."""
+        if self.program.poll() is None:
+            os.killpg(self.program.pid, number)
 
     def close(self) -> None:
-        """Once it has ended, or was told to."""
+        """Wait until it has ended, or kill it, once it was told to end."""
         try:
-            self.process.wait(END_PATIENCE_SECONDS)
+            self.program.wait(END_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGKILL)
-            self.process.wait()
+            self.program.wait()
         self.output.close()
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        if self.program.stderr is not None:
+            self.program.stderr.close()
 
 
 class Resolution:
-    """One package on its way: it is built, or copied, and then its closure is listed."""
+    """A package that is being resolved: Nix builds or copies it, and then lists its closure."""
 
-    def __init__(self, errand: Errand, reference: str, *, prints_paths: bool) -> None:
-        self.errand = errand
+    def __init__(self, inquiry: Inquiry, reference: str, *, prints_paths: bool) -> None:
+        self.inquiry = inquiry
         self.reference = reference
         self.prints_paths = prints_paths
         self.paths: list[str] = []
         self.failure: str | None = None  # "" when all is well
         how = "--print-out-paths" if prints_paths else "--json"
-        link = errand.state.package_root(reference)
-        self.step = self._start("build", *CAUTION, "--out-link", link, how, "--", reference)
+        link = inquiry.state.package_root(reference)
+        self.process = self._start("build", *CAUTION, "--out-link", link, how, "--", reference)
 
     @property
     def last_words(self) -> str:
-        return self.step.lines[-1] if self.step.lines else ""
+        return self.process.lines[-1] if self.process.lines else ""
 
     def advance(self) -> bool:
-        """Go on if the step has ended; True when nothing is left to do."""
-        if not self.step.has_ended():
+        """Go on if the process has ended; True when nothing is left to do."""
+        if not self.process.has_ended():
             return False
-        if self.step.process.returncode != 0:
-            self.failure = find_reason(self.step.lines)
+        if self.process.program.returncode != 0:
+            self.failure = find_reason(self.process.lines)
         elif not self.paths:
             self._list_closure()
         else:
-            self._keep(self.step.said().decode(errors="replace").split("\n"))
+            self._keep(self.process.said().decode(errors="replace").split("\n"))
         if self.failure is not None:
-            self.step.close()
+            self.process.close()
         return self.failure is not None
 
     def _list_closure(self) -> None:
-        paths = read_paths(self.step.said(), is_json=not self.prints_paths)
+        paths = read_paths(self.process.said(), is_json=not self.prints_paths)
         if not paths or not all(is_store_path(path) and os.path.lexists(path) for path in paths):
             self.failure = "Nix did not say where in the store it is"
             return
         self.paths = paths
-        self.step.close()
-        self.step = self._start("path-info", "--recursive", "--", *paths)
+        self.process.close()
+        self.process = self._start("path-info", "--recursive", "--", *paths)
 
     def _keep(self, lines: list[str]) -> None:
         closure = [line for line in lines if line]
         if not set(self.paths) <= set(closure) or not all(map(is_store_path, closure)):
             self.failure = "Nix did not say what it needs"
             return
-        lines = record_lines(self.reference, self.errand.meaning, self.paths, closure)
-        prepare(note_with_directory(self.errand.state.package(self.reference), FORM, lines), "")
+        lines = record_lines(self.reference, self.inquiry.meaning, self.paths, closure)
+        prepare(note_with_directory(self.inquiry.state.package(self.reference), FORM, lines))
         self.failure = ""
 
-    def _start(self, *words: str) -> Step:
-        return Step(self.errand, [self.errand.nix, *FEATURES, *words])
+    def _start(self, *words: str) -> NixProcess:
+        return NixProcess(self.inquiry, [self.inquiry.nix, *FEATURES, *words])
 
 
-def fetch_packages(errand: Errand) -> dict[str, str]:
-    """Have them all, or say of each that cannot be had why. Whatever happens, no process is left behind."""
-    prepare((Preparation(Preparation.DIRECTORY, errand.state.packages),), "")
-    prints_paths = read_version(_ask_version(errand)) >= PRINTS_PATHS_SINCE
-    waiting = list(errand.references)
+def fetch_packages(inquiry: Inquiry) -> dict[str, str]:
+    """Fetch all of them. Returns the reason for each that is not available. Whatever happens, no process is left."""
+    prepare((Preparation(Preparation.DIRECTORY, inquiry.state.packages),))
+    prints_paths = read_version(_ask_version(inquiry)) >= PRINTS_PATHS_SINCE
+    waiting = list(inquiry.references)
     running: list[Resolution] = []
     failures: dict[str, str] = {}
     progress = Progress(sys.stderr, [short_name(reference) for reference in waiting])
@@ -172,8 +176,8 @@ def fetch_packages(errand: Errand) -> dict[str, str]:
         try:
             while (waiting or running) and not interruption.number:
                 while waiting and len(running) < MOST_AT_ONCE:
-                    running.append(Resolution(errand, waiting.pop(0), prints_paths=prints_paths))
-                _listen([one.step for one in running])
+                    running.append(Resolution(inquiry, waiting.pop(0), prints_paths=prints_paths))
+                _listen([one.process for one in running])
                 for one in [one for one in running if one.advance()]:
                     running.remove(one)
                     failures |= {one.reference: one.failure} if one.failure else {}
@@ -181,48 +185,48 @@ def fetch_packages(errand: Errand) -> dict[str, str]:
                 progress.show([(short_name(one.reference), one.last_words) for one in running])
         finally:
             progress.clear()
-            _end([one.step for one in running])
-    return {reference: failures[reference] for reference in errand.references if reference in failures}
+            _end([one.process for one in running])
+    return {reference: failures[reference] for reference in inquiry.references if reference in failures}
 
 
-def _listen(steps: list[Step]) -> None:
+def _listen(processes: list[NixProcess]) -> None:
     with selectors.DefaultSelector() as selector:
-        for step in steps:
-            selector.register(step.errors, selectors.EVENT_READ, step)
+        for process in processes:
+            selector.register(process.errors, selectors.EVENT_READ, process)
         ready = selector.select(GLANCE_SECONDS)
-    # Who has closed its errors and goes on would be ready each time.
+    # A process that has closed its errors and goes on would be ready each time.
     heard = [key.data.hear() for key, _ in ready]
     if not all(heard):
         time.sleep(GLANCE_SECONDS / 10)
 
 
-def _end(steps: list[Step]) -> None:
-    for step in steps:
-        step.signal(signal.SIGTERM)
-    for step in steps:
-        step.close()
+def _end(processes: list[NixProcess]) -> None:
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    for process in processes:
+        process.close()
 
 
 class Interruption:
-    """A signal that would end claudebox. It is remembered until Nix was ended, too, and then has its effect."""
+    """A signal that would end claudebox. It is remembered until Nix has been ended, too, and then has its effect."""
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
     def __init__(self) -> None:
         self.number = 0
-        self.kept: dict[int, Any] = {}
+        self.handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
         for number in self.NUMBERS:
             if signal.getsignal(number) != signal.SIG_IGN:
-                self.kept[number] = signal.signal(number, self._remember)
+                self.handlers[number] = signal.signal(number, self._remember)
         return self
 
     def _remember(self, number: int, _: object) -> None:
         self.number = number
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self.kept.items():
+        for number, handler in self.handlers.items():
             signal.signal(number, handler)
         if self.number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -230,12 +234,12 @@ class Interruption:
             raise SystemExit(BY_SIGNAL + self.number)
 
 
-def _ask_version(errand: Errand) -> str:
+def _ask_version(inquiry: Inquiry) -> str:
     try:
         done = subprocess.run(
-            [errand.nix, "--version"],
+            [inquiry.nix, "--version"],
             cwd="/",
-            env=errand.environment,
+            env=inquiry.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -245,22 +249,15 @@ def _ask_version(errand: Errand) -> str:
         )
     except OSError as error:
         raise Problem(
-            f"{errand.nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix"
+            f"{inquiry.nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix"
         ) from None
     except subprocess.TimeoutExpired:
         return ""
     return done.stdout
 
 
-ERASE = "\r\x1b[K"
-STORE = "/nix/store/"
-HASH = 32
-NOW_AND_THEN = 30.0  # seconds
-PREFIX = "claudebox: "
-
-
 class Progress:
-    """Of some packages."""
+    """Tells how far Nix is with the packages: on one line of a terminal, else now and then."""
 
     def __init__(self, stream: TextIO, names: list[str]) -> None:
         self.stream = stream
@@ -272,7 +269,7 @@ class Progress:
             self._say(f"asking Nix for {', '.join(names)}")
 
     def note(self, name: str, paths: list[str], failure: str) -> None:
-        """One is there, or never will be: then a warning stays on the screen."""
+        """Say that a package is there, or never will be: then a warning stays on the screen."""
         self.done += 1
         if failure:
             self.clear()
@@ -282,7 +279,7 @@ class Progress:
 
     def show(self, running: list[tuple[str, str]]) -> None:
         now = time.monotonic()
-        if not running or not (self.is_terminal or now - self.said_at > NOW_AND_THEN):
+        if not running or not (self.is_terminal or now - self.said_at > SECONDS_BETWEEN_LINES):
             return
         self.said_at = now
         name, words = running[int(now / 2) % len(running)]  # each for two seconds
@@ -310,6 +307,9 @@ class Progress:
 
 
 def readable(words: str) -> str:
-    """Without the directory and the hashes of the store, which are most of what Nix says."""
-    first, *others = words.split(STORE)
-    return first + "".join(other[HASH + 1 :] if other[HASH : HASH + 1] == "-" else STORE + other for other in others)
+    """Leave out the directory and the hashes of the store, which are most of what Nix says."""
+    first, *others = words.split(f"{NIX_STORE}/")
+    return first + "".join(
+        other[HASH_LENGTH + 1 :] if other[HASH_LENGTH : HASH_LENGTH + 1] == "-" else f"{NIX_STORE}/{other}"
+        for other in others
+    )

@@ -1,4 +1,4 @@
-"""What Nix says, understood. It is other people's text: whoever shows it has to escape it."""
+"""Understands what Nix says. It is other people's text: whoever shows it has to escape it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEANINGS = (
 
 
 def read_version(text: str) -> tuple[int, int]:
-    """`nix (Nix) 2.18.1` and its like; (0, 0) if it cannot be told."""
+    """The version in a text such as `nix (Nix) 2.18.1`; (0, 0) if there is none."""
     major, _, minor = (text.split() or [""])[-1].partition(".")
     digits = minor[: len(minor) - len(minor.lstrip("0123456789"))]
     return (int(major), int(digits)) if major.isdecimal() and digits else (0, 0)
@@ -46,7 +46,7 @@ def read_paths(output: bytes, *, is_json: bool) -> list[str]:
 
 
 def _paths_of(result: Any) -> list[str]:
-    """Of what was built; a store path that was asked for by name is said to be itself."""
+    """The paths of what was built. A store path that was asked for by name is its own result."""
     if isinstance(result, str):
         return [result]
     return [str(path) for path in (result.get("outputs") or {"": result.get("path")}).values()]
@@ -69,20 +69,20 @@ def _followed(lines: list[str]) -> list[tuple[str, str]]:
 
 
 _HASH = frozenset("0123456789abcdfghijklmnpqrsvwxyz")
-_HASH_LENGTH = 32
+HASH_LENGTH = 32
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._?=")
 
 
 def is_store_path(path: str) -> bool:
-    """The whole of one: no file in it."""
+    """Whether it is a whole store path, and no file in one."""
     directory, _, name = path.rpartition("/")
-    digest, dash, title = name[:_HASH_LENGTH], name[_HASH_LENGTH : _HASH_LENGTH + 1], name[_HASH_LENGTH + 1 :]
-    is_hash = len(digest) == _HASH_LENGTH and _HASH.issuperset(digest)
+    digest, dash, title = name[:HASH_LENGTH], name[HASH_LENGTH : HASH_LENGTH + 1], name[HASH_LENGTH + 1 :]
+    is_hash = len(digest) == HASH_LENGTH and _HASH.issuperset(digest)
     return directory == NIX_STORE and is_hash and dash == "-" and bool(title) and _NAME.issuperset(title)
 
 
 def store_paths(text: str) -> list[str]:
-    """Every store path that a text names, also by a file in it."""
+    """Every store path that a text names, even if it names a file in one."""
     found = []
     for rest in text.split(f"{NIX_STORE}/")[1:]:
         end = next((at for at, letter in enumerate(rest) if letter not in _NAME), len(rest))

@@ -1,13 +1,13 @@
-"""Packages of Nix: which are wanted, and what they are in the store.
+"""Decides which packages of Nix the box gets, and which paths of the store they are.
 
-What Nix said is kept beside the user's files, where no box can write, for as long as the same question would have the
+Nix's answers are kept beside the user's files, where no box can write, for as long as the same question would have the
 same answer: then no Nix is started. Beside each answer is a symlink that keeps the garbage collector away.
 """
 
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.features.nix.output import is_store_path
+from claudebox.features.nix.output import HASH_LENGTH, is_store_path
 from claudebox.features.nix.program import find_nix, nix_environment
 from claudebox.features.nix.references import check_place, may_change, read_reference, registered_places, short_name
 from claudebox.host import Host
@@ -26,15 +26,21 @@ from claudebox.state import State
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
-# What decides the meaning of a reference, beyond itself.
+# Files that decide, beyond the reference itself, what a reference means.
 CONFIGURATION = (
     *("~/.config/nix/registry.json", "~/.config/nix/nix.conf"),
     *("/etc/nix/registry.json", "/etc/nix/nix.conf", "/etc/nix/nix.custom.conf"),
 )
-HASH_LENGTH = 32
+
+INSTALL = {
+    "apt": "sudo apt install nix-setup-systemd && sudo adduser $USER nix-users\n      or see https://nixos.org/download",
+    "pacman": "sudo pacman -S nix && sudo systemctl enable --now nix-daemon\n      or see https://nixos.org/download",
+}
+ELSEWHERE = "see https://nixos.org/download"
+WITHOUT = "\n      or do without packages"
 
 
-class Wanted(Record):
+class WantedPackage(Record):
     """A package that somebody asked for."""
 
     reference: str
@@ -42,11 +48,18 @@ class Wanted(Record):
     registered: str  # the name that the registry of flakes is asked for
 
 
-# What is wanted, and what is known about it
+class Inquiry(Record):
+    """What Nix is asked for, and how it is started."""
+
+    nix: str
+    environment: dict[str, str]
+    references: tuple[str, ...]
+    state: State  # where the answers are kept
+    meaning: str  # of the references, see `find_meaning`
 
 
 def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
-    """Every package once, in order. One without paths is for Nix to resolve."""
+    """Every package once, in the order in which they were asked for. Nix has to resolve those without paths."""
     wanted = find_wanted(host, settings)
     if settings.nix.text == OFF and (nix is None or not nix.shows_store):
         raise Problem(
@@ -58,21 +71,21 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
     packages = tuple(_recall(host, one, meaning) for one in wanted)
     for one, package in zip(wanted, packages, strict=True):
         if to_resolve((package,)):
-            check_errand(host, one.named, one.registered)
+            check_may_ask(host, one.named, one.registered)
     return packages
 
 
-def find_wanted(host: Host, settings: Settings) -> tuple[Wanted, ...]:
-    found: dict[str, Wanted] = {}
+def find_wanted(host: Host, settings: Settings) -> tuple[WantedPackage, ...]:
+    found: dict[str, WantedPackage] = {}
     for named in settings.packages:
         reference = read_reference(named, host.cwd, host.person.home)
         if reference.place:
             check_place(host.tree, named, reference.place, reach_of(host))
-        found.setdefault(reference.text, Wanted(reference.text, named, reference.registered))
+        found.setdefault(reference.text, WantedPackage(reference.text, named, reference.registered))
     return tuple(found.values())
 
 
-def _recall(host: Host, wanted: Wanted, meaning: str) -> Package:
+def _recall(host: Host, wanted: WantedPackage, meaning: str) -> Package:
     path = State(host.person.home).package(wanted.reference)
     memory = remembered.recall(host.tree, path, FORM, host.person.uid)
     package = read_record(memory, wanted.reference, meaning, wanted.named.origin)
@@ -82,12 +95,12 @@ def _recall(host: Host, wanted: Wanted, meaning: str) -> Package:
 
 
 def to_resolve(packages: tuple[Package, ...]) -> tuple[Package, ...]:
-    """Those that Nix has to be asked for. Only Nix knows whether a flake on this host has changed."""
+    """The packages for which Nix has to be asked. Only Nix knows whether a flake on this host has changed."""
     return tuple(package for package in packages if not package.paths or may_change(package.reference))
 
 
 def program_directories(tree: Tree, packages: tuple[Package, ...]) -> tuple[str, ...]:
-    """What of the packages belongs on PATH."""
+    """The directories of the packages that belong on PATH."""
     places = (f"{path}/bin" for package in packages for path in package.paths)
     return tuple(dict.fromkeys(place for place in places if tree.is_dir(place)))
 
@@ -106,11 +119,8 @@ def package_findings(tree: Tree, packages: tuple[Package, ...]) -> list[Finding]
     return findings
 
 
-# What is kept
-
-
 def find_meaning(host: Host) -> str:
-    """Of the references: another one when Nix would read another configuration."""
+    """A digest of all that decides what references mean: it changes when Nix would read another configuration."""
     files = (expand_home(file, host.person.home) for file in CONFIGURATION)
     contents = [host.tree.read(file) for file in files]
     digests = [sha256(content) if content is not None else "-" for content in contents]
@@ -122,7 +132,7 @@ def record_lines(reference: str, meaning: str, paths: list[str], closure: list[s
 
 
 def read_record(memory: Memory, reference: str, meaning: str, origin: Origin) -> Package | None:
-    """None if it is about something else, or not whole."""
+    """The package that a record describes; None if it is about something else, or not whole."""
     if memory.lines[:2] != (meaning, reference):
         return None
     rows = [line.partition(" ") for line in memory.lines[2:]]
@@ -133,30 +143,15 @@ def read_record(memory: Memory, reference: str, meaning: str, origin: Origin) ->
 
 
 def store_name(path: str) -> str:
-    """What a store path is called, without its hash."""
+    """The name of a store path, without its hash."""
     return path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] if is_store_path(path) else path
 
 
-INSTALL = {
-    "apt": "sudo apt install nix-setup-systemd && sudo adduser $USER nix-users\n      or see https://nixos.org/download",
-    "pacman": "sudo pacman -S nix && sudo systemctl enable --now nix-daemon\n      or see https://nixos.org/download",
-}
-ELSEWHERE = "see https://nixos.org/download"
-WITHOUT = "\n      or do without packages"
+def check_may_ask(host: Host, named: Word, registered: str) -> None:
+    """Raise a Problem if Nix cannot be asked for a package, or must not be.
 
-
-class Errand(Record):
-    """What Nix is asked, and how."""
-
-    nix: str
-    environment: dict[str, str]
-    references: tuple[str, ...]
-    state: State  # where the answers are kept
-    meaning: str  # of the references, see `find_meaning`
-
-
-def check_errand(host: Host, named: Word, registered: str) -> None:
-    """Raise if Nix cannot be asked for a package, or must not: `registered` is what the registry is asked for."""
+    `registered` is the name that Nix would look up in its registry of flakes.
+    """
     rule = named.origin.shown
     for place in registered_places(host.tree, host.person.home, registered) if registered else ():
         if host.tree.exists(place):
@@ -176,9 +171,9 @@ def check_errand(host: Host, named: Word, registered: str) -> None:
         )
 
 
-def plan_errand(host: Host, packages: tuple[Package, ...]) -> Errand:
+def plan_inquiry(host: Host, packages: tuple[Package, ...]) -> Inquiry:
     nix = find_nix(host)
-    return Errand(
+    return Inquiry(
         nix=nix,
         environment=nix_environment(host, nix),
         references=tuple(package.reference for package in packages),
@@ -188,7 +183,7 @@ def plan_errand(host: Host, packages: tuple[Package, ...]) -> Errand:
 
 
 def give_up(host: Host, settings: Settings, failures: dict[str, str]) -> Settings:
-    """Without what Nix does not have, each with the reason."""
+    """The settings without the packages that Nix does not have, each with a note that says why."""
     wanted = find_wanted(host, settings)
     return settings.replace(
         packages=tuple(one.named for one in wanted if one.reference not in failures),
@@ -207,6 +202,6 @@ def strict_problem(failures: dict[str, str]) -> Problem:
     (reference, reason), *others = failures.items()
     more = f" (and {len(others)} more)" if others else ""
     return Problem(
-        f"--strict: {short_name(reference)} is not to be had{more}: {reason}",
+        f"--strict: {short_name(reference)} is not available{more}: {reason}",
         "look for its name: https://search.nixos.org\n      or start without it: leave out --strict",
     )

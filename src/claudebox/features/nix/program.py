@@ -1,4 +1,4 @@
-"""Which Nix is asked on the host, and with which variables."""
+"""Finds the Nix of the host that is asked, and the variables with which it is started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from claudebox.reach import host_certificates, reach_of
 
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
 SYSTEM_PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
-# Of the variables that Nix, git and ssh obey, those that only say how the world is reached.
+# Variables of Nix, git and ssh that only say how to reach the world.
 PASSED = (
     *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
     *("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSH_AUTH_SOCK"),
@@ -19,7 +19,7 @@ PASSED = (
 
 
 def find_nix(host: Host) -> str:
-    """The Nix that came with claudebox, else the first one that no agent can have put there. "": none."""
+    """The Nix that came with claudebox, else the first one that no agent can have put there, else ""."""
     if nix := pinned.PROGRAMS.get("nix"):
         return nix
     search_path = ":".join((host.environ.get("PATH", ""), *NIX_PLACES, *SYSTEM_PLACES))
@@ -31,7 +31,7 @@ def find_nix(host: Host) -> str:
 
 
 def nix_environment(host: Host, nix: str) -> dict[str, str]:
-    """Made anew: a variable that a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
+    """A new environment. What a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
     git = pinned.PROGRAMS.get("git", "")
     places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
     certificates = host_certificates(reach_of(host), host.environ) or pinned.CERTIFICATES

@@ -1,7 +1,7 @@
-"""What a package may be called, and whose code this host would evaluate for it.
+"""Reads the names of packages, and finds whose code this host would evaluate for them.
 
 Nix evaluates on the host, outside of every box, and for a repository it runs git there, whose configuration can name
-programs. So only forms of references count that are known here, and none that leads to where an agent can write.
+programs. So only known forms of references are accepted, and none that leads to where an agent can write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ REMOTE = frozenset(
 LOCAL = frozenset("path file git+file hg+file tarball+file file+file".split())
 LOCAL_STARTS = ("/", ".", "~", "#", "?")
 
-REGISTRIES = ("~/.config/nix/registry.json", "/etc/nix/registry.json")
+# They say which flake a name such as `nixpkgs` means.
+REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
 USAGE = "a name in nixpkgs: ripgrep\n      or a flake reference: github:owner/repository#name"
 
 
@@ -52,7 +53,7 @@ class Reference(Record):
 
 
 def read_reference(named: Word, cwd: str, home: str) -> Reference:
-    """Raises a Problem for everything that is not known to be one: Nix would find a meaning for it, perhaps a path."""
+    """Read a reference. Raises a Problem for everything else: Nix would find a meaning for it, perhaps a path."""
     text = named.text
     if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
         raise _refused(named)
@@ -75,7 +76,7 @@ def read_reference(named: Word, cwd: str, home: str) -> Reference:
 
 
 def short_name(reference: str) -> str:
-    """As people say it."""
+    """The name that people use for a package."""
     return reference.removeprefix(NIXPKGS)
 
 
@@ -96,19 +97,19 @@ def _is_name(text: str) -> bool:
 
 
 def _is_url(text: str) -> bool:
-    """What Nix cannot read as a URL, it takes for a path below where it was started."""
+    """Whether Nix reads it as a URL. It takes anything else for a path below where it was started."""
     return _URL.issuperset(text) and ".." not in text.split("/")
 
 
 def _is_indirect(text: str) -> bool:
-    """An entry of the registry, perhaps with a branch. Anything else without a scheme would be a path, too."""
+    """Whether it names an entry of the registry, perhaps with a branch. Nix takes anything else for a path."""
     name, slash, branch = text.partition("/")
     is_branch = branch[:1].isalnum() and _BRANCH.issuperset(branch) and ".." not in branch.split("/")
     return name[:1] in _LETTERS and _ID.issuperset(name) and (is_branch or not slash)
 
 
 def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) -> Reference:
-    """With an absolute path: Nix is started elsewhere."""
+    """Read a reference to this host. Its path becomes absolute: Nix is started elsewhere."""
     if path.startswith("//"):
         path = path[2:]
         if not path.startswith("/"):
@@ -122,11 +123,8 @@ def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) 
     return Reference(prefix + place + caret + outputs + rest, place=place)
 
 
-# Places
-
-
 def check_place(tree: Tree, named: Word, place: str, reach: Reach) -> None:
-    """Raise if an agent can write what Nix would read there: the flake, or the repository that it is in."""
+    """Raise a Problem if an agent can write what Nix would read there: the flake, or the repository that has it."""
     real = tree.resolve(place)
     if real is None:
         raise Problem(f"{named.origin.shown}: {place} does not exist", "check the spelling, or create it first")
@@ -140,12 +138,12 @@ def check_place(tree: Tree, named: Word, place: str, reach: Reach) -> None:
 
 
 def _repository(tree: Tree, path: str) -> str:
-    """What Nix takes for the flake: all of the repository."""
+    """The repository that a path is in: Nix takes all of it for the flake."""
     return next((above for above in (path, *parents(path)) if tree.lstat(f"{above}/.git") is not None), path)
 
 
 def _git_directories(tree: Tree, checkout: str) -> tuple[str, ...]:
-    """Where git finds its configuration, which for a worktree or a submodule is elsewhere."""
+    """The directories where git finds its configuration, which are elsewhere for a worktree or a submodule."""
     place = tree.resolve(f"{checkout}/.git")
     if place is not None and not tree.is_dir(place):
         named = (tree.text(place) or "").removeprefix("gitdir:").strip()
@@ -172,7 +170,7 @@ def registered_places(tree: Tree, home: str, name: str) -> list[str]:
 
 
 def _entries(text: str | None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Who cannot be read is no business of ours: Nix says so itself."""
+    """The entries of a registry. About one that cannot be read, Nix itself complains."""
     import json
 
     try:

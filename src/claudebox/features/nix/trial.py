@@ -1,7 +1,7 @@
-"""Whether the builds of Nix's daemon are in a sandbox: tried, and remembered for as long as nothing changed.
+"""Judges by a trial whether the builds of Nix's daemon are in a sandbox, and remembers that until something changes.
 
-What its configuration says is not enough: it may have been started with other options, or before the file was changed,
-or root may have a file of its own.
+The daemon's configuration is not enough: the daemon may have been started with other options, or before the file was
+changed, or root may have a file of its own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ CLOSED = "closed"
 OPEN = "open"
 UNKNOWN = "unknown"
 OUTCOMES = (CLOSED, OPEN, UNKNOWN)
-# Everybody can read it, and no sandbox shows it. Of /var/tmp the daemon may have its own (systemd's PrivateTmp).
+# Everybody can read this file, and no sandbox shows it. The daemon may have a /var/tmp of its own (systemd's
+# PrivateTmp).
 PUBLIC_FILE = "/etc/os-release"
-# What Nix says if the file is not there. If it cannot be read for another reason, another build will fail, too.
+# Nix says this if the file is not there. If it cannot be read for another reason, another build will fail, too.
 NOT_SEEN = "unable to download 'file://"
 
 
 def recall_outcome(host: Host) -> str:
-    """What came of the last trial, or "" if that was another daemon, or none."""
+    """The outcome of the last trial; "" if there was none, or of another daemon."""
     lines = remembered.recall(host.tree, State(host.person.home).nix_trial, FORM, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
     return known if known in OUTCOMES else ""
@@ -52,19 +53,19 @@ def copying(place: str, content: bytes, nonce: str) -> str:
 
 
 def copying_its_own(nonce: str) -> str:
-    """One that succeeds in every sandbox: the file is in the store."""
+    """A build that succeeds in every sandbox, because the file that it copies is in the store."""
     return copying(f'${{builtins.toFile "claudebox-trial" "{nonce}"}}', nonce.encode(), nonce)
 
 
 def judge(copied: list[bool | None], copied_its_own: bool | None) -> str:
-    """Of files of the host: whether builds could copy them; None if they failed for another reason."""
+    """The outcome. `copied` says of files of the host whether a build could copy them; None if it failed otherwise."""
     if True in copied:
         return OPEN
     return CLOSED if None not in copied and copied_its_own else UNKNOWN
 
 
 def _circumstances(host: Host) -> str:
-    """Of the daemon: its configuration, the socket that it listens on, and when the machine was started."""
+    """A digest of the daemon's configuration, of the socket on which it listens, and of the machine's last start."""
     settings = sorted((read_config(host.tree) or {}).items())
     status = host.tree.lstat(SOCKET)
     file = host.tree.status(CONFIG)

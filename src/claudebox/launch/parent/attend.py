@@ -142,7 +142,7 @@ class Attendant:
             self._rely_on(companion)
         if lives and not self._lasts(lives):
             for companion in companions:
-                self.problem = self.problem or companion.end()
+                self.problem = self.problem or companion.why_ended()
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.has_namespace:

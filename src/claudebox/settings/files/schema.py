@@ -80,7 +80,7 @@ def _unknown(document: Document, path: Path, known: tuple[str, ...]) -> Problem:
     from difflib import get_close_matches
 
     key = str(path[-1])
-    if len(path) > 1 and key in BY_KEY and key != "path":  # which is more likely meant to be `host`
+    if len(path) > 1 and key in BY_KEY and key != "path":  # `path` in a mount is more likely meant to be `host`
         return _misplaced(document, path)
     near = get_close_matches(key, known, 1)
     hint = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)

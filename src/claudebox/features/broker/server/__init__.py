@@ -1,9 +1,9 @@
-"""Keeps Claude's key or login outside of the box: the box talks to a socket, and this to the API.
+"""Keeps Claude's key or login outside of the box: the box talks to a socket, and the broker behind it to the API.
 
-It runs in a process of its own beside the box, one for each launch. What it lets pass is in policy.py; how it reads
-what the box and the API send, in messages.py and bodies.py; where the credential comes from, in credentials.py.
+The broker is a process of its own beside the box, one for each launch. policy.py says what it lets pass, messages.py
+reads what the box and the API send, and credentials.py gets the credential.
 
-One thread for each connection of the box, which does one thing after the other with sockets that block. Claude has a
+Each connection of the box has a thread, which does one thing after the other with sockets that block. Claude has a
 handful of connections, not thousands; an event loop would turn each step that waits (TLS, a proxy, a lock on the
 login) inside out, and `asyncio` alone takes more memory than all the rest.
 """

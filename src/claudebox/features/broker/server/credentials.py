@@ -1,4 +1,4 @@
-"""The real credential: a key or a token that stays as it is, or the login of a subscription, which is renewed."""
+"""Gets the real credential: a key or a token that stays as it is, or the login of a subscription, which is renewed."""
 
 from __future__ import annotations
 
@@ -24,24 +24,31 @@ if TYPE_CHECKING:
 
     from claudebox.features.broker.server.policy import Headers
 
-EARLY_SECONDS = 300.0  # as Claude Code does
+EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0
 STORAGE_PATIENCE_SECONDS = 20.0
-FRESH_SECONDS = 60.0  # in which a new one is not to blame: a box that gets 401s must not renew with each
+FRESH_SECONDS = 60.0  # for which a new login is not to blame: a box that gets 401s must not renew with each
 LAST_SECONDS = 75.0  # longer than it takes to renew a login, however slowly
 ADOPTION_SECONDS = 2.0  # in which another process stores what it got for the same refresh token
 
+URL = "https://platform.claude.com/v1/oauth/token"
+CLIENT = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
+LARGEST_ANSWER = 64 * 1024
+ANSWER_PATIENCE_SECONDS = 30.0
+LONGEST_VALIDITY_SECONDS = 1e9
+ENDED = "the login of this host has ended; start `claude` there, type /login, and try again"
+
 
 class Revoked(Exception):
-    """The credential is not accepted: what the user can do about it."""
+    """The credential is not accepted. The message says what the user can do about it."""
 
 
 class Unavailable(Exception):
-    """Right now there is none, with a reason."""
+    """There is no credential right now. The message says why."""
 
 
 class Fixed:
-    """What the environment of the host holds."""
+    """A key or a token from the environment of the host."""
 
     def __init__(self, variable: str, value: str) -> None:
         self.variable = variable
@@ -58,7 +65,7 @@ class Fixed:
         raise Revoked(f"the API does not accept {self.variable} of this host; set a new one there and start again")
 
     def settle(self) -> None:
-        """Nothing can be lost."""
+        """Do nothing: nothing can be lost."""
 
 
 class Subscription:
@@ -67,18 +74,18 @@ class Subscription:
     def __init__(self, file: str, directory: str, own_lock: str, exchange: Callable[[Tokens], Tokens]) -> None:
         self.file = file
         self.directory = directory  # where Claude Code locks
-        self.own_lock = own_lock  # of brokers among each other
+        self.own_lock = own_lock  # by which brokers wait for each other
         self.exchange = exchange  # raises Revoked or Unavailable
         self.lock = threading.Lock()
         self.secrets: set[str] = set()
         self.tokens: Tokens | None = None
-        self.refused = ""  # a refresh token that was
+        self.refused = ""  # a refresh token that the server has refused
         self.unsaved = False
         self.is_ending = False
-        self.renewed = -math.inf  # when
+        self.renewed = -math.inf  # when that was last done
 
     def headers(self) -> Headers:
-        """Renewed early. If that fails, what there is may still be good for a while."""
+        """The headers that log in. The login is renewed early: if that fails, it is still good for a while."""
         with self.lock:
             tokens = self._current()
             if _is_due(tokens):
@@ -90,7 +97,7 @@ class Subscription:
             return _headers(tokens)
 
     def renew(self, refused: Headers) -> None:
-        """Because the API does not accept the one that was sent. Raises Revoked or Unavailable."""
+        """Renew the login because the API has refused the one that was sent. Raises Revoked or Unavailable."""
         with self.lock:
             tokens = self._current()
             if _headers(tokens) != refused:
@@ -100,9 +107,10 @@ class Subscription:
             self._renew(tokens)
 
     def settle(self) -> None:
-        """Before this process ends: a refresh token is good for one use, and what came for it must not be lost.
+        """Store what is unsaved before this process ends.
 
-        Waits for a renewal that is under way, and lets no other begin.
+        A refresh token can be used once, and what came for it must not be lost. So this waits for a renewal that is
+        under way, and lets no other begin.
         """
         self.is_ending = True
         if self.lock.acquire(timeout=LAST_SECONDS) and self.unsaved and self.tokens is not None:
@@ -123,11 +131,11 @@ class Subscription:
         self._remember(tokens)
 
     def _remember(self, tokens: Tokens) -> None:
-        # Another set: somebody may be looking through the one that was.
+        # A new set is made: another thread may be looking through the old one.
         self.secrets = self.secrets | ({tokens.access, tokens.refresh} - {""})
 
     def _renew(self, old: Tokens) -> Tokens:
-        """Under the locks, unless somebody else was quicker: then what they stored is ours, too."""
+        """Renew under the locks, unless somebody else was quicker: then what they stored is ours, too."""
         descriptor = os.open(self.own_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS
@@ -157,7 +165,7 @@ class Subscription:
         # Another process may have stored a login that is due as well: its refresh token is the one that counts.
         latest = old if self.unsaved else tokens_in(read(self.file)) or old
         if not latest.refresh or latest.refresh == self.refused:
-            raise Revoked("the login of this host has ended; start `claude` there, type /login, and try again")
+            raise Revoked(ENDED)
         replacement = Replacement(self.file)
         try:
             new = self._ask(latest)
@@ -169,7 +177,7 @@ class Subscription:
             replacement.drop()
 
     def _store(self, tokens: Tokens, replacement: Replacement | None = None) -> None:
-        """If it cannot be, it is kept here, and tried again with the next request: better than lost."""
+        """Store the login. If that fails, it is kept in memory and stored with the next request, not lost."""
         try:
             made = replacement or Replacement(self.file)
             try:
@@ -185,7 +193,7 @@ class Subscription:
         try:
             return self.exchange(latest)
         except Revoked:
-            # A box that renews for itself stores what it got a moment later.
+            # A box that renews for itself may store what it got a moment later.
             deadline = time.monotonic() + ADOPTION_SECONDS
             while time.monotonic() < deadline:
                 if (adopted := self._adopted(latest)) is not None:
@@ -203,22 +211,14 @@ def _headers(tokens: Tokens) -> Headers:
     return (("authorization", f"Bearer {tokens.access}"), ("anthropic-beta", OAUTH_BETA))
 
 
-URL = "https://platform.claude.com/v1/oauth/token"
-CLIENT = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
-LARGEST_ANSWER = 64 * 1024
-ANSWER_PATIENCE_SECONDS = 30.0
-LONGEST_VALIDITY_SECONDS = 1e9
-ENDED = "the login of this host has ended; start `claude` there, type /login, and try again"
-
-
 class TokenEndpoint:
-    """Where tokens come from."""
+    """The server that renews tokens."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
 
     def exchange(self, old: Tokens) -> Tokens:
-        """Raises Revoked if this refresh token is not accepted, and Unavailable for everything else."""
+        """Get new tokens. Raises Revoked if the refresh token is not accepted, and Unavailable for everything else."""
         asked = {"grant_type": "refresh_token", "refresh_token": old.refresh, "client_id": old.client or CLIENT}
         status, answer = self._post(json.dumps({**asked, "scope": " ".join(old.scopes)}).encode())
         if status in (400, 401) and "invalid_grant" in json.dumps(answer):

@@ -6,12 +6,13 @@ import json
 import zlib
 from urllib.parse import quote
 
+from claudebox.features.broker.terms import SHORTEST_SECRET
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-SHORTEST = 8  # what is shorter is in every text, and no secret
-MOST_AT_ONCE = 256 * 1024  # of what a compressed piece becomes
+MOST_AT_ONCE = 256 * 1024  # bytes that are unpacked of a compressed piece
 CODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
@@ -21,10 +22,10 @@ class Leak(Exception):
 
 
 class Cutter:
-    """Lets pieces through up to where a secret may begin."""
+    """Lets pieces of an answer through, up to where a secret may begin."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        long_enough = [secret for secret in secrets if len(secret) >= SHORTEST]
+        long_enough = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
         self.secrets = tuple({form.encode() for secret in long_enough for form in _forms(secret)})
         self.held = b""
 
@@ -32,7 +33,7 @@ class Cutter:
         return not any(secret in text.encode() for secret in self.secrets)
 
     def feed(self, piece: bytes) -> bytes:
-        """What can be passed on. Raises a Leak before any byte of a secret is."""
+        """Return what can be passed on. Raises a Leak before any byte of a secret is."""
         text = self.held + piece
         if any(secret in text for secret in self.secrets):
             raise Leak
@@ -53,7 +54,7 @@ class Cutter:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """As it would stand in JSON or in an address. Of most, there is one form: letters, digits and dashes."""
+    """The secret as it would stand in JSON or in an address. Most have one form: letters, digits and dashes."""
     return secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), quote(secret, safe="")
 
 
@@ -69,7 +70,7 @@ def _overlap(text: bytes, secret: bytes) -> int:
 
 
 def decompressed(pieces: Iterable[bytes], coding: str) -> Iterator[bytes]:
-    """As they were before somebody compressed them, though asked not to. Raises ValueError."""
+    """Unpack pieces that the API has compressed although it was asked not to. Raises ValueError."""
     if coding in ("", "identity"):
         yield from pieces
         return

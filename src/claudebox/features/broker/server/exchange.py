@@ -1,4 +1,4 @@
-"""One connection of the box: request after request, each checked, sent with the real credential, and answered."""
+"""Serves a connection of the box: checks each request, sends it with the real credential, and passes the answer on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from claudebox.features.broker.server.upstream import FAILURES, Connection, Gone
 from claudebox.features.broker.server.usage import Meter, Usage
 from claudebox.record import Record
 
-IDLE_SECONDS = 600.0  # that a connection of the box may be silent
+IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
 LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
 LARGE_BODY = 1024 * 1024
@@ -58,7 +58,7 @@ class Session(Record):
 
 
 class Exchange:
-    """Serves one connection until its end."""
+    """Serves a connection until its end."""
 
     def __init__(self, session: Session, client: socket.socket) -> None:
         self.session = session
@@ -73,7 +73,7 @@ class Exchange:
             while self._answer_one():
                 self._make_room()
         except (Ended, Truncated, Gone, Leak, OSError):
-            pass  # nothing can be said any more, or may be
+            pass  # nothing can or may be said any more
         finally:
             self._make_room()
             self.client.close()
@@ -84,7 +84,7 @@ class Exchange:
             self.session.meter.large.release()
 
     def _answer_one(self) -> bool:
-        """Whether another request may follow."""
+        """Answer one request. Returns whether another one may follow."""
         self.reader.next_message()
         stays_open, self.is_in_step = False, False
         try:
@@ -110,9 +110,9 @@ class Exchange:
             raise
 
     def _take(self, head: RequestHead) -> tuple[bool, bytes]:
-        """The whole request, before any of it is sent: it may have to be sent twice, and it is framed anew.
+        """Read the whole request before any of it is sent: it may have to be sent twice, and is framed anew.
 
-        Of one that is refused the body is read, too: Claude would not look at an answer before it has sent everything.
+        If it is refused, its body is read all the same: Claude looks at no answer before it has sent everything.
         """
         refusal: Refusal | None = None
         is_forwarded, body = False, b""
@@ -185,7 +185,7 @@ class Exchange:
             spent = {"input_tokens": usage.taken, "output_tokens": usage.made}
             milliseconds = int((time.monotonic() - started) * 1000)
             session.journal.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
-        # Last: who has seen the end may ask again at once, and this one has to be counted by then.
+        # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
         self.client.sendall(LAST_CHUNK)
 
     def _admit(self, head: RequestHead) -> None:
@@ -196,7 +196,7 @@ class Exchange:
             raise
 
     def _ask(self, head: RequestHead, body: bytes) -> tuple[Connection, AnswerHead]:
-        """The API's answer, which is never that the credential is wrong. Raises a Refusal."""
+        """Get the API's answer, which is never that the credential is wrong. Raises a Refusal."""
         try:
             for _ in range(2):
                 credential = self.session.credential.headers()
@@ -235,14 +235,14 @@ class Exchange:
                 raise
             except FAILURES as error:
                 connection.close()
-                # A kept connection that the other side closed meanwhile: nobody has seen the request.
+                # If the other side had closed a kept connection meanwhile, nobody has seen the request.
                 was_kept = not connection.is_fresh and not connection.reader.has_begun
                 if not was_kept or isinstance(error, TimeoutError):
                     raise Unreachable(reason(error)) from None
         raise Unreachable("it closed the connection")
 
     def _relay(self, connection: Connection, answer: AnswerHead, usage: Usage, *, stays_open: bool) -> None:
-        """Piece by piece, but for the end. If it cannot be brought to its end, the box sees that it was cut off."""
+        """Pass the answer on piece by piece, except for its end. Without that, the box sees that it was cut off."""
         cutter = Cutter(self.session.credential.secrets)
         coding = dict(answer.headers).get("content-encoding", "").lower()
         kept = answered_headers(answer.headers, cutter.is_clean)
@@ -270,7 +270,7 @@ class Exchange:
         self.client.sendall(head_bytes(f"HTTP/1.1 {refusal.status} {REASONS[refusal.status]}", headers) + body)
 
     def _linger(self) -> None:
-        """What was not read would turn the end of the connection into an error, and the answer would be lost."""
+        """Read on for a moment: what is not read would make the end of the connection an error, and lose the answer."""
         self.client.shutdown(socket.SHUT_WR)
         self.client.settimeout(LINGER_SECONDS)
         deadline = time.monotonic() + LINGER_SECONDS

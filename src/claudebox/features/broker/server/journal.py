@@ -1,4 +1,4 @@
-"""A line for each request of a box: when, what, how much. Never what was said, and no secret."""
+"""Keeps a line for each request of a box: when, what, how much. It never holds what was said, and no secret."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import time
 
 from claudebox.view.text import escape
 
-LARGEST = 1 << 20  # then it becomes the older half, and the one before is gone
+LARGEST = 1 << 20  # bytes; then the file becomes the older half, and the older half before it is gone
 OLDER = ".1"
-MOST_REFUSALS = 500  # of one box: it could flood the journal with them, until what it did before is gone
+MOST_REFUSALS = 500  # of one box, which could flood the journal with them until what it did before is gone
+
+NOTHING = "No box of this project has used the broker (--auth broker).\n"
+COLUMNS = (("time", 20), ("box", 8), ("status", 6), ("input_tokens", 9), ("output_tokens", 9), ("ms", 8))
+TITLES = {"input_tokens": "tokens in", "output_tokens": "out"}
 
 
 class Journal:
@@ -23,13 +27,13 @@ class Journal:
         self.refusals = 0
 
     def note_refusal(self, path: str, status: int) -> None:
-        """Of a request that went nowhere."""
+        """Note a request that went nowhere."""
         self.refusals += 1
         if self.refusals <= MOST_REFUSALS:
             self.note(path=path, status=status)
 
     def note(self, **fields: str | int) -> None:
-        """If it cannot be written, nothing else suffers."""
+        """Append a line. If it cannot be written, nothing else suffers."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"time": stamp, "box": os.getpid(), **fields}).encode() + b"\n"
         try:
@@ -52,7 +56,7 @@ class Journal:
 
 
 def read_journal(path: str) -> list[dict[str, object]]:
-    """The lines that there are, the oldest first."""
+    """All entries of the journal, the oldest first."""
     lines: list[bytes] = []
     for file in (path + OLDER, path):
         try:
@@ -64,17 +68,12 @@ def read_journal(path: str) -> list[dict[str, object]]:
 
 
 def _entry(line: bytes) -> dict[str, object]:
-    """Nothing for a line that was not written to its end."""
+    """What a line says; nothing if it was not written to its end."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-NOTHING = "No box of this project has used the broker (--auth broker).\n"
-COLUMNS = (("time", 20), ("box", 8), ("status", 6), ("input_tokens", 9), ("output_tokens", 9), ("ms", 8))
-TITLES = {"input_tokens": "tokens in", "output_tokens": "out"}
 
 
 def auth_log_text(entries: list[dict[str, object]]) -> str:

@@ -1,4 +1,4 @@
-"""The heads of HTTP/1.1 messages. What two readers could understand in two ways is not understood at all."""
+"""Reads HTTP/1.1 messages. What two readers could understand in two ways is not understood at all."""
 
 from __future__ import annotations
 
@@ -24,15 +24,21 @@ VALUE = re.compile(rb"[\t\x20-\x7e]*")
 ANSWERED_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 LENGTH = re.compile(r"[0-9]{1,15}")
 
-# Of which a second one could mean something else to somebody else.
+# Headers of which a second one could mean something else to another reader.
 ONCE = frozenset(
     "host content-length transfer-encoding content-type content-encoding authorization x-api-key expect".split()
 )
 WITHOUT_BODY = (204, 304)
+PIECE = 64 * 1024
+LONGEST_CHUNK_LINE = 128  # with its extensions, which mean nothing to us
+LARGEST_TRAILER = 4096
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(;[\t\x20-\x7e]*)?")
+TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Malformed(Exception):
-    """What the API sent."""
+    """What the API sent is not HTTP."""
 
 
 class Framing(Record):
@@ -62,7 +68,7 @@ class AnswerHead(Record):
 
 
 def read_request(reader: Reader) -> RequestHead:
-    """Raises a Refusal, after which nothing more can be read from there."""
+    """Read the head of a request. Raises a Refusal, after which nothing more can be read from there."""
     try:
         head = reader.until(b"\r\n\r\n", LARGEST_HEAD)
     except TooLong:
@@ -87,7 +93,7 @@ def read_request(reader: Reader) -> RequestHead:
 
 
 def read_answer(reader: Reader) -> AnswerHead:
-    """The final one: those before it only say that there is more to come. Raises Malformed."""
+    """Read the head of the final answer: those before it only say that there is more to come. Raises Malformed."""
     for _ in range(10):
         head = _read_answer(reader)
         if head.status >= 200:
@@ -129,7 +135,7 @@ def _headers(lines: list[bytes], allowed: re.Pattern[bytes]) -> Headers:
 
 
 def _header(line: bytes, allowed: re.Pattern[bytes]) -> tuple[str, str]:
-    """A line that continues the one before (it begins with a space) has no name, and neither has `name :`."""
+    """Read a header. A line that continues the one before, after a space, has no name, and neither has `name :`."""
     name, colon, value = line.partition(b":")
     value = value.strip(b" \t")
     if not colon or not NAME.fullmatch(name) or not allowed.fullmatch(value):
@@ -157,13 +163,10 @@ def _values(headers: Headers, wanted: str) -> list[str]:
 
 
 def head_bytes(first: str, headers: Headers) -> bytes:
-    """A head to send. Nothing that it is made of can hold the end of a line: it was read by the rules above."""
+    """A head to send. No part of it can hold the end of a line: all were read by the rules above."""
     lines = [first, *(f"{name}: {value}" for name, value in headers)]
     assert not any("\r" in line or "\n" in line for line in lines)
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
-PIECE = 64 * 1024
 
 
 class Ended(Exception):
@@ -171,7 +174,7 @@ class Ended(Exception):
 
 
 class Truncated(Exception):
-    """The other side closed in the middle of one."""
+    """The other side closed in the middle of a message."""
 
 
 class TooLong(Exception):
@@ -179,15 +182,15 @@ class TooLong(Exception):
 
 
 class Reader:
-    """`receive` is that of a socket: so many bytes at most, none at the end."""
+    """Reads from a connection. `receive` is that of a socket: so many bytes at most, none at the end."""
 
     def __init__(self, receive: Callable[[int], bytes]) -> None:
         self.receive = receive
         self.buffer = bytearray()
-        self.has_begun = False  # to receive anything since the last message
+        self.has_begun = False  # whether anything was received since the last message
 
     def until(self, mark: bytes, limit: int) -> bytes:
-        """Everything before the mark, which is taken away, too."""
+        """Take everything before the mark, and drop the mark."""
         searched = 0
         while (found := self.buffer.find(mark, searched)) < 0:
             if len(self.buffer) >= limit + len(mark):
@@ -201,7 +204,7 @@ class Reader:
         return taken
 
     def some(self, limit: int) -> bytes:
-        """At least one byte."""
+        """Take at least one byte."""
         if not self.buffer:
             self._more()
         taken = bytes(self.buffer[:limit])
@@ -209,14 +212,14 @@ class Reader:
         return taken
 
     def rest(self) -> bytes:
-        """What comes until the other side closes, or nothing."""
+        """Take what comes; nothing once the other side has closed."""
         try:
             return self.some(PIECE)
         except Truncated:
             return b""
 
     def next_message(self) -> None:
-        """Whatever ends from here on ends between two messages."""
+        """Begin anew: if the other side closes now, it closes between two messages."""
         self.has_begun = bool(self.buffer)
 
     def _more(self) -> None:
@@ -227,19 +230,12 @@ class Reader:
         self.buffer += received
 
 
-LONGEST_CHUNK_LINE = 128  # with its extensions, which mean nothing to us
-LARGEST_TRAILER = 4096
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(;[\t\x20-\x7e]*)?")
-TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
-LAST_CHUNK = b"0\r\n\r\n"
-
-
 class BadBody(Exception):
-    """Not what the head said, or not HTTP."""
+    """The body is not what the head said, or not HTTP."""
 
 
 def read_body(reader: Reader, framing: Framing) -> Iterator[bytes]:
-    """Ends where the body does. Raises BadBody or Truncated if that cannot be known."""
+    """Read up to where the body ends. Raises BadBody or Truncated if that cannot be known."""
     try:
         if framing.is_chunked:
             yield from _chunks(reader)
@@ -274,7 +270,7 @@ def _chunks(reader: Reader) -> Iterator[bytes]:
     while line := reader.until(b"\r\n", left):
         if not TRAILER_LINE.fullmatch(line):
             raise BadBody("trailer")
-        left = max(0, left - len(line))  # read, and dropped
+        left = max(0, left - len(line))  # trailers are read, and dropped
 
 
 def _chunk_size(reader: Reader) -> int:
@@ -285,5 +281,5 @@ def _chunk_size(reader: Reader) -> int:
 
 
 def chunk(piece: bytes) -> bytes:
-    """One to send; never an empty one, which would be the last."""
+    """A chunk to send. It is never an empty one, which would be the last."""
     return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""

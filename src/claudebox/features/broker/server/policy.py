@@ -1,4 +1,4 @@
-"""Which requests of the box reach the API, and what of them."""
+"""Decides which requests of the box reach the API, with which headers, and which headers of the answers come back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     Headers = tuple[tuple[str, str], ...]  # names in lower case
 
-# Byte for byte, so that there is nothing to normalize: another spelling of the same path is another path. What Claude
-# Code asks for besides (keys, account, usage, files, telemetry) is not for a box.
+# Paths are compared byte for byte, so that there is nothing to normalize: another spelling of the same path is another
+# path. What else Claude Code asks for (keys, account, usage, files, telemetry) is not for a box.
 FORWARDED = frozenset(
     (
         "/v1/messages",
@@ -23,7 +23,7 @@ FORWARDED = frozenset(
 CHECKED = ("HEAD", "/")  # Claude looks whether somebody is there. We are.
 HOST = "localhost"  # with whichever port a forwarder in the box has
 
-# What the API needs to know. The credential is not among them: the broker adds the real one.
+# The API needs these. The credential is not among them: the broker adds the real one.
 SENT_HEADERS = frozenset(
     (
         *("accept", "content-type", "user-agent", "x-app", "x-client-request-id"),
@@ -33,79 +33,14 @@ SENT_HEADERS = frozenset(
 )
 SENT_PREFIXES = ("x-stainless-",)
 
-# What Claude needs to know: not cookies, places, or whose account it is.
+# Claude needs these, and must not learn about cookies, places, or whose account it is.
 ANSWERED_HEADERS = frozenset(("content-type", "date", "request-id", "retry-after", "retry-after-ms", "x-should-retry"))
 ANSWERED_PREFIXES = ("anthropic-ratelimit-",)
 
 BEARER = "bearer "
 OAUTH_BETA = "oauth-2025-04-20"
 
-
-def check_request(method: str, target: str, headers: Headers, dummy: str) -> bool:
-    """Whether it goes to the API; else it is a look whether somebody is there. Raises a Refusal."""
-    _check_kind(method, target, headers)
-    if (method, target) == CHECKED:
-        return False
-    if target not in FORWARDED:
-        raise Refusal(404, NOT_FOUND, "claudebox: this path is not open to the box")
-    if method != "POST":
-        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
-    if not shows(headers, dummy):
-        raise Refusal(403, FORBIDDEN, "claudebox: not the token of this box")
-    return True
-
-
-def _check_kind(method: str, target: str, headers: Headers) -> None:
-    """What would lead to another host, or to another protocol."""
-    if method in ("CONNECT", "TRACE"):
-        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
-    if not target.startswith("/"):
-        raise Refusal(421, INVALID, "claudebox: no other host can be reached")
-    if any(name == "host" and value.lower().partition(":")[0] != HOST for name, value in headers):
-        raise Refusal(421, INVALID, "claudebox: no other host can be reached")
-    if any(name == "upgrade" for name, _ in headers):
-        raise Refusal(426, INVALID, "claudebox: no other protocol can be spoken")
-
-
-def shows(headers: Headers, dummy: str) -> bool:
-    """Whether every credential in the request is the dummy, and there is one."""
-    given = [value for name, value in headers if name == "x-api-key"]
-    for name, value in headers:
-        if name == "authorization":
-            given.append(value[len(BEARER) :] if value.lower().startswith(BEARER) else "")
-    # All of them, whatever the first says: how long it takes tells nothing.
-    right = [compare_digest(value.encode(), dummy.encode()) for value in given]
-    return bool(right) and all(right)
-
-
-def sent_headers(headers: Headers, host: str, credential: Headers) -> Headers:
-    """What goes to the API instead."""
-    kept = _only(headers, SENT_HEADERS, SENT_PREFIXES)
-    if any(name == "authorization" for name, _ in credential) and dict(credential).get("anthropic-beta"):
-        kept = _with_beta(kept, dict(credential)["anthropic-beta"])
-        credential = tuple(pair for pair in credential if pair[0] != "anthropic-beta")
-    # Not compressed: what comes back is searched for the credential.
-    return (("host", host), *kept, ("accept-encoding", "identity"), *credential)
-
-
-def _with_beta(headers: Headers, beta: str) -> Headers:
-    """With this feature asked for, beside what the box asks for."""
-    asked = [word for name, value in headers if name == "anthropic-beta" for word in value.split(",")]
-    words = [word.strip() for word in asked if word.strip()]
-    words += [] if beta in words else [beta]
-    return (*(pair for pair in headers if pair[0] != "anthropic-beta"), ("anthropic-beta", ",".join(words)))
-
-
-def answered_headers(headers: Headers, is_clean: Callable[[str], bool]) -> Headers:
-    """What of the API's answer reaches the box."""
-    return tuple(pair for pair in _only(headers, ANSWERED_HEADERS, ANSWERED_PREFIXES) if is_clean(pair[1]))
-
-
-def _only(headers: Headers, names: frozenset[str], prefixes: tuple[str, ...]) -> Headers:
-    return tuple((name, value) for name, value in headers if name in names or name.startswith(prefixes))
-
-
-# As the API names them, so that Claude shows the message.
+# The API's names for errors: with one of them, Claude shows the message.
 INVALID = "invalid_request_error"
 FORBIDDEN = "permission_error"
 NOT_FOUND = "not_found_error"
@@ -133,8 +68,72 @@ REASONS = {
 }
 
 
+def check_request(method: str, target: str, headers: Headers, dummy: str) -> bool:
+    """Whether the request goes to the API; if not, it only asks whether somebody is there. Raises a Refusal."""
+    _check_kind(method, target, headers)
+    if (method, target) == CHECKED:
+        return False
+    if target not in FORWARDED:
+        raise Refusal(404, NOT_FOUND, "claudebox: this path is not open to the box")
+    if method != "POST":
+        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
+    if not shows(headers, dummy):
+        raise Refusal(403, FORBIDDEN, "claudebox: not the token of this box")
+    return True
+
+
+def _check_kind(method: str, target: str, headers: Headers) -> None:
+    """Refuse what would lead to another host, or to another protocol."""
+    if method in ("CONNECT", "TRACE"):
+        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
+    if not target.startswith("/"):
+        raise Refusal(421, INVALID, "claudebox: no other host can be reached")
+    if any(name == "host" and value.lower().partition(":")[0] != HOST for name, value in headers):
+        raise Refusal(421, INVALID, "claudebox: no other host can be reached")
+    if any(name == "upgrade" for name, _ in headers):
+        raise Refusal(426, INVALID, "claudebox: no other protocol can be spoken")
+
+
+def shows(headers: Headers, dummy: str) -> bool:
+    """Whether every credential in the request is the dummy, and there is one."""
+    given = [value for name, value in headers if name == "x-api-key"]
+    for name, value in headers:
+        if name == "authorization":
+            given.append(value[len(BEARER) :] if value.lower().startswith(BEARER) else "")
+    # All of them are compared, whatever the first says, so that the time it takes tells nothing.
+    right = [compare_digest(value.encode(), dummy.encode()) for value in given]
+    return bool(right) and all(right)
+
+
+def sent_headers(headers: Headers, host: str, credential: Headers) -> Headers:
+    """The headers that go to the API: some of the box's, with the real credential."""
+    kept = _only(headers, SENT_HEADERS, SENT_PREFIXES)
+    if any(name == "authorization" for name, _ in credential) and dict(credential).get("anthropic-beta"):
+        kept = _with_beta(kept, dict(credential)["anthropic-beta"])
+        credential = tuple(pair for pair in credential if pair[0] != "anthropic-beta")
+    # The answer must not be compressed: it is searched for the credential.
+    return (("host", host), *kept, ("accept-encoding", "identity"), *credential)
+
+
+def _with_beta(headers: Headers, beta: str) -> Headers:
+    """Ask for this feature, too, beside those that the box asks for."""
+    asked = [word for name, value in headers if name == "anthropic-beta" for word in value.split(",")]
+    words = [word.strip() for word in asked if word.strip()]
+    words += [] if beta in words else [beta]
+    return (*(pair for pair in headers if pair[0] != "anthropic-beta"), ("anthropic-beta", ",".join(words)))
+
+
+def answered_headers(headers: Headers, is_clean: Callable[[str], bool]) -> Headers:
+    """The headers of the API's answer that reach the box."""
+    return tuple(pair for pair in _only(headers, ANSWERED_HEADERS, ANSWERED_PREFIXES) if is_clean(pair[1]))
+
+
+def _only(headers: Headers, names: frozenset[str], prefixes: tuple[str, ...]) -> Headers:
+    return tuple((name, value) for name, value in headers if name in names or name.startswith(prefixes))
+
+
 class Refusal(Exception):
-    """Goes to the box: says nothing that the box may not know."""
+    """An answer to the box instead of the API's. It says nothing that the box may not know."""
 
     def __init__(self, status: int, kind: str, message: str, *, may_retry: bool = False) -> None:
         super().__init__(message)

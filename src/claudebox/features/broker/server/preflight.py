@@ -1,4 +1,4 @@
-"""What can be known before the broker runs, at next to no cost: nothing starts if it could not work."""
+"""Checks at next to no cost, before anything starts, whether the broker can work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 def check(broker: Broker, environ: dict[str, str]) -> None:
-    """Raises a Problem."""
+    """Raise a Problem if the broker could not reach or trust the API."""
     for path in filter(None, (broker.certificates, environ.get(EXTRA_CERTIFICATES))):
         if not os.access(path, os.R_OK):
             raise no_trust(f"{path} cannot be read")
@@ -31,7 +31,7 @@ def check(broker: Broker, environ: dict[str, str]) -> None:
 
 
 def _is_plain(url: str) -> bool:
-    """Whether it is what an address usually is. To look closer costs as much as the rest of a launch."""
+    """Whether the address looks like most do. A closer look costs as much as the rest of a launch."""
     host, _, rest = url.removeprefix("https://").partition("/")
     name, _, port = host.partition(":")
     is_path = not rest or rest.replace("/", "a").replace("-", "a").isalnum()

@@ -1,4 +1,4 @@
-"""The process beside the box: made ready, tried, and then at work until the box has ended."""
+"""Runs the broker: makes it ready, says so, and serves the box until that has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from claudebox.features.broker.server.exchange import Exchange, Session
 from claudebox.features.broker.server.journal import Journal
 from claudebox.features.broker.server.preflight import EXTRA_CERTIFICATES, address_of, no_trust, proxy_for
 from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, trust
-from claudebox.features.broker.server.usage import Limits, Meter
+from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET, TOKEN_URL
 from claudebox.model import Broker
 from claudebox.problem import Problem
@@ -26,14 +26,19 @@ if TYPE_CHECKING:
     import ssl
 
 
+MOST_CONNECTIONS = 128
+STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses
+PAUSE_SECONDS = 0.05  # after a connection that could not be accepted
+
+
 def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
-    """Say on `report` that all is ready, or what is wrong. It stays open as long as this process lives."""
+    """Serve the box. `report` is told that all is ready, or what is wrong, and stays open while this process lives."""
     try:
         session = make_session(broker, dict(os.environ), dummy)
     except Problem as problem:
         os.write(report, f"{problem.message}\0{problem.hint}".encode()[:LONGEST_MESSAGE])
         return
-    # Who shuts the machine down, or logs out, asks before they kill.
+    # A shutdown or a logout asks with this signal before it kills.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
         os.write(report, READY)
@@ -45,14 +50,17 @@ def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> Non
 
 
 def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
-    """Raises a Problem if the broker could not do its work. The network is not asked: nobody waits for it here."""
+    """Get everything ready. Raises a Problem if the broker could not do its work.
+
+    The network is not tried: nobody should wait for it here.
+    """
     context = _trust(broker.certificates, environ.get(EXTRA_CERTIFICATES, ""))
     address = address_of("ANTHROPIC_BASE_URL", broker.url or API)
     return Session(
         dummy=dummy,
         credential=_credential(broker, environ, context),
         upstream=Upstream(address, proxy_for(environ, address), context),
-        meter=Meter(Limits(**dict(broker.limits))),
+        meter=Meter(Allowance(**dict(broker.limits))),
         journal=Journal(broker.journal),
     )
 
@@ -73,7 +81,7 @@ def _trust(certificates: str, extra: str) -> ssl.SSLContext:
 
 
 def remove_dead(sockets: str) -> None:
-    """What brokers left that were killed together with the parents of their boxes: nobody listens there any more."""
+    """Remove the sockets of brokers that were killed together with their boxes: nobody listens there any more."""
     for name in os.listdir(sockets):
         directory = f"{sockets}/{name}"
         with socket.socket(socket.AF_UNIX) as trial:
@@ -93,7 +101,7 @@ def remove_dead(sockets: str) -> None:
 
 
 def _warm(session: Session) -> None:
-    """Renew the login if it is due, and have a connection by the time that Claude asks. Claude hears of failures."""
+    """Renew the login if it is due, and connect before Claude asks. If that fails, Claude hears of it when it asks."""
     try:
         session.credential.headers()
         session.upstream.keep(session.upstream.connect())
@@ -101,15 +109,9 @@ def _warm(session: Session) -> None:
         pass
 
 
-MOST_CONNECTIONS = 128
-BACKLOG = 1024  # beyond it, a connection fails at once
-STACK = 4 << 20  # deep answers are read by a parser that recurses
-PAUSE = 0.05  # seconds
-
-
 def serve(listener: socket.socket, session: Session, end: int) -> None:
-    """`end` becomes readable when there is nobody left to serve."""
-    threading.stack_size(STACK)
+    """Accept connections until `end` becomes readable: then there is nobody left to serve."""
+    threading.stack_size(STACK_BYTES)
     places = threading.BoundedSemaphore(MOST_CONNECTIONS)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
@@ -124,7 +126,7 @@ def _accept(listener: socket.socket, session: Session, places: threading.Bounded
     try:
         client, _ = listener.accept()
     except OSError:
-        time.sleep(PAUSE)  # it went away again, or there are no descriptors left
+        time.sleep(PAUSE_SECONDS)  # the client went away again, or there are no descriptors left
         return
     client.setblocking(True)
     if not places.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Connections to the API: TLS with the host's trust store, through the host's proxy, kept for the next request."""
+"""Connects to the API: TLS with the host's trust store, through the host's proxy, kept for the next request."""
 
 from __future__ import annotations
 
@@ -28,34 +28,37 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 20.0
 SEND_SECONDS = 300.0
 SILENCE_SECONDS = 600.0  # until an answer begins, and within one: Claude itself waits as long
-IDLE_SECONDS = 50.0  # servers close after a minute or more
+IDLE_SECONDS = 50.0  # for which a connection is kept: servers close after a minute or more
 MOST_IDLE = 8
 FAILURES = (OSError, Malformed, Ended, Truncated)  # TLS's are OSErrors
 
+API = "https://api.anthropic.com"
+PORTS = {"https": 443, "http": 80}
+
 
 class Unreachable(Exception):
-    """The API, with a reason for the user."""
+    """The API cannot be reached. The message says why."""
 
 
 class Gone(Exception):
-    """Who asked has closed the connection."""
+    """The side that asked has closed the connection."""
 
 
 class Connection:
-    """One to the API, on which one request after the other is made."""
+    """A connection to the API, on which one request after the other is made."""
 
     def __init__(self, transport: socket.socket) -> None:
         self.transport = transport
         self.reader = Reader(self._receive)
         self.is_fresh = True
         self.idle_since = 0.0
-        self.asker: socket.socket | None = None  # who must still be there while we wait
+        self.asker: socket.socket | None = None  # the side that must still be there while we wait
 
     def _receive(self, limit: int) -> bytes:
-        """Raises Gone if nobody waits for it any more: an answer that nobody reads costs, too."""
+        """Receive. Raises Gone if nobody waits for it any more: an answer that nobody reads costs, too."""
         if self.asker is None:
             return self.transport.recv(limit)
-        # Not blocking: something may be there that belongs to TLS alone, and no answer yet.
+        # This must not block: what is there may belong to TLS alone, and no answer has come yet.
         self.transport.settimeout(0)
         while True:
             try:
@@ -77,13 +80,13 @@ class Connection:
             if asker.fileno() in ready:
                 if not asker.recv(1, socket.MSG_PEEK):
                     raise Gone
-                poll.unregister(asker)  # the next request already
+                poll.unregister(asker)  # it has sent its next request already
         raise TimeoutError
 
     def send(self, head: bytes, body: bytes) -> None:
         self.transport.settimeout(SEND_SECONDS)
         self.reader.next_message()
-        # In one piece if it is small: one packet, one record.
+        # What is small goes in one piece: one packet, one record.
         if len(body) < 16 * 1024:
             self.transport.sendall(head + body)
         else:
@@ -99,7 +102,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Nothing has come since, not even an end; and not for so long that it is about to."""
+        """Whether the other side has sent nothing since, not even an end, and is not about to close by its age."""
         if time.monotonic() - self.idle_since > IDLE_SECONDS or self.has_more:
             return False
         poll = select.poll()
@@ -157,7 +160,7 @@ class Upstream:
         return None
 
     def keep(self, connection: Connection) -> None:
-        """For the next request, once an answer was read to its end."""
+        """Keep a connection for the next request, once an answer was read to its end."""
         connection.asker = None
         connection.idle_since = time.monotonic()
         with self.lock:
@@ -196,14 +199,14 @@ def _ask_for_tunnel(transport: socket.socket, proxy: Proxy, address: Address) ->
     place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
     authorization = (("proxy-authorization", proxy.authorization),) if proxy.authorization else ()
     transport.sendall(head_bytes(f"CONNECT {place} HTTP/1.1", (("host", place), *authorization)))
-    # Byte by byte: what follows the answer belongs to TLS.
+    # The answer is read byte by byte: what follows it belongs to TLS.
     answer: AnswerHead = read_answer(Reader(lambda _: transport.recv(1)))
     if answer.status != 200:
         raise Malformed(f"the proxy refuses (status {answer.status})")
 
 
 def trust(certificates: str, extra: str = "") -> ssl.SSLContext:
-    """The host's store, or this bundle; with what Claude Code would trust besides. Raises OSError."""
+    """Trust the host's store or this bundle, and what Claude Code would trust besides. Raises OSError."""
     context = ssl.create_default_context(cafile=certificates or None)
     if extra:
         context.load_verify_locations(cafile=extra)
@@ -221,12 +224,8 @@ def reason(error: Exception) -> str:
     return str(error) or "it closed the connection"
 
 
-API = "https://api.anthropic.com"
-PORTS = {"https": 443, "http": 80}
-
-
 class Address(Record):
-    """The one place that requests go to."""
+    """The one place to which requests go."""
 
     host: str
     port: int
@@ -235,7 +234,7 @@ class Address(Record):
 
     @property
     def name(self) -> str:
-        """As the `Host` header has it."""
+        """The name that the `Host` header has."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS["https" if self.is_tls else "http"] else f"{host}:{self.port}"
 
@@ -249,7 +248,7 @@ class Proxy(Record):
 
 
 def read_address(url: str) -> Address:
-    """Raises ValueError, with a text for the user."""
+    """Read a URL. Raises ValueError, with a text for the user."""
     parts = urlsplit(url)
     if parts.scheme not in PORTS or not parts.hostname:
         raise ValueError("it is no http or https address")
@@ -271,7 +270,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def find_proxy(environ: dict[str, str], address: Address) -> Proxy | None:
-    """As Claude Code would, outside. Raises ValueError, with a text for the user."""
+    """Find the proxy that Claude Code would use on the host. Raises ValueError, with a text for the user."""
     names = ("https_proxy", "HTTPS_PROXY") if address.is_tls else ()  # no tunnel for what is not encrypted
     url = next((environ[name] for name in (*names, "all_proxy", "ALL_PROXY") if environ.get(name)), "")
     if not url or not address.is_tls or _goes_around(environ, address):

@@ -1,4 +1,4 @@
-"""What an answer says about itself: the model, and how many tokens it took."""
+"""Counts what a box uses, by what the API's answers say: the model, and how many tokens they took."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens
 LONGEST_MODEL = 100
 DELTA = b'"content_block_delta"'
 LAST = b'"message_delta"'
-BYTES_PER_TOKEN = 4  # or so
+BYTES_PER_TOKEN = 4  # roughly
+
+MOST_LARGE = 6  # large requests that are in memory at the same time: a box must not use up the host's
 
 
 class Usage:
-    """Watches the answer go by; the API's word counts, not the box's."""
+    """Watches an answer go by. What the API says counts, not what the box says."""
 
     def __init__(self, *, is_stream: bool) -> None:
         self.is_stream = is_stream
@@ -32,7 +34,7 @@ class Usage:
         self.model = ""
         self.taken = 0
         self.made = 0
-        self.deltas = 0  # each of at least a token
+        self.deltas = 0  # pieces of text, each of at least a token
         self.has_sum = False
 
     def feed(self, piece: bytes) -> None:
@@ -59,7 +61,7 @@ class Usage:
             self._note(line[len(b"data:") :])
 
     def finish(self, asked: int, *, was_answered: bool) -> None:
-        """`asked`: the bytes of the request. Who goes away before the sum comes has used something all the same."""
+        """Count what was used even if the box went away before the sum came. `asked` is the size of the request."""
         if not self.is_stream:
             self._note(self.buffer)
         elif not self.has_sum:
@@ -81,7 +83,7 @@ class Usage:
             self.model = message["model"][:LONGEST_MODEL]
         usage = message.get("usage")
         if isinstance(usage, dict):
-            # Each event has the sum so far.
+            # Each event tells the sum so far.
             self.taken = max(self.taken, sum(_number(usage, name) for name in INPUT))
             self.made = max(self.made, _number(usage, "output_tokens"))
 
@@ -91,11 +93,8 @@ def _number(usage: dict[str, Any], name: str) -> int:
     return value if isinstance(value, int) and value >= 0 else 0
 
 
-MOST_LARGE = 6  # requests that are large, in memory at the same time: a box must not use up the host's
-
-
-class Limits(Record):
-    """For the life of one box. 0: none."""
+class Allowance(Record):
+    """How much one box may use in its life. 0 means no limit."""
 
     requests: int = 0
     tokens: int = 0
@@ -104,9 +103,9 @@ class Limits(Record):
 
 
 class Meter:
-    """Counts what was used."""
+    """Counts what the box has used, and refuses requests beyond its allowance."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Allowance) -> None:
         self.limits = limits
         self.started = time.monotonic()
         self.requests = 0
@@ -116,7 +115,7 @@ class Meter:
         self.large = threading.BoundedSemaphore(MOST_LARGE)
 
     def admit(self) -> None:
-        """One more request. Raises a Refusal."""
+        """Count one more request. Raises a Refusal if that is too many."""
         limits = self.limits
         with self.lock:
             if limits.streams and self.streams >= limits.streams:

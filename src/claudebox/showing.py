@@ -1,0 +1,42 @@
+"""Shows a box without starting it: the audit, the dry run, and explanations."""
+
+from __future__ import annotations
+
+from claudebox.explain import explain
+from claudebox.host import Host, read_host
+from claudebox.model import Plan
+from claudebox.plan import make_plan
+from claudebox.settings.gather import gather
+from claudebox.settings.values import Settings
+from claudebox.settings.words import Request
+from claudebox.terminal import output_style, show
+from claudebox.view.as_json import audit_json, dry_run_json
+from claudebox.view.audit import audit
+from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.shell import shell_command
+
+
+def show_audit(request: Request) -> int:
+    _, _, plan = _plan(request)
+    show(audit_json(plan) if request.json else audit(plan, output_style(), everything=True))
+    return 0
+
+
+def show_dry_run(request: Request) -> int:
+    _, _, plan = _plan(request)
+    show(dry_run_json(plan) if request.json else shell_command(plan))
+    return 0
+
+
+def show_explanation(request: Request) -> int:
+    host, settings, plan = _plan(request)
+    explanation = explain(plan, host, settings, dict(request.said)["explain"])
+    show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
+    return 0
+
+
+def _plan(request: Request) -> tuple[Host, Settings, Plan]:
+    """Plan a box that is only shown: nobody is asked anything, and what is not known yet stays unknown."""
+    host = read_host()
+    settings = gather(host, request).settings
+    return host, settings, make_plan(host, request, settings)
