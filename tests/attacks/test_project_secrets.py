@@ -299,7 +299,7 @@ def test_huge_file(box: Box, project: Path, account: Account) -> None:
         file.truncate(1 << 30)
         file.seek(1 << 29)
         file.write(f"\nLATER={CANARY}\n".encode())
-    assert box.sh("wc -c < .env; head -c 100 .env").split()[1:] == ["masked-by-claudebox"]
+    assert box.sh("wc -c < .env; head -c 100 .env").split()[1:] == ["#", "masked-by-claudebox"]
 
 
 HOSTILE = ".env.\x1b[2J\n! forged: line"

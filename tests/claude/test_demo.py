@@ -29,7 +29,7 @@ def leaky(directory):
         file.write(stage.canaries["~/.netrc"])
     return stage
 demo.build_stage = leaky
-sys.exit(demo.run_demo())
+sys.exit(demo.run_demo(None))
 """
 # An agent that does not do its work.
 LAZY = """
@@ -38,7 +38,7 @@ sys.path.insert(0, sys.argv[1])
 from claudebox import demo
 from claudebox.demo.agent import Agent
 demo.find_agent = lambda say: Agent("nobody", ("--run", "true"))
-sys.exit(demo.run_demo())
+sys.exit(demo.run_demo(None))
 """
 
 

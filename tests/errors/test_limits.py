@@ -21,7 +21,7 @@ def limit_not_delegated(scene: Scene) -> None:
 
 
 def limit_refused(scene: Scene, busctl: str) -> None:
-    scene.monkeypatch.setattr(limits, "SECONDS_TO_MOVE", 0.05)
+    scene.monkeypatch.setattr(limits, "MOVE_PATIENCE_SECONDS", 0.05)
     limits.put_into_force(Limits(busctl, 1 << 30, 0, 0))
 
 

@@ -113,7 +113,7 @@ def test_module_of_the_project_is_not_believed(repository: Box) -> None:
 def test_program_that_says_nothing_is_no_proof(repository: Box) -> None:
     done = repository.claudebox("--prove", "--against", "true")
     assert done.returncode == 125
-    assert "did not come to its end" in done.stderr
+    assert "did not finish" in done.stderr
 
 
 FORGED = """
