@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from broker.client import Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
+from broker.talk import API_KEY, Talk
 from claudebox.features.broker.server.credentials import Fixed, Subscription
 from claudebox.features.broker.server.exchange import Session
 from claudebox.features.broker.server.journal import Journal, read_journal
@@ -20,6 +22,9 @@ from claudebox.features.broker.server.upstream import Proxy, Upstream, read_addr
 from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.features.broker.terms import BACKLOG
 from running.needs import needed
+
+if TYPE_CHECKING:
+    from conftest import Account, Box
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"
@@ -92,3 +97,23 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
             return Running(session, path, api)
 
         yield begin
+
+
+@pytest.fixture
+def talk(box: Box, claude: str, certificates: Certificates) -> Talk:
+    return Talk(box, claude, certificates)
+
+
+@pytest.fixture
+def with_key(talk: Talk) -> Talk:
+    talk.environ["ANTHROPIC_API_KEY"] = API_KEY
+    return talk
+
+
+@pytest.fixture
+def user_with_key(user: Account, claude: str, certificates: Certificates) -> Talk:
+    from conftest import Box
+
+    project = user.home / "src" / "shop"
+    user.write(project / "README.md", "a shop\n")
+    return Talk(Box(user, project), claude, certificates, {"ANTHROPIC_API_KEY": API_KEY})

@@ -24,7 +24,7 @@ ROUTER = "192.168.50.1"  # the resolver of the host, of which the box may use po
 INTERNET = "198.51.100.10"  # to be reached
 GATEWAY, RESOLVER = "10.255.213.1", "10.255.213.3"  # the box's
 QUERY = b"\x12\x34\1\0\0\1\0\0\0\0\0\0\3nas\3lan\0\0\1\0\1"
-PATIENCE = 3  # seconds
+PATIENCE = 6  # seconds; some attempts get no answer even if they arrive
 DONE = b"done"  # in place of an answer
 
 IP_OPTIONS, IP_TRANSPARENT, IP_UNICAST_IF = 4, 19, 50

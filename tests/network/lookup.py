@@ -11,7 +11,7 @@ import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-PATIENCE = 3  # seconds; names are looked up as long as the C library likes to
+PATIENCE = 20  # seconds; names are looked up as long as the C library likes to
 A, TXT = 1, 16
 TRUNCATED = 0x0200
 EDNS = struct.pack(">BHHIH", 0, 41, 1232, 0, 0)

@@ -8,7 +8,7 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-PATIENCE = 4  # seconds
+PATIENCE = 20  # seconds; what is rejected is rejected at once
 
 
 def socket_address(address: str, port: int) -> tuple[socket.AddressFamily, tuple[str | int, ...]]:

@@ -170,7 +170,8 @@ def test_everything_fits_the_screen_and_is_harmless(tmp_path: Path) -> None:
 @pytest.mark.git
 def test_gitlinks_are_found_as_git_has_them(tmp_path: Path, version: str, form: str) -> None:
     def git(*words: str) -> str:
-        environ = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+        nothing = {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+        environ = {"PATH": os.environ["PATH"], **nothing}
         return subprocess.run(
             ["git", *words], cwd=tmp_path, check=True, capture_output=True, text=True, env=environ
         ).stdout

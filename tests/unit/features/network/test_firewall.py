@@ -16,6 +16,7 @@ from claudebox.host.network import Neighbourhood
 from claudebox.settings.table import LAST_PORT
 from hosts.machine import HOME_NETWORK
 from patience import PATIENCE
+from running.needs import SYSTEM_PATH
 from running.versions import versions
 
 QUICK = settings(deadline=None, max_examples=200)
@@ -242,7 +243,10 @@ def test_without_a_network_only_localhost_is_accepted() -> None:
 
 def in_namespace(*command: str, input: str) -> subprocess.CompletedProcess[str]:
     words = ("unshare", "--user", "--map-root-user", "--net", *command)
-    return subprocess.run(words, input=input, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    environ = {"PATH": SYSTEM_PATH}
+    return subprocess.run(
+        words, input=input, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 @pytest.mark.req("NET-01")

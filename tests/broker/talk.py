@@ -1,0 +1,97 @@
+"""Claude in a box behind a broker, and a stand-in for the API over TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from broker.standin import Certificates
+from claudebox.demo.stand_in import DemoStep, StandIn
+
+if TYPE_CHECKING:
+    from conftest import Account, Box
+
+API_KEY = "sk-ant-api03-w7Rk2pXz9QmLt4Vb8NcYd1Hs6Jf3Ga5Ue0KoTiZqWxCv"
+
+
+BROKER = ("--auth", "broker", "--network", "none")
+
+
+@dataclass
+class Talk:
+    """Sessions of Claude behind a broker."""
+
+    box: Box
+    claude: str
+    certificates: Certificates
+    environ: dict[str, str] = field(default_factory=dict)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[dict[str, str]] = field(default_factory=list)  # headers
+    results: list[str] = field(default_factory=list)
+
+    @property
+    def account(self) -> Account:
+        return self.box.account
+
+    @contextlib.contextmanager
+    def api(self, *commands: str) -> Iterator[StandIn]:
+        """A stand-in over TLS, which has Claude run these commands."""
+        api = StandIn(tuple(DemoStep(command[:30], command) for command in commands), lambda *_: None)
+        handler: Any = api.server.RequestHandlerClass
+        seen = self.seen
+
+        class Noting(handler):  # type: ignore[misc]
+            def do_POST(self) -> None:
+                seen.append({name.lower(): value for name, value in self.headers.items()})
+                super().do_POST()
+
+        api.server.RequestHandlerClass = Noting
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificates.server)
+        api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
+        authority = self.account.home / "ca.pem"
+        shutil.copy(self.certificates.authority, authority)
+        authority.chmod(0o644)
+        self.environ |= {"ANTHROPIC_BASE_URL": f"https://localhost:{api.port}", "NODE_EXTRA_CA_CERTS": str(authority)}
+        with api:
+            yield api
+        self.requests = api.requests
+        self.results = [text for _, text in api.results]
+
+    def words(self, *arguments: str) -> tuple[str, ...]:
+        return "--yes", "--claude", self.claude, *BROKER, *arguments
+
+    def __call__(self, *arguments: str, commands: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        with self.api(*commands):
+            return self.box.claudebox(*self.words("-p", "do it", *arguments), env=self.environ)
+
+    def inside(self, script: str) -> subprocess.CompletedProcess[str]:
+        with self.api():
+            return self.box.claudebox(*self.words("--run", "sh", "-c", script), env=self.environ)
+
+    @property
+    def left(self) -> list[str]:
+        """What is left of brokers on the host."""
+        directory = self.account.home / ".claudebox" / "broker"
+        return [path.name for path in directory.iterdir()] if directory.exists() else []
+
+
+def brokers(talk: Talk) -> list[int]:
+    """The processes of this test that listen on a socket of a broker: by what they have open."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            status = Path(f"/proc/{name}/status").read_text()
+            environ = Path(f"/proc/{name}/environ").read_bytes()
+            if f"HOME={talk.account.home}\0".encode() in environ and "Threads:\t" in status:
+                links = [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
+                if any(link.startswith("socket:") for link in links) and "anon_inode:[pidfd]" in links:
+                    found.append(int(name))
+    return found

@@ -1,0 +1,144 @@
+"""Broker and box end together, whoever is killed, and a login that is being renewed is not lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.login import Issuer, log_in, stored
+from broker.standin import Server
+from broker.talk import Talk, brokers
+from patience import PATIENCE, comes_true
+
+if TYPE_CHECKING:
+    pass
+
+
+@contextlib.contextmanager
+def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
+    from conftest import CLAUDEBOX
+
+    with (
+        talk.api(),
+        subprocess.Popen(
+            (CLAUDEBOX, *talk.words("--run", "sh", "-c", script)),
+            cwd=talk.box.project,
+            env={**talk.account.environ, **talk.environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **talk.account.process_arguments(),  # type: ignore[call-overload]
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+# Waits for an answer of the broker, whatever it is.
+IS_AT_WORK = """
+import os, socket
+box = socket.create_connection(("127.0.0.1", int(os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2])))
+box.sendall(b"GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+box.recv(1)
+"""
+
+
+@pytest.mark.req("AUTH-03")
+def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None:
+    talk = user_with_key
+    with running(talk, "echo up; sleep 1000") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "up\n"
+        assert comes_true(lambda: len(brokers(talk)) == 1)
+        process.kill()
+        assert comes_true(lambda: brokers(talk) == [])
+        assert comes_true(lambda: talk.left == [])
+
+
+@pytest.mark.req("AUTH-03")
+def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
+    talk = user_with_key
+    with running(talk, f"python3 -c '{IS_AT_WORK}' && echo up && sleep 1000") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "up\n"
+        assert comes_true(lambda: len(brokers(talk)) == 1)
+        (broker,) = brokers(talk)
+        os.kill(broker, signal.SIGKILL)
+        assert process.wait(PATIENCE) == 125
+        assert process.stderr
+        assert "the broker was ended, and the box with it" in process.stderr.read()
+    assert talk.left == []
+
+
+@pytest.mark.req("AUTH-03")
+def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None:
+    talk = user_with_key
+    for number in range(10):
+        with running(talk, "echo up; sleep 1000") as process:
+            # The launcher holds the same things for a moment, before it hands them over.
+            assert comes_true(lambda: bool({*brokers(talk)} - {process.pid}))
+            time.sleep(number * 0.02)
+            for broker in {*brokers(talk)} - {process.pid}:
+                os.kill(broker, signal.SIGKILL)
+            assert process.wait(PATIENCE) != 0
+        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
+
+
+@pytest.mark.req("AUTH-03")
+def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key: Talk) -> None:
+    talk = user_with_key
+    with running(talk, "echo up; sleep 1000") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "up\n"
+        assert comes_true(lambda: len(brokers(talk)) == 1)
+        (broker,) = brokers(talk)
+        os.kill(broker, signal.SIGSTOP)
+        process.kill()
+        os.kill(broker, signal.SIGKILL)
+    (left,) = talk.left
+    with running(talk, "echo up; sleep 1000"):
+        assert comes_true(lambda: left not in talk.left)
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize("how", ["box ends", "launcher is killed", "broker is asked to end"])
+def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, how: str) -> None:
+    """The refresh token has been used by then, and what came for it is known to the broker alone."""
+    talk, go = user_with_key, threading.Event()
+    issuer = Issuer(go=go)
+    file = log_in(talk.account.home / ".claude", 60)
+    talk.account.own(file.parent)
+    with Server(issuer) as server:
+        talk.environ |= {"ANTHROPIC_API_KEY": "", "CLAUDEBOX_TOKEN_URL": f"{server.url}/v1/oauth/token"}
+        with running(talk, "echo up; cat") as process:
+            assert process.stdin
+            assert process.stdout
+            assert process.stdout.readline() == "up\n"
+            assert issuer.begun.wait(PATIENCE)
+            if how == "box ends":
+                process.stdin.close()
+                assert process.stdout.read() == ""
+            elif how == "launcher is killed":
+                process.kill()
+                process.wait(PATIENCE)
+            else:
+                assert comes_true(lambda: len(brokers(talk)) == 1)
+                (broker,) = brokers(talk)
+                os.kill(broker, signal.SIGTERM)
+            go.set()
+            process.wait(PATIENCE)
+        assert comes_true(lambda: bool(issuer.grants))
+        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
+    assert stored(file)["refreshToken"] == "refresh-token-1"
