@@ -32,6 +32,7 @@ from pathlib import Path
 
 from running import needs, pins
 
+REFUSED = 125
 ACCOUNTS = 16
 FIRST_UID = 47110
 ACCOUNT = "claudebox-test-{}"
@@ -45,13 +46,14 @@ NEW_NAMESPACES = {"mount": 0x20000, "uts": 0x4000000, "ipc": 0x8000000, "pid": 0
 PR_SET_PDEATHSIG = 1
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+OPEN_FILES = 4096  # what the kernel itself allows everybody; one test uses number 1300
 LIMITS = {
     resource.RLIMIT_CORE: 0,
     resource.RLIMIT_CPU: resource.RLIM_INFINITY,
     resource.RLIMIT_DATA: resource.RLIM_INFINITY,
     resource.RLIMIT_AS: resource.RLIM_INFINITY,
     resource.RLIMIT_FSIZE: resource.RLIM_INFINITY,
-    resource.RLIMIT_NOFILE: 4096,
+    resource.RLIMIT_NOFILE: OPEN_FILES,
     resource.RLIMIT_STACK: 8 * 1024 * 1024,
 }
 
@@ -74,6 +76,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def run(command: Sequence[str], environ: Mapping[str, str], without: Sequence[str] = ()) -> int:
     """Run a program, which is given from the checkout, on such a machine; its exit status."""
     calm()
+    if (most := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) < OPEN_FILES:
+        print(
+            f"error: only {most} files may be open here, and the tests need {OPEN_FILES}\n\n"
+            "hint: raise the limit where it was set: limits.conf, systemd's LimitNOFILE, or the shell's ulimit -n",
+            file=sys.stderr,
+        )
+        return REFUSED
     if os.geteuid() != 0:
         with tempfile.TemporaryDirectory(prefix="claudebox-tests-") as home:
             return _spawn([str(pins.CHECKOUT / command[0]), *command[1:]], variables(environ, home))
@@ -135,10 +144,12 @@ def _run_in_namespaces(command: Sequence[str], environ: Mapping[str, str], witho
         flags |= flag
     if _libc.unshare(flags) != 0:
         why = os.strerror(ctypes.get_errno())
-        sys.exit(
-            f"error: root cannot make namespaces here: {why}\n\nhint: start ./run-tests as an ordinary user, or in a "
-            "container that is privileged"
+        print(
+            f"error: root cannot make namespaces here: {why}\n\n"
+            "hint: start ./run-tests as an ordinary user, or in a container that is privileged",
+            file=sys.stderr,
         )
+        return REFUSED
     first = os.fork()
     if first == 0:
         _die_with_parent()
@@ -171,7 +182,7 @@ def _be_first(command: Sequence[str], environ: Mapping[str, str], without: Seque
         os.chdir(checkout)
     except OSError as error:
         print(f"error: cannot make a machine to test on: {error}", file=sys.stderr)
-        return 125
+        return REFUSED
     return _spawn([f"{checkout}/{command[0]}", *command[1:]], variables(environ, "/root"))
 
 
@@ -183,7 +194,7 @@ def _spawn(command: Sequence[str], environ: Mapping[str, str]) -> int:
             os.execve(command[0], list(command), dict(environ))
         except OSError as error:
             print(f"error: {command[0]}: {error.strerror}", file=sys.stderr)
-        os._exit(125)
+        os._exit(REFUSED)
     signal.signal(signal.SIGINT, lambda *_: None)
     while True:
         pid, status = os.wait()
