@@ -40,5 +40,5 @@ def test_completion_completes_in_bash() -> None:
 
 
 def test_completion_for_an_unknown_shell_is_refused() -> None:
-    with pytest.raises(Problem, match="not a shell"):
+    with pytest.raises(Problem, match="not a known shell"):
         completion("csh")
