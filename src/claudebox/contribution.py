@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import Directory, EnvVar, Finding, Mount, Preparation, SecretPlace, Step
+from claudebox.model import Directory, EnvVar, Finding, Mount, Preparation, Question, SecretPlace, Step
 from claudebox.record import Record
 from claudebox.settings.values import MountWish
 
@@ -27,7 +27,7 @@ class Contribution(Record):
     preparations: tuple[Preparation, ...] = ()
     shown_places: tuple[str, ...] = ()  # secret places that the feature shows on purpose
     steps: tuple[Step, ...] = ()
-    unknown: tuple[str, ...] = ()  # features that have to ask a program of the host first
+    unknown: tuple[Question, ...] = ()
     decided: tuple[tuple[str, Any], ...] = ()  # fields of the Plan that this feature alone decides
 
 
@@ -48,7 +48,7 @@ class Draft:
         self.preparations: list[Preparation] = []
         self.shown_places: list[str] = []
         self.steps: list[Step] = []
-        self.unknown: list[str] = []
+        self.unknown: list[Question] = []
         self.decided: list[tuple[str, Any]] = []
 
     def add(self, contribution: Contribution) -> None:

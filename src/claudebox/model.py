@@ -319,6 +319,13 @@ class Step(Record):
     feature: str
 
 
+class Question(Record):
+    """Something that a feature has to ask a program of the host. Then the box is planned again with the answer."""
+
+    feature: str
+    subject: str  # no subject is asked about twice
+
+
 class Directory(Record):
     """A directory of programs, and its rank: a lower one comes earlier in PATH."""
 
@@ -364,7 +371,7 @@ class Plan(Record):
     guard: Guard = Guard()
     limits: Limits | None = None
     steps: tuple[Step, ...] = ()
-    unknown: tuple[str, ...] = ()  # features that have to ask a program of the host before the box is planned again
+    unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
     may_ask: bool = False  # whether somebody can be asked when the box has ended
 

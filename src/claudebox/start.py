@@ -9,7 +9,7 @@ from claudebox.features.table import act
 from claudebox.host import Host, read_host
 from claudebox.host.kernel import doubts_namespaces
 from claudebox.launch import launch
-from claudebox.model import FROM_HOST, Finding, Plan
+from claudebox.model import FROM_HOST, Finding, Plan, Question
 from claudebox.plan import decide, make_plan, survey
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
@@ -57,14 +57,15 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
 
 def plan_until_known(facts: Facts) -> Plan:
     """Plan the box. If a feature has to ask a program of the host first, plan it again with the answer."""
-    plan = decide(facts)
+    plan, asked = decide(facts), set[Question]()
     while plan.unknown:
-        for feature in dict.fromkeys(plan.unknown):
+        if not asked.isdisjoint(plan.unknown):
+            raise Problem("what the box depends on has changed while it was looked at", "try again")
+        asked.update(plan.unknown)
+        for feature in dict.fromkeys(question.feature for question in plan.unknown):
             facts = act(feature, "find_out", facts, plan)
         facts = survey(facts.host.looked_at_anew(), facts.request, facts.settings, facts.answered)
-        known, plan = plan, decide(facts)
-        if plan.unknown == known.unknown:
-            raise Problem("what the box depends on has changed while it was looked at", "try again")
+        plan = decide(facts)
     return plan
 
 

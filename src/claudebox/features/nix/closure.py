@@ -12,7 +12,7 @@ from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation
+from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
 from claudebox.remembered import Form
@@ -53,7 +53,9 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
     if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
         return plan.replace(
-            nix=plan.nix.replace(roots=roots), unknown=(*plan.unknown, RULE), findings=(*plan.findings, note)
+            nix=plan.nix.replace(roots=roots),
+            unknown=(*plan.unknown, Question(RULE, " ".join(roots))),
+            findings=(*plan.findings, note),
         )
     # A symlink is not mounted: bwrap would show what it leads to, and whoever built it has chosen that.
     shown = [Mount(RO, path, SHOWN, source=path) for path in paths if not host.tree.is_link(path)]

@@ -18,7 +18,7 @@ from claudebox.host import Host
 from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation
+from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
@@ -73,12 +73,14 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     packages = plan_packages(host, settings, nix) if settings.packages else ()
     programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
     findings = package_findings(facts.tree, packages)
-    needs_answer = any(package.reference not in facts.answered for package in to_resolve(packages))
+    unknown = [
+        Question(RULE, package.reference) for package in to_resolve(packages) if package.reference not in facts.answered
+    ]
     if nix is None:
         contribution = Contribution()
     else:
         programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
-        needs_answer = needs_answer or nix.needs_trial
+        unknown += [Question(RULE, "whether builds see this host")] if nix.needs_trial else []
         contribution = Contribution(
             mounts=tuple(nix_mounts(host, nix)),
             variables=tuple(nix_variables(nix)),
@@ -90,7 +92,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return contribution.replace(
         path=tuple(programs),
         findings=tuple(findings),
-        unknown=(RULE,) if needs_answer else (),
+        unknown=tuple(unknown),
         decided=(("nix", nix), ("packages", packages)),
     )
 
