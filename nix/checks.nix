@@ -9,12 +9,16 @@ let
   source = lib.fileset.toSource {
     root = ../.;
     fileset = lib.fileset.unions [
+      ../docs/state.md
       ../pyproject.toml
       ../src
       ../tests/conftest.py
+      ../tests/dispositions.py
       ../tests/golden.py
       ../tests/hosts
+      ../tests/patience.py
       ../tests/running
+      ../tests/shapes.py
       ../tests/unit
     ];
   };

@@ -21,7 +21,7 @@ MODES = {
     "dry_run": ("showing", "show_dry_run"),
     "explain": ("showing", "show_explanation"),
     PROFILES: ("modes", "show_profiles"),
-    "instances": ("modes", "tend_instances"),
+    "instances": ("instances", "tend_instances"),
     "auth_log": ("features.broker.log", "show_auth_log"),
     "check": ("doctor", "show_check"),
     "version": ("doctor", "show_versions"),

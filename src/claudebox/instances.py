@@ -6,10 +6,13 @@ import os
 import shutil
 import time
 
+from claudebox.host import read_host
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
+from claudebox.settings.words import COLLECT, Request
 from claudebox.state import Instance, State
+from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.text import Style, escape, fill
 
 DAY = 24 * 3600
@@ -113,3 +116,21 @@ def _amount(size: int) -> str:
             break
         amount /= 1024
     return f"{amount:.0f}{unit}"
+
+
+def tend_instances(request: Request) -> int:
+    found = find_instances(State(read_host().person.home))
+    if ("instances", COLLECT) in request.said:
+        _collect(found, yes=request.yes)
+    else:
+        show(listing(found, output_style()))
+    return 0
+
+
+def _collect(found: list[Listed], *, yes: bool) -> None:
+    gone = collect(found)
+    show(listing(gone, output_style()) if gone else "Every project is still there: nothing to remove.\n")
+    if gone and not yes and not says_yes("Remove these, with their conversations? [y/N] "):
+        raise Problem("nothing removed")
+    for instance in gone:
+        remove(instance)

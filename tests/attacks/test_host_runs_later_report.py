@@ -325,6 +325,7 @@ def test_bare_enter_shows_and_then_keeps(box: Box, repository: Path) -> None:
 def test_some_are_moved_and_can_be_had_back(box: Box, account: Account, repository: Path) -> None:
     with asked(box, PLANTED) as opened:
         opened.type("q 2\n")
+        opened.read_until(r"mv -T [^\n]*\n")
         opened.wait()
         screen = opened.seen.decode()
     assert (repository / ".mcp.json").exists()

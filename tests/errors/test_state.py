@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from claudebox import instances, modes
+from claudebox import instances
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
@@ -39,9 +39,9 @@ def state_cannot_be_written(scene: Scene) -> None:
 def refused_to_remove(scene: Scene) -> None:
     gone = instances.Listed("/x", "/home/alice/gone", 0.0, 0, True)
     scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
-    scene.monkeypatch.setattr(modes, "show", lambda _: None)
-    scene.monkeypatch.setattr(modes, "says_yes", lambda _: False)
-    modes.tend_instances(parse(["--instances", "gc"]))
+    scene.monkeypatch.setattr(instances, "show", lambda _: None)
+    scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
+    instances.tend_instances(parse(["--instances", "gc"]))
 
 
 def failed_to_remove(scene: Scene) -> None:

@@ -52,7 +52,9 @@ def identify(path: Path) -> str:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
 def test_named_files_exist(document: Path) -> None:
-    names = [name for name in named(document) if OURS.fullmatch(name) and "NAME" not in name]
+    names = [
+        name for name in named(document) if OURS.fullmatch(name) and "NAME" not in name and not name.startswith(".git/")
+    ]
     assert [name for name in names if find(name) is None] == []
 
 
