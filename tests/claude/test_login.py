@@ -415,6 +415,7 @@ def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monke
 
 
 @pytest.mark.req("AUTH-01")
+@pytest.mark.slow("waits for a lock")
 def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Path) -> None:
     login = on_a_host(tmp_path)
     real = tmp_path / "dotfiles" / "credentials.json"
