@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.xdist_group("keyring")]
 
 CANARY = "canary-41be07"
-NAME = "claudebox-test:canary"
+NAME = f"claudebox-test:{secrets.token_hex(8)}"  # two runs on one machine share root's keyring
 CALLS = """
 import ctypes, errno, json, os, platform, sys
 libc = ctypes.CDLL(None, use_errno=True)
