@@ -224,7 +224,7 @@ def test_audit_and_dry_run_remember_nothing(box: Box) -> None:
 
 def test_log_instead_of_a_screen_is_enough_for_what_was_agreed_to(box: Box) -> None:
     answer(box)
-    box.account.write(box.project / "script", f"{claudebox_path()} --run touch started 2> log\n")
+    box.account.write(box.project / "script", f"'{claudebox_path()}' --run touch started 2> log\n")
     with terminal(box.account, "sh", "script", cwd=box.project, env=PLAIN) as opened:
         assert opened.wait() == 0
     assert (box.project / "started").exists()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
+import uuid
 from dataclasses import dataclass
 
 import pytest
@@ -16,11 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
-# Root has one keyring, whichever worker it is.
-pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.xdist_group("keyring")]
+pytestmark = pytest.mark.req("SEC-02")
 
 CANARY = "canary-41be07"
-NAME = f"claudebox-test:{secrets.token_hex(8)}"  # two runs on one machine share root's keyring
+NAME = f"claudebox-test:{uuid.uuid4().hex}"  # root has one keyring for all workers, and for all runs of these tests
 CALLS = """
 import ctypes, errno, json, os, platform, sys
 libc = ctypes.CDLL(None, use_errno=True)

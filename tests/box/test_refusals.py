@@ -279,7 +279,7 @@ def test_machine_without_bwrap_is_refused(box: Box, account: Account) -> None:
         ("~/link-to-home", "is your home"),
         ("/", "the whole machine"),
         ("/var/tmp", "contains your home"),
-        ("/var/lib/private", "is secret"),
+        ("/var/lib/private", "is secret" if os.path.exists("/var/lib/private") else "does not exist"),
         ("~/lib:/", "cannot be a place in the box"),
         ("~/lib:/proc", "cannot be a place in the box"),
         ("~/lib:/proc/self", "cannot be a place in the box"),

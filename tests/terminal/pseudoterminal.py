@@ -185,7 +185,7 @@ def program_terminal(
 
 def shell_terminal(box: Box) -> contextlib.AbstractContextManager[Terminal]:
     """An interactive shell on the host, in the project, where `claudebox` is the command."""
-    box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ {claudebox_path()} \"$@\"; }}\n")
+    box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ '{claudebox_path()}' \"$@\"; }}\n")
     return terminal(box.account, "bash", "--rcfile", "rc", "-i", cwd=box.project, env=PLAIN)
 
 

@@ -101,7 +101,7 @@ def test_program_may_ignore_it_as_outside(box: Box, number: signal.Signals) -> N
 
 
 def test_program_that_was_to_ignore_hangups_does(box: Box) -> None:
-    script = f"trap '' HUP; exec {claudebox_path()} --yes --run sh program"
+    script = f"trap '' HUP; exec '{claudebox_path()}' --yes --run sh program"
     box.account.write(box.project / "program", "echo ready; read line; exit 4")
     with pseudoterminal(box.account, "sh", "-c", script, cwd=box.project) as terminal:
         terminal.read_until("^ready")

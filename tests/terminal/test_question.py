@@ -129,7 +129,7 @@ def test_nobody_to_ask_is_a_refusal(box: Box) -> None:
 
 @pytest.mark.req("UX-01", "UX-02")
 def test_audit_that_nobody_can_see_is_not_asked_about(box: Box) -> None:
-    box.account.write(box.project / "script", f"{claudebox_path()} --run touch started 2> log\n")
+    box.account.write(box.project / "script", f"'{claudebox_path()}' --run touch started 2> log\n")
     with terminal(box.account, "sh", "script", cwd=box.project) as opened:
         opened.type("y\n")
         assert opened.wait() == REFUSED

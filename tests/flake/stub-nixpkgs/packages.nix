@@ -108,7 +108,7 @@ let
         assert choose python3Packages != [ ];
         buildHere "python3-env" ''
           mkdir -p $out/bin
-          printf '#!/bin/sh\nexec ${machine.venv}/bin/python "$@"\n' > $out/bin/python3
+          printf '#!/bin/sh\nexec "${machine.venv}/bin/python" "$@"\n' > $out/bin/python3
           chmod 755 $out/bin/python3
         '';
     };
@@ -142,8 +142,8 @@ let
       chmod -R u+w source
       cd source
       ${postPatch}
-      ${machine.venv}/bin/python -m hatchling build --target wheel --directory dist
-      ${machine.venv}/bin/python -m pip --disable-pip-version-check install --quiet --no-index --no-deps \
+      "${machine.venv}/bin/python" -m hatchling build --target wheel --directory dist
+      "${machine.venv}/bin/python" -m pip --disable-pip-version-check install --quiet --no-index --no-deps \
         --no-warn-script-location --prefix $out dist/*.whl
       ${postInstall}
       ${installCheckPhase}
