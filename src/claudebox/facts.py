@@ -9,7 +9,7 @@ from claudebox.host.claude import ClaudeInstall
 from claudebox.host.git.repository import Repository
 from claudebox.host.system import System
 from claudebox.host.walk import Entry
-from claudebox.model import Login, Origin, Person, SecretPlace, Secrets
+from claudebox.model import Finding, Login, Origin, Person, Preparation, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
@@ -37,6 +37,26 @@ class ClaudeHome(Record):
     @property
     def state(self) -> str:
         return self.instance.claude
+
+
+class Masked(Record):
+    """A file of the host that the box sees with other content."""
+
+    path: str
+    style: str
+    reason: str
+    inode: int
+    decoy: bytes | None  # None: the box sees it empty
+    mode: int
+
+
+class Secrets(Record):
+    """The files with secrets that were found in the project."""
+
+    masked: tuple[Masked, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    preparations: tuple[Preparation, ...] = ()  # they remember these files
+    ignored: bytes = b""  # a list for git in the box, which must not commit a decoy
 
 
 class Facts(Record):

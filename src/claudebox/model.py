@@ -382,23 +382,3 @@ class Plan(Record):
     @property
     def flagged(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.is_grave)
-
-
-class Masked(Record):
-    """A file of the host that the box sees with other content."""
-
-    path: str
-    style: str
-    reason: str
-    inode: int
-    decoy: bytes | None  # None: the box sees it empty
-    mode: int
-
-
-class Secrets(Record):
-    """The files with secrets that were found in the project."""
-
-    masked: tuple[Masked, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    preparations: tuple[Preparation, ...] = ()  # they remember these files
-    ignored: bytes = b""  # a list for git in the box, which must not commit a decoy

@@ -107,9 +107,12 @@ def _write(parent: int, name: str, content: bytes) -> None:
 
 
 def _put_in_place(parent: int, temporary: str, name: str, content: bytes) -> None:
-    """Give the file its name, unless another box wrote the same at this moment: that file may be mounted already."""
+    """Give the file its name, unless another box wrote the same at this moment: that file may be mounted already.
+
+    An agent may have put a symlink in the place of the temporary file: the symlink gets the name, not what it leads to.
+    """
     try:
-        os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
     except OSError:  # something is there, or the file system has no links
         if not _has(parent, name, content):
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)

@@ -156,6 +156,13 @@ def test_freed_process_lives_on_where_there_is_no_namespace_of_ours(start: Start
     assert household.end(patience=5) != []  # who lives on so long has nothing that would end it
 
 
+def test_program_that_does_not_work_against_it_ends_there_too(start: Start, box: Box) -> None:
+    household = start(BASH, "-c", HOLDS_ON, claudebox=WEAKER)
+    assert begins(box)
+    household.kill("launcher")
+    assert household.end() == []
+
+
 @pytest.mark.parametrize("part", ["builder", "init", "program"])
 @pytest.mark.x86
 def test_all_else_is_held_there_too(start: Start, box: Box, part: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets import table
 from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, Entry
-from claudebox.model import HIDE, MASK, Masked, Mount, Origin, Secrets
+from claudebox.model import HIDE, MASK, Mount, Origin
 from claudebox.mounts import find_appearances
 from claudebox.paths import is_inside
 from claudebox.settings.values import Settings

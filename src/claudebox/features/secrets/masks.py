@@ -5,12 +5,13 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
 from claudebox.features.secrets.table import Candidate
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.model import Finding, Masked, Secrets
+from claudebox.model import Finding
 from claudebox.paths import expand_home, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote

@@ -7,10 +7,11 @@ the packages of npm. So each file is remembered by its inode, in a file that no 
 from __future__ import annotations
 
 from claudebox import remembered
+from claudebox.facts import Masked
 from claudebox.features.secrets.table import Candidate
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.model import Masked, Preparation
+from claudebox.model import Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote

@@ -97,7 +97,7 @@ def test_x32_is_refused() -> None:
 @pytest.mark.parametrize("upper", [0, 0xDEADBEEF << 32])
 def test_terminal_requests(machine: str, upper: int) -> None:
     program, ioctl = call_filter(machine), table.IOCTL[table.MACHINES.index(machine)]
-    for request in table.TERMINAL_REQUESTS:
+    for request in (0x5412, 0x541C, 0x541D, 0x5423):  # TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD
         assert answer(program, machine, ioctl, 0, request | upper) == table.NOT_PERMITTED
     for request in (0x5401, 0x5410, 0x5413, 0x5414, 0x540E):  # TCGETS, TIOCSPGRP, the window's size, TIOCSCTTY
         assert answer(program, machine, ioctl, 0, request | upper) == ALLOW
@@ -132,11 +132,21 @@ def test_sockets(machine: str, words: tuple[int, int, int], wanted: str | int, u
 
 
 THREAD, PROCESS = 0x3D0F00, 0x1200011  # what the C library asks for
+NAMESPACES = {
+    "time": 0x00000080,
+    "mount": 0x00020000,
+    "cgroup": 0x02000000,
+    "uts": 0x04000000,
+    "ipc": 0x08000000,
+    "user": 0x10000000,
+    "pid": 0x20000000,
+    "network": 0x40000000,
+}
 
 
-@pytest.mark.parametrize("flag", [bit for bit in range(32) if (table.NEW_NAMESPACES | 0x80) >> bit & 1])
-def test_namespaces(machine: str, flag: int) -> None:
-    index, wish = table.MACHINES.index(machine), 1 << flag
+@pytest.mark.parametrize("wish", NAMESPACES.values(), ids=NAMESPACES)
+def test_namespaces(machine: str, wish: int) -> None:
+    index = table.MACHINES.index(machine)
     program, open_program = call_filter(machine), call_filter(machine, with_namespaces=True)
     calls = [table.UNSHARE[index]] + ([table.CLONE[index]] if wish != table.NEW_TIME_NAMESPACE else [])
     for call in calls:
