@@ -17,6 +17,9 @@ from patience import comes_true
 if TYPE_CHECKING:
     pass
 
+# They look for brokers, and an ordinary user sees those of the other workers.
+pytestmark = pytest.mark.xdist_group("broker")
+
 
 @pytest.mark.req("AUTH-03")
 def test_claude_works_without_a_network(with_key: Talk) -> None:

@@ -16,6 +16,9 @@ from patience import comes_true
 if TYPE_CHECKING:
     pass
 
+# They look for brokers, and an ordinary user sees those of the other workers.
+pytestmark = pytest.mark.xdist_group("broker")
+
 
 # What a process in the box can read of others, of itself and of the files. The secret comes backwards: the program
 # itself, and the command line that it came with, are in the box, too.

@@ -21,6 +21,9 @@ from patience import PATIENCE, comes_true
 if TYPE_CHECKING:
     pass
 
+# They look for brokers, and an ordinary user sees those of the other workers.
+pytestmark = pytest.mark.xdist_group("broker")
+
 
 @contextlib.contextmanager
 def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:

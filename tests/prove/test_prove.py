@@ -12,6 +12,9 @@ import pytest
 from claudebox.view.text import WIDTH, width
 from conftest import Account, Box
 
+# One looks for what the others leave behind.
+pytestmark = pytest.mark.xdist_group("prove")
+
 NAKED = "env"
 CARELESS = "bwrap --ro-bind / / --dev /dev --proc /proc --bind {project} {project} --unshare-pid"
 

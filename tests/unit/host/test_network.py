@@ -219,7 +219,7 @@ def test_kernel_tells_that_there_is_no_way_out() -> None:
 
 
 @pytest.mark.req("NET-01")
-@pytest.mark.ip
+@pytest.mark.network
 def test_kernel_tells_a_tunnel_from_a_link() -> None:
     found = ask_kernel(
         f"{CABLE} ip tuntap add tun0 mode tun; ip link set tun0 up; ip address add 10.8.0.2/32 dev tun0;"
