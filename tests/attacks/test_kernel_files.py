@@ -55,6 +55,13 @@ def test_devices_are_those_that_every_program_needs(box: Box) -> None:
     assert set(box.sh("ls /dev").split()) <= DEVICES
 
 
+def test_what_the_kernel_shows_to_root_alone_is_not_there(box: Box, account: Account) -> None:
+    look = "cat /proc/slabinfo /proc/vmallocinfo /proc/timer_list /proc/pagetypeinfo 2>/dev/null | head -c 1"
+    if account.is_root:
+        assert account.run("sh", "-c", look).stdout != ""
+    assert box.sh(f"{look}; echo done") == "done\n"
+
+
 def test_messages_of_the_kernel_cannot_be_read(box: Box) -> None:
     # Not only silence: a box that did not start would be silent, too.
     assert box.sh("dmesg 2>/dev/null || echo refused") == "refused\n"

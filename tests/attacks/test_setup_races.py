@@ -44,9 +44,23 @@ import claudebox.launch as launch
 launch.expect = lambda plan: ()
 cli.main()
 """
+# claudebox, while an agent exchanges the project for another directory as soon as it has been looked at.
+LATE = """
+import os, sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli, start
+launch = start.launch
+def launch_another(plan):
+    os.rename("../sub", "../before")
+    os.rename("../other", "../sub")
+    launch(plan)
+start.launch = launch_another
+cli.main()
+"""
 LOOKING = (CLAUDEBOX,)
 Attack = Callable[[Box, tuple[str, ...], int], Counter[str]]
 NOT_LOOKING = (os.path.realpath(sys.executable), "-I", "-c", BLIND, str(CHECKOUT / "src"))
+TOO_LATE = (os.path.realpath(sys.executable), "-I", "-c", LATE, str(CHECKOUT / "src"))
 
 
 @pytest.fixture(params=versions("bwrap"))
@@ -140,6 +154,16 @@ def test_project_is_not_exchanged_for_something_else(any_box: Box) -> None:
 
 def test_hide_does_not_land_elsewhere(any_box: Box) -> None:
     assert of_an_exchanged_place(any_box, LOOKING, LAUNCHES)[CANARY] == 0
+
+
+def test_directory_that_nobody_has_looked_at_is_not_mounted(box: Box) -> None:
+    """It is no symlink; but its secrets are not masked."""
+    mono = box.account.home / "mono"
+    box.account.write(mono / "other" / ".env", f"API_KEY={CANARY}")
+    box.account.write(mono / "sub" / "file", "own")
+    done = launch(box, TOO_LATE, os.open(mono / "sub", os.O_RDONLY), "--run", "cat", ".env")
+    assert (done.returncode, done.stdout) == (REFUSED, "")
+    assert "is not what it was" in done.stderr
 
 
 @pytest.mark.parametrize("attack", [of_an_exchanged_project, of_an_exchanged_place])

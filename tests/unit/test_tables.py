@@ -1,0 +1,45 @@
+"""What the tables promise. Other tests take their rows, so that they do not miss one that is taken out."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from claudebox.features.broker.decide import OTHER_PROVIDERS
+from claudebox.features.claude.configuration import CREDENTIAL_HELPERS
+from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY
+from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
+from claudebox.features.secrets.table import TABLE
+from claudebox.places import SECRET_PLACES
+from claudebox.secret_values import SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, STRONG_WORDS, TOKEN_PREFIXES, WEAK_WORDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from golden import Golden
+
+WIDTH = 118
+TABLES: dict[str, tuple[str, ...]] = {
+    "secret places": tuple(path for path, _ in SECRET_PLACES),
+    "guarded in any directory": tuple(name for _, _, names in ANYWHERE for name in names),
+    "guarded in the root of a repository": tuple(name for _, _, names in IN_ROOTS for name in names),
+    "looked at when the box has ended": tuple(name for _, _, names in ORDINARY for name in names),
+    "masked in the project": tuple(pattern for pattern, _, _ in TABLE),
+    "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
+    "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
+    "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *SECRET_FILE_NAMES, *SECRET_FILE_ENDINGS),
+    "beginnings of tokens": tuple(prefix for prefix, _ in TOKEN_PREFIXES),
+    "settings of Claude that hand out credentials": CREDENTIAL_HELPERS,
+    "variables with which the broker is not used": OTHER_PROVIDERS,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_nothing_is_taken_out(table: str, golden: Golden) -> None:
+    rows = ", ".join(sorted(TABLES[table]))
+    golden.check_scene("tables.txt", table, textwrap.fill(rows, WIDTH, break_on_hyphens=False))
+
+
+def test_every_table_is_looked_at(golden: Golden) -> None:
+    assert golden.scenes("tables.txt") == TABLES.keys()
