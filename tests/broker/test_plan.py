@@ -41,6 +41,18 @@ def test_old_claude_works_without_a_network(box: Box) -> None:
     assert {asked.header("x-api-key") for asked in api.asked} == {"the-real-key-0123456789"}
 
 
+@pytest.mark.req("AUTH-03")
+@pytest.mark.box
+def test_way_to_the_broker_is_an_address_and_no_name(box: Box) -> None:
+    """A name may mean ::1 as well: with the host's network, another box can listen there, at the same port."""
+    claude = box.account.write(box.account.home / "opt" / "claude", "#!/bin/sh\n", mode=0o755)
+    with Server(hello) as api:
+        environ = {"ANTHROPIC_API_KEY": "the-real-key-0123456789", "ANTHROPIC_BASE_URL": api.url}
+        words = ("--yes", "--claude", str(claude), "--auth", "broker", "--network", "none")
+        done = box.claudebox(*words, "--run", "sh", "-c", "echo $ANTHROPIC_BASE_URL", env=environ)
+    assert done.stdout.startswith("http://127.0.0.1:"), done.stderr
+
+
 def test_no_network_is_nothing_to_worry_about_with_a_broker(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())

@@ -103,7 +103,7 @@ def test_other_form_of_target_is_refused(target: str) -> None:
 
 @pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize(
-    "host", ["example.org", "api.anthropic.com", "localhost.", "localhost.example.org", "xlocalhost", "127.0.0.1", ""]
+    "host", ["example.org", "api.anthropic.com", "localhost.", "localhost.example.org", "xlocalhost", "127.0.0.2", ""]
 )
 def test_other_host_is_refused(host: str) -> None:
     with pytest.raises(Refusal) as refusal:

@@ -14,7 +14,8 @@ from claudebox.problem import Problem
 PLACES = ("/usr", "/nix/store")  # a Python below one of these is in the box as well
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
-# Any Python 3 has to understand this. It becomes the program, and leaves a process that forwards beside it.
+# Any Python 3 has to understand this. It becomes the program, and leaves a process that forwards beside it. Claude is
+# told the address: `localhost` may also mean ::1, where another box that shares the host's network can listen.
 CODE = """
 import os, socket, sys, threading
 place, program = sys.argv[1], sys.argv[2:]
@@ -54,7 +55,7 @@ if child == 0:
         forward()
     os._exit(0)
 os.waitpid(child, 0)
-os.environ["ANTHROPIC_BASE_URL"] = "http://localhost:%d" % listener.getsockname()[1]
+os.environ["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:%d" % listener.getsockname()[1]
 os.execvp(program[0], program)
 """
 

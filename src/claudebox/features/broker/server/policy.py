@@ -21,7 +21,7 @@ FORWARDED = frozenset(
     )
 )
 CHECKED = ("HEAD", "/")  # Claude looks whether somebody is there. We are.
-HOST = "localhost"  # with whichever port a forwarder in the box has
+HOSTS = ("127.0.0.1", "localhost")  # with whichever port a forwarder in the box has
 
 # The API needs these. The credential is not among them: the broker adds the real one.
 SENT_HEADERS = frozenset(
@@ -88,7 +88,7 @@ def _check_kind(method: str, target: str, headers: Headers) -> None:
         raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
     if not target.startswith("/"):
         raise Refusal(421, INVALID, "claudebox: no other host can be reached")
-    if any(name == "host" and value.lower().partition(":")[0] != HOST for name, value in headers):
+    if any(name == "host" and value.lower().partition(":")[0] not in HOSTS for name, value in headers):
         raise Refusal(421, INVALID, "claudebox: no other host can be reached")
     if any(name == "upgrade" for name, _ in headers):
         raise Refusal(426, INVALID, "claudebox: no other protocol can be spoken")
