@@ -1,4 +1,4 @@
-"""While a box starts, an agent in another one of the same project replaces what is being written into Claude's home."""
+"""An agent replaces what a launch writes into Claude's home: in another box, while one starts, or before."""
 
 from __future__ import annotations
 
@@ -72,3 +72,15 @@ def test_no_file_of_the_host_gets_a_name_in_claudes_home(box: Box) -> None:
         agent.wait()
     assert CANARY not in stolen.read_text()
     assert secret.stat().st_nlink == 1
+
+
+def test_nothing_is_made_where_a_symlink_in_claudes_home_leads(box: Box) -> None:
+    """Claude lies below its own directory where an old installer has put it. So its state has places to mount that."""
+    account = box.account
+    program = ".claude/local/node_modules/@anthropic-ai/claude-code/cli.js"
+    options = ("--claude", str(account.write(account.home / program, FAKE, mode=0o755)))
+    target = account.write(account.home / ".config" / "file").parent
+    plant = f"mv ~/.claude/local ~/.claude/away && ln -s {target} ~/.claude/local && echo planted"
+    assert box.sh(plant, options=options) == "planted\n"
+    assert box.sh("~/.local/bin/claude", options=options) == "started\n"
+    assert sorted(path.name for path in target.iterdir()) == ["file"]

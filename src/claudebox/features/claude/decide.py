@@ -10,7 +10,7 @@ from claudebox.host.claude import ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
-from claudebox.paths import is_inside
+from claudebox.paths import is_below, is_inside, parents
 from claudebox.reach import TrustedSource
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
@@ -128,13 +128,16 @@ def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...]) -> list[Prepa
     points = [mount for mount in mounts if mount.path.startswith(f"{home.place}/") and mount.kind in (RO, ABSENT)]
     return [
         *(Preparation(Preparation.DIRECTORY, directory) for directory in directories),
-        *(_mount_point(mount, home) for mount in points),
+        *(preparation for mount in points for preparation in _mount_point(mount, home)),
         Preparation(Preparation.FILE, instance.memory, DEFAULT_MEMORY.encode()),
         Preparation(Preparation.SANDBOX, instance.sandbox),
         Preparation(Preparation.USED, instance.project),
     ]
 
 
-def _mount_point(mount: Mount, home: ClaudeHome) -> Preparation:
+def _mount_point(mount: Mount, home: ClaudeHome) -> list[Preparation]:
+    """Make the directories above it one by one: an agent may have put a symlink in the place of one of them."""
+    path = f"{home.state}/{mount.path.removeprefix(home.place + '/')}"
+    above = [directory for directory in parents(path) if is_below(directory, home.state)]
     kind = Preparation.DIRECTORY if mount.is_dir else Preparation.EMPTY_FILE
-    return Preparation(kind, f"{home.state}/{mount.path.removeprefix(home.place + '/')}")
+    return [*(Preparation(Preparation.DIRECTORY, directory) for directory in reversed(above)), Preparation(kind, path)]
