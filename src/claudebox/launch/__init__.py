@@ -34,9 +34,10 @@ def launch(plan: Plan) -> NoReturn:
         refuse_internet_sockets()
     seal_standard_input()
     prepare(_with_sandbox_md(plan))
+    # What runs beside the box comes first: the limits of the box must not count it, or the box could get it killed.
+    plan, companions = _start_companions(plan)
     for feature in plan.acts(Step.BEFORE):
         act(feature, Step.BEFORE, plan)
-    plan, companions = _start_companions(plan)
     gate = Gate(plan.seccomp, expect(plan))
     descriptors = [gate.for_bwrap]
     options = open_options(plan, gate, descriptors)
