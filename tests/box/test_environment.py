@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Iterator
@@ -172,6 +173,19 @@ def test_values_are_in_no_arguments_of_the_host(box: Box) -> None:
     secrets = {"ANTHROPIC_API_KEY": f"sk-ant-{CANARY}", "TOKEN": f"{CANARY}-token", "EXTRA": f"{CANARY}-extra"}
     with living_box(box, *options, CLAUDEBOX_EXTRA_ENV="EXTRA", **secrets) as arguments:
         assert [line for line in arguments if "the-living-box" in line], "the box is not among the processes"
+        assert [line for line in arguments if CANARY in line] == []
+
+
+@pytest.mark.req("SAND-02")
+@pytest.mark.parametrize("auth", ["passthrough", "broker"])
+def test_values_are_not_in_the_arguments_of_what_runs_beside_the_box(box: Box, account: Account, auth: str) -> None:
+    """The process that keeps the login in step, or the broker. Both are copies of claudebox."""
+    claude = account.write(account.home / "opt" / "claude", "#!/bin/sh\n", mode=0o755)
+    login = {"accessToken": "a" * 30, "refreshToken": "r" * 30, "expiresAt": int(time.time() + 3600) * 1000}
+    account.write(account.home / ".claude" / ".credentials.json", json.dumps({"claudeAiOauth": login}), mode=0o600)
+    path = f"{claude.parent}:{account.environ['PATH']}"
+    with living_box(box, "--auth", auth, "--env", f"SET={CANARY}-set", PATH=path) as arguments:
+        assert len([line for line in arguments if line.rstrip("\0") == "claudebox"]) >= 2
         assert [line for line in arguments if CANARY in line] == []
 
 

@@ -58,6 +58,13 @@ def test_subscription_is_used_and_renewed(talk: Talk) -> None:
     assert not any(secret in json.dumps(talk.requests) for secret in ("access-token", "refresh-token"))
 
 
+@pytest.mark.req("AUTH-03")
+def test_each_box_has_a_token_of_its_own(user_with_key: Talk) -> None:
+    first, second = (user_with_key.inside("echo $ANTHROPIC_AUTH_TOKEN").stdout.strip() for _ in range(2))
+    assert first != second
+    assert min(len(first), len(second)) >= 32
+
+
 def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
     talk = user_with_key
     with talk.api("true", "true"):

@@ -159,7 +159,8 @@ def test_link_to_the_rest_of_claudes_home_is_left_out(user_talk: Talk) -> None:
 
 
 @pytest.mark.req("INST-02", "SAND-09")
-def test_symlink_that_an_agent_can_have_made_shows_nothing(user_talk: Talk) -> None:
+@pytest.mark.parametrize("target", ["~/.ssh/id_rsa", "~/other/secret.txt"])
+def test_symlink_that_an_agent_can_have_made_shows_nothing(user_talk: Talk, target: str) -> None:
     """The user keeps configuration in a repository of dotfiles, and once let an agent work on that."""
     account, home = user_talk.account, user_talk.account.home
     dotfiles = home / "dotfiles"
@@ -170,7 +171,7 @@ def test_symlink_that_an_agent_can_have_made_shows_nothing(user_talk: Talk) -> N
     account.write(home / ".claude" / "settings.json", "{}")
     (home / ".claude" / "CLAUDE.md").symlink_to(dotfiles / "CLAUDE.md")
     (home / ".claude" / "skills").symlink_to(dotfiles / "skills")
-    evil = "rm CLAUDE.md && ln -s ~/.ssh/id_rsa CLAUDE.md && ln -s ~/other skills/other"
+    evil = f"rm CLAUDE.md && ln -s {target} CLAUDE.md && ln -s ~/other skills/other"
     user_talk.inside(evil, cwd=dotfiles)
     done = user_talk.inside("cat ~/.claude/CLAUDE.md ~/.claude/skills/other/* ~/other/* || true")
     assert "canary" not in done.stdout

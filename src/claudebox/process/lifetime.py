@@ -55,8 +55,9 @@ def watch_own_end(purpose: str) -> int:
 
 
 def detach(keep: tuple[int, ...]) -> None:
-    """Leave the terminal and its signals, and close every descriptor: somebody may wait for its end."""
+    """Leave the terminal, its signals and the arguments, and close every descriptor: somebody may wait for its end."""
     os.setsid()
+    forget_arguments()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)

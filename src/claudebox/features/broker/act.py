@@ -13,7 +13,7 @@ from claudebox.features.broker.terms import BACKLOG, LONGEST_MESSAGE, READY, SOC
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
-from claudebox.process.lifetime import Companion, detach, forget_arguments, has_ended, watch_own_end
+from claudebox.process.lifetime import Companion, detach, has_ended, watch_own_end
 
 NOT_YET = "not-yet"
 TOKEN_BYTES = 32
@@ -93,7 +93,6 @@ def listen(directory: str) -> int:
 def _become_broker(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
     try:
         detach((listener, end, report))
-        forget_arguments()
         control = c_function("prctl")
         if control is not None:
             control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
