@@ -72,31 +72,83 @@ class Entry(Record):
 
 
 class NameFilter(Record):
-    """Which names are of interest: whole names, prefixes and suffixes."""
+    """Which names are of interest, in capitals or not: whole names, prefixes, suffixes and words anywhere in a name."""
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    directories: frozenset[str] = frozenset()  # every file below a directory of such a name is of interest
     links: bool = False  # whether every symlink is of interest, whatever its name
+    bare: bool = False  # whether every file without a dot in its name is
 
     def __or__(self, other: NameFilter) -> NameFilter:
-        """The filter for several features that share one walk. Each asks its own `wants` about what it gets."""
+        """The filter for several features that share one walk. Each asks its own table about what it gets."""
         return NameFilter(
             self.names | other.names,
             self.prefixes + other.prefixes,
             self.suffixes + other.suffixes,
+            self.words + other.words,
+            self.directories | other.directories,
             self.links or other.links,
+            self.bare or other.bare,
         )
 
     def wants(self, name: str) -> bool:
-        return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
+        name = name.lower()
+        is_known = name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
+        return is_known or any(word in name for word in self.words)
+
+    def in_lower_case(self) -> NameFilter:
+        return self.replace(
+            names=frozenset(map(str.lower, self.names)),
+            prefixes=tuple(map(str.lower, self.prefixes)),
+            suffixes=tuple(map(str.lower, self.suffixes)),
+        )
+
+
+HEAD = 3  # characters by which prefixes are looked up
+
+
+class _Sieve:
+    """A filter, arranged so that most names are seen to be of no interest by two or three look-ups in sets."""
+
+    def __init__(self, wanted: NameFilter) -> None:
+        self.wanted = wanted.in_lower_case()
+        self.heads = frozenset(prefix[:HEAD] for prefix in self.wanted.prefixes)
+        self.endings = frozenset(suffix.rpartition(".")[2] for suffix in self.wanted.suffixes)
+        assert all(len(prefix) >= HEAD for prefix in self.wanted.prefixes), "a shorter one cannot be looked up"
+        assert all("." in suffix for suffix in self.wanted.suffixes), "only an ending can be looked up"
+
+    def find(self, directory: str, listing: list[os.DirEntry[str]], *, all_files: bool) -> list[Entry]:
+        wanted, heads, endings = self.wanted, self.heads, self.endings
+        names, bare, links = wanted.names, wanted.bare, wanted.links
+        joined = "/".join([entry.name for entry in listing]).lower()  # a name has no slash in it
+        words = [word for word in wanted.words if word in joined]
+        found = []
+        # A walk spends most of its time in these lines.
+        for entry, name in zip(listing, joined.split("/"), strict=False):
+            ending = name.rpartition(".")[2]
+            if (
+                name in names
+                or (ending in endings and name.endswith(wanted.suffixes))
+                or (name[:HEAD] in heads and name.startswith(wanted.prefixes))
+                or (words and any(word in name for word in words))
+            ):
+                found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
+            elif links and entry.is_symlink():
+                found.append(Entry(f"{directory}/{entry.name}", LINK))
+            elif (all_files or (bare and ending == name)) and not entry.is_dir(follow_symlinks=False):
+                found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
+        return found
 
 
 def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, ...]:
     """Everything of interest, nearest to the project's root first, and the directories that could not be searched."""
-    names, prefixes, suffixes, links = wanted.names, wanted.prefixes, wanted.suffixes, wanted.links
+    sieve = _Sieve(wanted)
     found: list[Entry] = []
     level, seen = [project], 0
+    whole: set[str] = set()  # directories of which every file is of interest
     for _ in range(DEEPEST):
         below: list[str] = []
         for directory in level:
@@ -104,20 +156,16 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, .
             if seen > MOST_DIRECTORIES:
                 return (*found, Entry(directory, BEYOND))
             try:
-                listing = os.scandir(tree.root + directory)
+                with os.scandir(tree.root + directory) as scan:
+                    listing = list(scan)
             except OSError:
                 found.append(Entry(directory, UNREAD))
                 continue
-            with listing:
-                # A walk spends most of its time in these lines.
-                for entry in listing:
-                    name = entry.name
-                    if name in names or name.startswith(prefixes) or name.endswith(suffixes):
-                        found.append(Entry(f"{directory}/{name}", _kind(entry)))
-                    elif links and entry.is_symlink():
-                        found.append(Entry(f"{directory}/{name}", LINK))
-                    if entry.is_dir(follow_symlinks=False) and name not in SKIPPED:
-                        below.append(f"{directory}/{name}")
+            is_whole = directory in whole
+            found += sieve.find(directory, listing, all_files=is_whole)
+            inner = [one.name for one in listing if one.is_dir(follow_symlinks=False) and one.name not in SKIPPED]
+            whole.update(f"{directory}/{name}" for name in inner if is_whole or name in wanted.directories)
+            below += [f"{directory}/{name}" for name in inner]
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
 

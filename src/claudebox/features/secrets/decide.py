@@ -54,7 +54,7 @@ def find_secrets(
     tree, project = host.tree, host.cwd
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [repository.outside] if repository.outside else []
-    found = [*table.candidates(entries), *table.git_files(tree, git_dirs)]
+    found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
     has_known = state is not None and tree.lstat(state.masked) is not None
     if not (found or has_known or settings.reveals):
         return None
