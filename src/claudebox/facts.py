@@ -55,6 +55,7 @@ class Secrets(Record):
 
     masked: tuple[Masked, ...] = ()
     findings: tuple[Finding, ...] = ()
+    closed: tuple[str, ...] = ()  # directories that cannot be looked into, but opened by the agent
     preparations: tuple[Preparation, ...] = ()  # they remember these files
     ignored: bytes = b""  # a list for git in the box, which must not commit a decoy
 

@@ -76,6 +76,7 @@ TOKEN_PREFIXES = (
     ("AGE-SECRET-KEY-", "an age key"),
     ("eyJ", "a signed token (JWT)"),
 )
+_PREFIXES = tuple(prefix for prefix, _ in TOKEN_PREFIXES)
 SHORTEST_TOKEN = 20
 SHORTEST_RANDOM = 32
 LONGEST_SCHEME = 12
@@ -135,10 +136,10 @@ def secret_value(value: str) -> str:
 def known_token(value: str) -> str:
     if any(mark in value for mark in PRIVATE_KEY_MARKS):
         return "it holds a private key"
-    for word in _words(value):
-        for prefix, title in TOKEN_PREFIXES:
-            if word.startswith(prefix) and len(word) >= SHORTEST_TOKEN:
-                return f"it looks like {title}"
+    for word in _words(value) if len(value) >= SHORTEST_TOKEN else ():
+        if len(word) >= SHORTEST_TOKEN and word.startswith(_PREFIXES):
+            title = next(title for prefix, title in TOKEN_PREFIXES if word.startswith(prefix))
+            return f"it looks like {title}"
     return ""
 
 

@@ -8,19 +8,26 @@ from claudebox.features.secrets import table
 from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
-from claudebox.host.walk import DIRECTORY, Entry
+from claudebox.host.walk import DIRECTORY, UNREAD, Entry
 from claudebox.model import HIDE, MASK, Mount, Origin
 from claudebox.mounts import find_appearances
 from claudebox.paths import is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
 
+CLOSED = "cannot be looked into"
+LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
+
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     if facts.secrets is None:
         return Contribution()
+    closed = [path for place in facts.secrets.closed for path in find_appearances(place, draft.mounts)]
     return Contribution(
-        mounts=tuple(mask_mounts(facts.secrets, draft.mounts, draft.wished)),
+        mounts=(
+            *mask_mounts(facts.secrets, draft.mounts, draft.wished),
+            *(Mount(HIDE, path, Origin.of_rule(RULE, CLOSED)) for path in closed),
+        ),
         findings=facts.secrets.findings,
         preparations=facts.secrets.preparations,
     )
@@ -55,9 +62,10 @@ def find_secrets(
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [repository.outside] if repository.outside else []
     found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
+    closed = find_closed(host, entries)
     has_known = state is not None and tree.lstat(state.masked) is not None
     if not (found or has_known or settings.reveals):
-        return None
+        return Secrets(closed=closed) if closed else None
     from claudebox.features.secrets import masks, memory
 
     known = memory.recall(tree, state, host.person.uid)
@@ -65,4 +73,18 @@ def find_secrets(
     search = masks.Search(tree, project, repository.git_dir, host.person.home, settings)
     secrets = masks.judge(search, found)
     elsewhere = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
-    return secrets.replace(preparations=memory.remembering(state, known, elsewhere, secrets.masked))
+    return secrets.replace(closed=closed, preparations=memory.remembering(state, known, elsewhere, secrets.masked))
+
+
+def find_closed(host: Host, entries: tuple[Entry, ...]) -> tuple[str, ...]:
+    """Directories that cannot be listed now, but by the agent, who is their owner or goes there step by step."""
+    found = []
+    for entry in entries:
+        status = host.tree.lstat(entry.path) if entry.kind == UNREAD else None
+        if entry.kind != UNREAD or (status is not None and status.st_uid != host.person.uid):
+            continue
+        place = entry.path
+        while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
+            place = place.rpartition("/")[0]
+        found += [place] if place != host.cwd else []
+    return tuple(dict.fromkeys(found))

@@ -26,7 +26,8 @@ LONGEST_DOCUMENT = 1 << 20  # bytes of a file that can only be read as a whole
 DOCUMENTS = (".json", ".tfstate", ".backup", ".har")
 LONGEST_TRACKED = 1 << 24  # bytes of a file that is compared with what git has
 MOST_CANDIDATES = 20_000
-MOST_BYTES = 1 << 26  # of all candidates
+MOST_BYTES = 1 << 24  # of all candidates
+LINES_COST = 4  # how much longer a byte takes of what is read line by line than of a document
 MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
 MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
 MOST_NAMED = 5
@@ -84,7 +85,7 @@ class Search:
             )
         if self.left < 0:
             raise Problem(
-                "the files of the project that may hold secrets, by their names, are too large to look into all of them",
+                "the files of the project that may hold secrets, by their names, are too large to look into",
                 "hide where they are: --hide DIRECTORY",
             )
 
@@ -107,12 +108,13 @@ class Search:
         unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, None, 0)
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
-        longest = LONGEST_DOCUMENT if path.lower().endswith(DOCUMENTS) else LONGEST
+        is_document = path.lower().endswith(DOCUMENTS)
+        longest = LONGEST_DOCUMENT if is_document else LONGEST
         content = self.tree.read_plain(path, longest + 1)
         if content is None:
             return unreadable  # the agent, who is its owner in the box, can change that
-        self.left -= len(content)
         name, is_cut = path.rpartition("/")[2], len(content) > longest
+        self.left -= 0 if is_cut else len(content) * (1 if is_document else LINES_COST)
         decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
@@ -122,7 +124,6 @@ class Search:
         if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
             return False
         content = self.tree.read_plain(candidate.path, LONGEST_TRACKED) or b""
-        self.left -= len(content)
         has = self.indexes.has(candidate.path, content)
         why = looks_revealing(content) if has else "changed"
         if why or not candidate.is_guess:
