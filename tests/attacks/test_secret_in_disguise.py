@@ -123,6 +123,23 @@ def test_symlink_of_a_known_name_masks_what_it_shows(box: Box, project: Path, ac
     assert len(box.sh(SEARCH, options=("--reveal", ".")).split()) == 2
 
 
+def test_symlink_of_a_weaker_name_shows_no_more(box: Box, project: Path, account: Account) -> None:
+    """Of `.env` every value is secret, of `x.env` only those that look so. The agent makes the link."""
+    plant(account, project, {".env": f"COLOUR={CANARY}\n".encode()})
+    assert box.sh(f"ln -s .env a.env; ln -s .env .envrc; ln -s .env config.json; {SEARCH}") == ""
+    assert box.sh(SEARCH) == ""
+    assert box.sh(f"rm a.env .envrc; {SEARCH}") == ""
+
+
+def test_repository_without_a_checkout_and_directory_of_secrets(box: Box, project: Path, account: Account) -> None:
+    account.run("git", "init", "-q", "--bare", "mirror.git", cwd=project)
+    config = f'[remote "o"]\n\turl = https://{CANARY}@git.example/x\n'.encode()
+    files = {"mirror.git/config": config, "secrets/db": CANARY.encode(), ".env.d/prod": f"A={CANARY}\n".encode()}
+    plant(account, project, files)
+    assert box.sh(SEARCH) == ""
+    assert len(box.sh(SEARCH, options=("--reveal", ".")).split()) == len(files)
+
+
 def test_private_key_of_any_name_and_pushed_back_by_junk(box: Box, project: Path, account: Account) -> None:
     """Each start looks into the files nearest to the root first, and not into all of them if there are too many."""
     plant(account, project, {"deploy/shop": PEM.encode()})

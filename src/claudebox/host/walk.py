@@ -164,7 +164,7 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, .
             is_whole = directory in whole
             found += sieve.find(directory, listing, all_files=is_whole)
             inner = [one.name for one in listing if one.is_dir(follow_symlinks=False) and one.name not in SKIPPED]
-            whole.update(f"{directory}/{name}" for name in inner if is_whole or name in wanted.directories)
+            whole.update(f"{directory}/{name}" for name in inner if is_whole or name.lower() in wanted.directories)
             below += [f"{directory}/{name}" for name in inner]
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))

@@ -60,6 +60,8 @@ def find_secrets(
     """
     tree, project = host.tree, host.cwd
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
+    git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
+    git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
     git_dirs += [repository.outside] if repository.outside else []
     found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
     closed = find_closed(host, entries)

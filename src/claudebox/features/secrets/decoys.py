@@ -60,7 +60,7 @@ def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -
     if style in (PLAIN, KEY, SHAPE, SURE) and not _is_such(text, style):
         return None
     if is_cut or "\0" in text or style == PLAIN:
-        return EMPTY_DOCUMENT if name.lower().endswith(".json") else NOTHING
+        return EMPTY_DOCUMENT if name.lower().endswith(".json") or text.startswith("{") else NOTHING
     if style == KEY:
         return _key(text).encode()
     return _masked(text, style, name)
@@ -127,8 +127,11 @@ def _masked(text: str, style: str, name: str) -> bytes | None:
 
 
 def _made(decoy: str, text: str) -> bytes | None:
-    made = decoy if decoy.endswith("\n") else f"{decoy}\n"
-    return None if decoy == text else made.encode(errors="replace")
+    if decoy == text and not known_token(text):
+        return None
+    if known_token(decoy.replace(MASKED, "")):
+        return NOTHING  # in a place that was not understood
+    return (decoy if decoy.endswith("\n") else f"{decoy}\n").encode(errors="replace")
 
 
 def _document(text: str, name: str, *, gently: bool, is_git: bool) -> bytes | None:

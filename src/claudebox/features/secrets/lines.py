@@ -35,6 +35,7 @@ class LineMasker:
         self.drops_accounts = drops_accounts  # from addresses: without one git asks for none, and may be let in
         self.changed = False
         self._until = ""  # what ends a value that goes on over several lines
+        self._keeps_until = False
         self._block = -1  # how far the key is indented to which a text of several lines belongs
         self._keeps_block = False
         self._drops_rest = False  # whether the last value was changed, so that lines that continue it are dropped
@@ -50,11 +51,12 @@ class LineMasker:
         body = line.strip()
         if self._until:
             self._until = "" if self._until in line else self._until
-            return None
+            return self._in_text(line) if self._keeps_until else None
+        self._keeps_until = False
         indent = len(line) - len(line.lstrip())
         if self._block >= 0:
             if not body or indent > self._block:
-                return self._in_block(line)
+                return self._in_text(line) if self._keeps_block else None
             self._block = -1
         if not body:
             return ""
@@ -65,11 +67,10 @@ class LineMasker:
             return self._section(body)
         return self._pair(line, indent)
 
-    def _in_block(self, line: str) -> str | None:
-        if not self._keeps_block:
-            return None
+    def _in_text(self, line: str) -> str | None:
+        """A line of a text of several lines, under a key that does not say that it is secret."""
         if BEGIN in line:
-            self._keeps_block = False
+            self._keeps_block = self._keeps_until = False
         is_secret = holds_secret(line) or self._is_old_value(line.strip())
         self.changed = self.changed or is_secret
         return None if is_secret else line
@@ -164,7 +165,7 @@ class LineMasker:
         if place > 0 or not self.gently:
             return place
         place = rest.find(":")
-        return place if place > 0 and not rest[place:].startswith("://") else rest.find(" ")
+        return place if place > 0 and not rest[place:].startswith("://") else rest.replace("\t", " ").find(" ")
 
     def _value(self, name: str, value: str, indent: int) -> str:
         if self.is_yaml and value.startswith(BLOCKS):
@@ -186,8 +187,11 @@ class LineMasker:
         inner = value[len(quote) : end] if end >= 0 else value[len(quote) :]
         if end < 0:
             self._until = quote
-            self.changed = True
-            return f"{quote}{MASKED}{quote}"
+            self._keeps_until = (
+                self.gently and change(name, inner, gently=True) == inner and not looks_secret(name, "x")
+            )
+            self.changed = self.changed or not self._keeps_until
+            return value if self._keeps_until else f"{quote}{MASKED}{quote}"
         after = value[end + len(quote) :].strip()
         if after and not after.startswith((",", ";", "#", "//")):
             self.changed = True  # the quotes are not what they seem to be

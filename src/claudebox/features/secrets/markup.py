@@ -10,21 +10,25 @@ from claudebox.features.secrets.values import MASKED, change, holds_secret
 from claudebox.secret_values import looks_secret
 
 QUOTES = "\"'`"
-NAMING_CALLS = ("define", "putenv", "setenv", "ini_set", "set", "environ")  # their first text names the second
+# Their first text names the second.
+NAMING_CALLS = ("define", "putenv", "setenv", "ini_set", "set", "env", "getenv", "get", "fetch", "setdefault")
+JOINING = (".", "+", "..", "<>")
+PREFIXES = ("b", "r", "f", "u", "br", "rb", "L", "@")  # of texts, as in `b"x"`
 NAMING = ("key", "name", "id")  # attributes and elements that say what the next one is
 
 
 def mask_quoted(text: str) -> str:
     """Source code in which quoted texts that look secret are made up."""
     made: list[str] = []
-    place, before, caller = 0, "", ""
+    place, before, caller, name = 0, "", "", ""
     while (start := _next_quote(text, place)) >= 0:
         end = _end_of_quote(text, start)
         between = text[place:start]
-        name = _last_name(between)
+        own = _last_name(between)
         is_second = between.strip() == "," and caller in NAMING_CALLS
-        name = name or (before if is_second or between.strip() in ("=>", ":", "=") else "")
-        caller = _last_name(between)
+        if between.strip() not in JOINING:  # more of the same text keeps its name
+            name = own or (before if is_second or between.strip(" \t\n]") in ("=>", ":", "=") else "")
+        caller = own.rpartition(".")[2]
         inner = text[start + 1 : end - 1]
         made += [between, text[start], _masked(name, inner), text[end - 1 : end]]
         before = inner
@@ -49,7 +53,9 @@ def _end_of_quote(text: str, start: int) -> int:
 
 def _last_name(between: str) -> str:
     """The name just before a value: of `x.password = ` and `WIFI_PASSWORD `, the last word."""
-    line = between.rpartition("\n")[2].rstrip(" \t=>:([{")
+    line = between.rpartition("\n")[2]
+    bare = next((line[: -len(one)] for one in PREFIXES if line.endswith(one)), line)
+    line = (bare if bare[-1:] in tuple(" \t=>:([{,") else line).rstrip(" \t=>:([{")
     start = len(line)
     while start and (line[start - 1].isalnum() or line[start - 1] in "_.-$"):
         start -= 1
@@ -65,26 +71,39 @@ def mask_markup(text: str) -> str:
     """XML in which attributes and texts that look secret are made up."""
     head, *pieces = text.split("<")
     made = [head]
-    said = above = ""
+    said = above = called = ""
     for piece in pieces:
         tag, bracket, content = piece.partition(">")
-        if tag.startswith("!--"):
-            comment, end, rest = piece.partition("-->")
-            is_secret = mask_quoted(comment) != comment or holds_secret(comment)
-            made.append(f"!-- {MASKED} {end}{rest}" if is_secret else piece)
+        if tag.startswith("!"):
+            made.append(_aside(piece, called))
             continue
         name = tag.split(maxsplit=1)[0].rstrip("/").rpartition(":")[2] if tag.strip() else ""
-        closes = name.startswith("/")
+        closes = tag.startswith("/")
+        name = name.removeprefix("/")
         called = said if name.lower() in ("string", "value", "data") and said else _longer(above, _own(name))
         body = content.strip()
         shown = content if closes or not body else content.replace(body, _masked(called, body))
-        made.append(f"{_attributes(tag)}{bracket}{shown}")
+        attributes, named = _attributes(tag)
+        made.append(f"{attributes}{bracket}{shown}")
         if not closes:
-            said = body if name.lower() in NAMING and body else "" if body else said
+            said = body if name.lower() in NAMING and body else named or ("" if body else said)
             above = name if not body and not tag.endswith("/") and looks_secret(name, "x") else above
-        elif name[1:] == above:
+        elif name == above:
             above = ""
     return "<".join(made)
+
+
+def _aside(piece: str, called: str) -> str:
+    """A comment or `<![CDATA[…]]>`, and the text behind it, which belongs to the element around."""
+    if not piece.startswith(("!--", "![CDATA[")):
+        return piece
+    start, end = ("!--", "-->") if piece.startswith("!--") else ("![CDATA[", "]]>")
+    inner, found, rest = piece.removeprefix(start).partition(end)
+    is_secret = mask_quoted(inner) != inner or holds_secret(inner)
+    if start == "![CDATA[":
+        is_secret = is_secret or _masked(called, inner.strip()) != inner.strip()
+    behind = rest.replace(rest.strip(), _masked(called, rest.strip())) if rest.strip() else rest
+    return f"{start}{f' {MASKED} ' if is_secret else inner}{found}{behind}"
 
 
 def _own(name: str) -> str:
@@ -96,8 +115,8 @@ def _longer(above: str, name: str) -> str:
     return f"{above}_{name}" if above else name
 
 
-def _attributes(tag: str) -> str:
-    """The tag with made-up values. Of `key="Password" value="x"`, the first says what the second is."""
+def _attributes(tag: str) -> tuple[str, str]:
+    """The tag with made-up values, and what it names: of `key="Password" value="x"`, what the second is."""
     made, said = [], ""
     place = 0
     while (start := _next_quote(tag, place)) >= 0:
@@ -110,4 +129,4 @@ def _attributes(tag: str) -> str:
         made += [tag[place : start + 1], _masked(called, value), tag[end]]
         said = value if name.lower() in NAMING else said
         place = end + 1
-    return "".join(made) + tag[place:]
+    return "".join(made) + tag[place:], said

@@ -7,6 +7,7 @@ import stat
 
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
+from claudebox.features.secrets.rows import STRICTEST
 from claudebox.features.secrets.table import Candidate
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
@@ -46,6 +47,7 @@ class Search:
         self.hidden = [place for hide in settings.hides for place in self._places(hide)]
         self.used: set[Word] = set()
         self.left = MOST_BYTES
+        self.judged: set[str] = set()  # where something was found
         self.masked: dict[str, Masked] = {}
         self.revealed: list[tuple[str, str, Word]] = []
         self.tracked: list[tuple[str, str, str]] = []
@@ -64,14 +66,16 @@ class Search:
         )
 
     def look(self, found: Iterable[Candidate]) -> None:
-        found = {one.path: one for one in found if not self.is_hidden(one.path)}.values()
+        # A file may have several names, by symlinks. An agent can make one for which less of the file is secret.
+        found = {(one.path, one.style): one for one in found if not self.is_hidden(one.path)}.values()
         if len(found) > MOST_CANDIDATES:
             raise Problem(
                 f"{len(found)} files of the project may hold secrets, by their names: too many to look into",
                 "hide where they are: --hide DIRECTORY",
             )
-        for candidate in found:
-            self._judge(candidate)
+        for candidate in sorted(found, key=lambda one: STRICTEST.index(one.style) if one.style in STRICTEST else -1):
+            if candidate.path not in self.judged:
+                self._judge(candidate)
             self._check_limits()
         self._follow_hard_links()
         self._check_limits()
@@ -93,6 +97,7 @@ class Search:
         masked = self._mask(candidate)
         if masked is None:
             return
+        self.judged.add(candidate.path)
         reveal = self._reveal(candidate.path)
         if reveal is not None:
             self.used.add(reveal)

@@ -18,6 +18,8 @@ KEY = "key"  # a private key in text, or one long word
 WHOLE = "whole"  # all of it: no part would be of use without the secret
 PLAIN = "plain"  # like WHOLE, unless it is a program
 GIT = "git"  # like LOOKS, and git still has to work with it
+# What hides most comes first. A style of another version hides all.
+STRICTEST = (WHOLE, PLAIN, VALUES, SHAPE, KEY, SHELL, QUOTED, MARKUP, LOOKS, SURE, GIT)
 
 ROWS = (
     # Variables and shells. Everything with `.env` in its name is found by a rule of the table.
@@ -228,6 +230,8 @@ WORDS = {
     "privatekey": "private key by name",
 }
 DOTENV = ".env"
+# In such a directory, every file counts as if its name had the word `secret` in it.
+NAMED_DIRECTORIES = ("secrets", ".secrets", "credentials", ".credentials", ".env.d", "env.d", "private_keys")
 # How a file of such a name is read, by its ending. An ending that is one of the words is read line by line.
 DATA = frozenset("json yml yaml toml ini cfg conf config cnf properties props env tfvars vars rc plist".split())
 TEXT = frozenset("txt csv tsv bak old orig save backup dat db sqlite".split())

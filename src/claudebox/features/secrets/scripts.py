@@ -13,7 +13,7 @@ from claudebox.settings.parsing import is_variable_name
 BREAKS = " \t\n;|&()<>"
 CLOSING = {"(": ")", "{": "}"}
 SETTERS = ("set", "setenv", "set-env", "$env")  # fish, csh: the name is the first word after the options
-LOGIN_OPTIONS = ("-u", "--user", "-p", "--pass")  # of curl, sshpass, mysql
+LOGIN_OPTIONS = ("-u", "--user", "--proxy-user")  # of curl
 
 
 class Unended(Exception):
@@ -45,7 +45,10 @@ class _Script:
     def _next(self, place: int) -> int:
         """Take the next word, or what is between two words, and say where it ends."""
         character = self.text[place]
-        if self.text.startswith("<<", place) and not self.text.startswith("<<<", place):
+        if self.text.startswith("<<<", place):
+            self.made.append("<<<")
+            return place + 3
+        if self.text.startswith("<<", place):
             return self._note_document(place)
         if character == "(" and self.said and self.text[place - 1] == "=":
             self.array = self.said[-1].rstrip("=+")
@@ -72,7 +75,9 @@ class _Script:
     def _word(self, word: str) -> None:
         name, equals, value = word.partition("=")
         name = name.removesuffix("+").lower().removeprefix("$env:") if "$" in name else name.removesuffix("+")
-        if equals and is_variable_name(name):
+        if self.said and self.said[0].startswith("mysql") and word.startswith("-p") and len(word) > len("-p"):
+            self.made.append(f"-p{_masked('password', word[2:])}")
+        elif equals and is_variable_name(name):
             self.made.append(f"{word.partition('=')[0]}={_masked(name, value)}")
         else:
             self.made.append(_masked(self._name_of_next(), word))
@@ -89,7 +94,7 @@ class _Script:
             return words[0] if words else ""
         if self.said[0] == "read":
             return self.said[-1]
-        if self.said[-1] in LOGIN_OPTIONS:
+        if self.said[-1] in LOGIN_OPTIONS or self.said[-2:] == ["sshpass", "-p"]:
             return "password"
         return self.said[-1].lstrip("-") if self.said[-1].startswith("--") else ""
 

@@ -13,6 +13,7 @@ from claudebox.features.secrets.rows import (
     IN_SKIPPED,
     KEY,
     LOOKS,
+    NAMED_DIRECTORIES,
     PLAIN,
     QUOTED,
     ROWS,
@@ -54,11 +55,12 @@ OTHER_MARKS = (b"PrivateKey", b"PresharedKey", b"requirepass ", b"masterauth ")
 _MARKS = tuple(mark.encode() for mark in KEY_MARKS)
 LARGEST_KEY = 1 << 14  # bytes of a file that may be a private key and nothing else
 MOST_PEEKED = 20_000  # such files, of which each costs some microseconds
-PEEKED = (".conf", ".bak", ".old", ".orig", ".save")
+PEEKED = (".conf", ".bak", ".old", ".orig", ".save", ".age", ".gpg", ".enc")
 BARE_TEXTS = frozenset("license copying readme makefile dockerfile changelog authors notice gemfile rakefile".split())
 
 GIT_FILES = ("config", "config.worktree", "credentials")
 GIT_WORDS = (b"header", b"token", b"pass", b"secret", b"key", b"credential", b"auth", b"proxy")
+LARGEST_CONFIG = 1 << 18
 DEEPEST_MODULE = 4
 MOST_MODULES = 300
 
@@ -109,11 +111,11 @@ def _wanted() -> NameFilter:
     names = {name.rpartition("/")[2] for name in _WHOLE if not name.startswith(".git/")}
     parts = [pattern for patterns in _PATTERNS.values() for pattern, _ in patterns]
     return NameFilter(
-        frozenset({*names, *_SKIPPED, *_DIRECTORIES, *SOURCES, ".git"}),
+        frozenset({*names, *_SKIPPED, *_DIRECTORIES, *SOURCES, ".git", ".jj"}),
         tuple(dict.fromkeys(first for first, *_ in parts if first)),
         (*_ENDINGS, *PEEKED),
         _shortest([*WORDS, DOTENV, *(rest[0] for first, *rest in parts if not first)]),
-        frozenset(name.rpartition("/")[2] for name in _DIRECTORIES),
+        frozenset((*_DIRECTORIES, *NAMED_DIRECTORIES)),
         bare=True,
     )
 
@@ -197,7 +199,7 @@ def kind_of(path: str, project: str = "") -> Kind | None:
     if kind is not None and kind[0] != SHAPE:
         return kind
     place = next((_DIRECTORIES[part] for part in reversed(above.split("/")) if part in _DIRECTORIES), None)
-    return _by_word(name) or _by_pattern(parent, name) or place or kind
+    return _by_word(name) or _by_pattern(parent, name) or place or _by_named_directory(above, name) or kind
 
 
 def is_example(name: str) -> bool:
@@ -250,6 +252,14 @@ def _by_word(name: str) -> Kind | None:
     return (style, WORDS[word]) if style else None
 
 
+def _by_named_directory(above: str, name: str) -> Kind | None:
+    if not any(part in NAMED_DIRECTORIES for part in above.split("/")):
+        return None
+    ending = name.rpartition(".")[2] if "." in name.lstrip(".") else ""
+    style = _style_of_named(name, ending, "secret")
+    return (style, "secrets by the name of their directory") if style else None
+
+
 def _is_dotenv(name: str) -> bool:
     """Whether `.env` is a word of the name: `.env`, `.env.local`, `prod.env`, `.env~`, but not `.environment`."""
     _, found, rest = name.partition(DOTENV)
@@ -267,9 +277,9 @@ def _style_of_named(name: str, ending: str, word: str) -> str:
 
 
 def is_guess(name: str) -> bool:
-    """Whether only a word in the name speaks for the file."""
+    """Whether only a word in the name, or of a directory, speaks for the file."""
     name = name.lower()
-    return name not in _WHOLE and not _is_dotenv(name) and _by_word(name) is not None
+    return name not in _WHOLE and not _is_dotenv(name) and _by_ending(name) is None
 
 
 def _may_be_key(name: str) -> bool:
@@ -282,10 +292,11 @@ def git_files(tree: Tree, git_dirs: Iterable[str]) -> list[Candidate]:
     """The configuration of repositories and of their submodules, where it may hold a password."""
     found = []
     for git_dir in dict.fromkeys(git_dirs):
-        for directory in (git_dir, *_modules(tree, f"{git_dir}/modules", DEEPEST_MODULE)):
+        worktrees = [f"{git_dir}/worktrees/{name}" for name in tree.entries(f"{git_dir}/worktrees")[:MOST_MODULES]]
+        for directory in (git_dir, *worktrees, *_modules(tree, f"{git_dir}/modules", DEEPEST_MODULE)):
             for name in GIT_FILES:
                 kind = _WHOLE[f".git/{name}"]
-                if _may_hold_password(tree.read_plain(f"{directory}/{name}") or b""):
+                if _may_hold_password(tree.read_plain(f"{directory}/{name}", LARGEST_CONFIG) or b""):
                     found.append(Candidate(f"{directory}/{name}", *kind))
     return found
 
@@ -307,4 +318,6 @@ def _modules(tree: Tree, directory: str, depth: int) -> list[str]:
 
 def _may_hold_password(content: bytes) -> bool:
     """Look quickly: every repository is asked this at every launch, before anything is read closely."""
+    if len(content) == LARGEST_CONFIG:
+        return True
     return (b"://" in content and b"@" in content) or any(word in content.lower() for word in GIT_WORDS)

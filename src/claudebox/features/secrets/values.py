@@ -202,7 +202,7 @@ def change(key: str, value: str, *, gently: bool) -> str:
 def _looks_secret(key: str, value: str) -> bool:
     if not value or is_reference(value):
         return False
-    if holds_secret(value) or value.lower().startswith(LOGINS):
+    if holds_secret(value) or value.lower().startswith(LOGINS) or (value[:1] in "{[" and holds_pair(value)):
         return True
     is_described = _last_word(in_words(key)) in DESCRIPTIONS
     return bool(looks_secret("" if is_described or is_placeholder(value) else key, value)) and not _is_address(value)
