@@ -7,6 +7,7 @@ symlink, skips directories whose content tools can make again, and stops at a li
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -20,6 +21,7 @@ BEYOND = "beyond"  # the first directory that was left out, because there are to
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
+MOST_AT_ONCE = 10_000  # entries of a directory, which may have millions
 MOST_ENTRIES_SEARCHED = 2_000_000
 
 # Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
@@ -95,9 +97,10 @@ class NameFilter(Record):
         )
 
     def wants(self, name: str) -> bool:
-        name = name.lower()
-        is_known = name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
-        return is_known or any(word in name for word in self.words)
+        lower = name.lower()
+        is_named = name in self.names or lower in self.names
+        is_known = is_named or lower.startswith(self.prefixes) or lower.endswith(self.suffixes)
+        return is_known or any(word in lower for word in self.words)
 
     def in_lower_case(self) -> NameFilter:
         return self.replace(
@@ -138,7 +141,7 @@ class _Sieve:
                 found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
             elif links and entry.is_symlink():
                 found.append(Entry(f"{directory}/{entry.name}", LINK))
-            elif (all_files or (bare and ending == name)) and not entry.is_dir(follow_symlinks=False):
+            elif (all_files or (ending == name and bare)) and not entry.is_dir(follow_symlinks=False):
                 found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
         return found
 
@@ -156,16 +159,21 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, .
             if seen > MOST_DIRECTORIES:
                 return (*found, Entry(directory, BEYOND))
             try:
-                with os.scandir(tree.root + directory) as scan:
-                    listing = list(scan)
+                scan = os.scandir(tree.root + directory)
             except OSError:
                 found.append(Entry(directory, UNREAD))
                 continue
             is_whole = directory in whole
-            found += sieve.find(directory, listing, all_files=is_whole)
-            inner = [one.name for one in listing if one.is_dir(follow_symlinks=False) and one.name not in SKIPPED]
-            whole.update(f"{directory}/{name}" for name in inner if is_whole or name.lower() in wanted.directories)
-            below += [f"{directory}/{name}" for name in inner]
+            with scan:
+                while listing := list(islice(scan, MOST_AT_ONCE)):
+                    found += sieve.find(directory, listing, all_files=is_whole)
+                    inner = [one.name for one in listing if one.is_dir(follow_symlinks=False)]
+                    inner = [name for name in inner if name not in SKIPPED]
+                    if is_whole or not wanted.directories.isdisjoint(map(str.lower, inner)):
+                        whole.update(
+                            f"{directory}/{name}" for name in inner if is_whole or name.lower() in wanted.directories
+                        )
+                    below += [f"{directory}/{name}" for name in inner]
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
 
