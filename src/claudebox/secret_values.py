@@ -13,7 +13,7 @@ STRONG_WORDS = tuple(
 # These count as a word of the name, as in AWS_ACCESS_KEY_ID, unless the value is a number or a path.
 WEAK_WORDS = frozenset(
     "auth authkey authorization cookie cred creds jwt headers key keys masterauth oauth pat presharedkey privatekey "
-    "session".split()
+    "session sig".split()
 )
 # These count as a word of the name or at its end, as in `storePass`, unless the value is a path.
 PASS_WORDS = ("pass", "pwd", "psk", "otp", "pw")

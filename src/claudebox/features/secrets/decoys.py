@@ -84,7 +84,14 @@ def _is_such(text: str, style: str) -> bool:
         return is_word or any(mark in text for mark in (*KEY_MARKS, "<auth-user-pass>"))
     if style == SHAPE:
         return bool(secret_value(text) or any(shape in text for shape in SHAPES))
-    return bool(known_token(text)) or _has_password(text) or any(map(_is_surely_secret, text.splitlines()))
+    return bool(known_token(text)) or _has_password(text) or any(map(_is_surely_secret, _pieces(text)))
+
+
+def _pieces(text: str) -> list[str]:
+    """Lines, and the parts of documents that are on one line."""
+    for separator in "{},":
+        text = text.replace(separator, "\n")
+    return text.splitlines()
 
 
 def _has_password(text: str) -> bool:

@@ -40,6 +40,7 @@ class LineMasker:
         self._keeps_block = False
         self._drops_rest = False  # whether the last value was changed, so that lines that continue it are dropped
         self._above: list[tuple[int, str]] = []  # names that say of what is below them that it is secret
+        self._option = ""  # of a list with `--password` and then `x`, the former
         self._said = ""  # of `name: TOKEN` and then `value: x`, what the value is called
 
     def mask(self, text: str) -> str:
@@ -122,7 +123,9 @@ class LineMasker:
         return f"{head}{key}{separator}{changed}"
 
     def _is_secret_line(self, name: str, value: str, line: str) -> bool:
-        return _is_padded(name, value) or holds_secret(line) or bool(looks_secret(name[-LONGEST_NAME:], value or "x"))
+        is_pair = any(bracket in line for bracket in BRACKETS) and holds_pair(line)
+        is_secret = is_pair or _is_padded(name, value) or holds_secret(line)
+        return is_secret or bool(looks_secret(name[-LONGEST_NAME:], value or "x"))
 
     def _called(self, name: str, value: str, place: int) -> str:
         """What a value is called: by its key, by the keys above it, or by the value before."""
@@ -170,6 +173,10 @@ class LineMasker:
     def _value(self, name: str, value: str, indent: int) -> str:
         if self.is_yaml and value.startswith(BLOCKS):
             return self._text_block(name, indent)
+        if value.startswith("<<") and not self.is_yaml:
+            return self._document(name, value)
+        if not value and looks_secret(name, "x"):
+            self._drops_rest = True  # it may be on the next line
         quote = next((quote for quote in QUOTES if value.startswith(quote)), "")
         if quote:
             return self._quoted(name, value, quote, indent)
@@ -198,6 +205,13 @@ class LineMasker:
             return f"{quote}{MASKED}{quote}"
         comma = "," if after.startswith(",") else ""
         return f"{quote}{self._changed(name, inner, indent)}{quote}{comma}"
+
+    def _document(self, name: str, value: str) -> str:
+        """A text as Terraform writes it, from `<<END` to `END`."""
+        self._until = value.lstrip("<-~ ") or "\n"
+        self._keeps_until = self.gently and not looks_secret(name, "x")
+        self.changed = self.changed or not self._keeps_until
+        return value if self._keeps_until else f'"{MASKED}"'
 
     def _text_block(self, name: str, indent: int) -> str:
         self._block = indent
@@ -238,13 +252,16 @@ class LineMasker:
             return None
         if is_item and (not self.gently or self._is_below(len(head))):
             return f"{head}{self._value(self._above[-1][1] if self._above else '', rest, indent)}"
+        option, self._option = self._option, rest.strip("\"'") if is_item and rest.strip("\"'").startswith("-") else ""
         if self.gently and is_item and "=" in rest and not self.drops_accounts:
             return f"{head}{self._item(rest)}"
+        if self.gently and is_item and option.startswith("-") and not self._option:
+            return f"{head}{self._value(option.lstrip('-'), rest, indent)}"
         is_secret = holds_secret(rest) or self._drops_rest or self._is_below(indent) or bool(looks_secret("", rest))
         if self.gently and not is_secret:
             return f"{head}{rest}"
         if not (rest in ("---", "...") or is_reference(rest)):
-            self.changed = self.changed or not self.gently or holds_secret(rest) or self._is_below(indent)
+            self.changed = self.changed or not self.gently or is_secret
         return rest if rest in ("---", "...", "}", "]", "},", "],") else None
 
     def _is_below(self, place: int) -> bool:

@@ -52,6 +52,8 @@ HEADERS = (
     "x-auth",
     "sshpass ",
 )
+# Addresses that are a login by themselves.
+OPEN_DOORS = ("hooks.slack.com/services/", "/api/webhooks/", "/webhookb2/", "api.telegram.org/bot", "@tcp(", "@unix(")
 # The last word of a name that is about a secret, and is not the name of one.
 DESCRIPTIONS = frozenset(
     "type file path dir name ttl timeout length expiry expires algorithm enabled policy field label limit count".split()
@@ -204,6 +206,8 @@ def _looks_secret(key: str, value: str) -> bool:
         return False
     if holds_secret(value) or value.lower().startswith(LOGINS) or (value[:1] in "{[" and holds_pair(value)):
         return True
+    if key.lower() == "user" and " >" in value:  # Redis
+        return True
     is_described = _last_word(in_words(key)) in DESCRIPTIONS
     return bool(looks_secret("" if is_described or is_placeholder(value) else key, value)) and not _is_address(value)
 
@@ -219,7 +223,8 @@ def holds_secret(text: str) -> bool:
     if known_token(text) or any(_is_login(*account) for account in accounts(text)):
         return True
     lower = text.lower()
-    return any(header in lower for header in HEADERS) or _has_pair(text)
+    is_door = any(door in lower for door in OPEN_DOORS) or ("://" in text and "/t/" in text)  # the latter of conda
+    return is_door or any(header in lower for header in HEADERS) or _has_pair(text)
 
 
 def _is_login(scheme: str, user: str, password: str, rest: str) -> bool:
@@ -236,7 +241,7 @@ def holds_pair(text: str) -> bool:
     """Whether there is `{password: x}` in a list or table that is on one line."""
     for bracket in "{}[]":
         text = text.replace(bracket, " ")
-    for old, new in (("://", "//"), ('"', ""), ("'", ""), (": ", ":"), (":", "=")):
+    for old, new in (("://", "//"), ('"', ""), ("'", ""), (": ", ":"), (":", "="), (" = ", "=")):
         text = text.replace(old, new)
     return _has_pair(text)
 
@@ -250,6 +255,8 @@ def _has_pair(text: str) -> bool:
         name, equals, value = word.partition("=")
         if not equals and before.startswith("-"):
             name, value = before, word
+        if word.startswith("-p") and len(word) > len("-p") and "mysql" in text:
+            return True
         if before in ("-u", "--user", "--proxy-user") and word.partition(":")[2]:
             return True
         name = name.lstrip("-").rpartition(":")[2]
