@@ -15,6 +15,7 @@ from claudebox import terminal
 from claudebox.problem import Problem
 from errors.scene import Problems, Scene, provoke
 from golden import Golden
+from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent
 HERE = Path(__file__)
@@ -69,7 +70,7 @@ def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: py
 
 def constructions(path: Path) -> list[tuple[int, int]]:
     """First and last line of every `Problem(…)` in a file."""
-    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    calls = (node for node in nodes(path) if isinstance(node, ast.Call))
     return [
         (call.lineno, call.end_lineno or call.lineno)
         for call in calls

@@ -11,6 +11,7 @@ import claudebox
 from claudebox import state
 from claudebox.paths import is_inside
 from claudebox.state import SHOWN, Instance, State
+from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent
 DOCUMENT = SOURCE.parent.parent / "docs" / "state.md"
@@ -64,11 +65,10 @@ def test_layout_is_what_earlier_versions_left() -> None:
 
 def texts(path: Path) -> list[str]:
     """The texts of a file that are not docstrings or other sentences that stand alone."""
-    tree = ast.parse(path.read_text())
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    prose = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
     return [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
     ]
 
