@@ -42,6 +42,7 @@ def test_hint_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in capsys.readouterr().err
 
 
+@pytest.mark.slow("it provokes all of them once more")
 def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new `Problem(…)` in the source needs a row here. The doctor tries the real machine and has its own tests."""
     made: set[tuple[str, int]] = set()
