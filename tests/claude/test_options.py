@@ -170,7 +170,10 @@ def test_token_in_inline_json_is_flagged_and_not_shown(user_talk: Talk) -> None:
 
 
 @pytest.mark.req("ARGS-01")
-@pytest.mark.parametrize("version", ["claude", "old_claude"])
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param("claude", marks=pytest.mark.claude), pytest.param("old_claude", marks=pytest.mark.old_claude)],
+)
 def test_every_option_that_claude_tells_of_passes(version: str, user: Account, request: pytest.FixtureRequest) -> None:
     """A new option of claude must not be taken for a mistyped one of ours; one with a value keeps the next word."""
     told = user.run(request.getfixturevalue(version), "--help").stdout

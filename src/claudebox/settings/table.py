@@ -207,6 +207,7 @@ SETTINGS = (
 OTHER_VARIABLES = (
     "CLAUDEBOX_TOKEN_URL",  # where the broker renews a login, if it is not the usual place
     "CLAUDEBOX_PROVE_CANARY",  # what --prove looks for in the box
+    *("CLAUDEBOX_TEST_CACHE", "CLAUDEBOX_TEST_NEWEST"),  # of the tests
 )
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
