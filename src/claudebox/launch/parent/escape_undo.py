@@ -91,9 +91,10 @@ class LeftOn:
         """`r` is what was put aside before: on, perhaps."""
         for number in numbers.split(";"):
             mode = private + number
-            if mode in MODES and switch == MODES[mode][0]:
+            normal = MODES[mode][0]
+            if switch == normal:
                 self._modes.discard(mode)
-            elif mode in MODES:
+            elif normal:
                 self._modes.add(mode)
 
     def _note_keyboard(self, private: str, numbers: str) -> None:

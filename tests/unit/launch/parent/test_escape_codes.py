@@ -136,6 +136,7 @@ DANGEROUS_STRINGS = {
     b']9;6;Shell("cmd")': "a macro of ConEmu",
     b"]9;7;cmd": "starts a program",
     b"]9;2;message": "opens a window",
+    b"]99;i=1 id:d=1;": "a name that is no name (CVE-2022-41322)",
     b"]99;i=1:p=?;": "is answered, with a text that the program has chosen",
     b"]99;i=1:a=report;x": "is answered when somebody clicks",
     b"]99;p=close:i=1:c=1;x": "is answered when it is closed",
@@ -172,6 +173,7 @@ DANGEROUS_STRINGS = {
     b"_Ga=T,t=s;L3g=": "from shared memory",
     b"_Gt=d,t=f;L3g=": "the later one counts",
     b"_Ga=T, t=f;L3g=": "a blank in between",
+    b"_Gi=id;AAAA": "a name where a number belongs",
     b"_evil": "the title of tmux and screen",
     b"^evil": "a message",
     b"Xevil": "a start of string",
@@ -214,6 +216,14 @@ DANGEROUS_CODES = {
     b"\x1b[?02l": "the same number",
     b"\x1b[?65538l": "2 for who counts up to 65535",
     b"\x1b[2h": "locks the keyboard",
+    b"\x1b[?42h": "reads bytes instead of UTF-8",
+    b"\x1b[?1000;42h": "the same among others",
+    b"\x1b[?38h": "Tektronix",
+    b"\x1b[?46h": "logs to a file",
+    b"\x1b[?2005h": "quotes what is pasted",
+    b"\x1b[?1060h": "other codes for keys",
+    b"\x1b[?42r": "restores such a mode",
+    b"\x1b[0;59;108;115;13p": "programs a key",
     b'\x1b[61"p': "VT100",
     b"\x1b[12;3]": "changes to another console",
     b"\x1b%@": "leaves UTF-8",
@@ -423,7 +433,47 @@ def test_document_shows_the_tables() -> None:
 # What no terminal may be told, said in another way than the filter says it.
 
 KNOWN_OSC = {0, 1, 2, 4, 5, 8, 9, *range(10, 20), 99, 104, 105, *range(110, 120), 133, 777, 7501, 21337}
-FORBIDDEN_ENDINGS = {"i", "?i", "*y", "*z", "$w", "$u", "&u", "'w", "'z", "'{", "'|", '"p', "$}", "$~", "]", ">t", ">T"}
+# Other languages, another reading of bytes, a log, other codes for keys, other ways to paste; of xterm.
+FORBIDDEN_MODES = {
+    2,
+    10,
+    30,
+    35,
+    38,
+    40,
+    42,
+    46,
+    1035,
+    1036,
+    1041,
+    1044,
+    *range(1050, 1063),
+    2001,
+    2002,
+    2003,
+    2005,
+    2006,
+}
+FORBIDDEN_ENDINGS = {
+    "p",
+    "i",
+    "?i",
+    "*y",
+    "*z",
+    "$w",
+    "$u",
+    "&u",
+    "'w",
+    "'z",
+    "'{",
+    "'|",
+    '"p',
+    "$}",
+    "$~",
+    "]",
+    ">t",
+    ">T",
+}
 
 
 def _forbidden_actions(data: bytes, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Action]:
@@ -453,8 +503,10 @@ def _bad_csi(action: Action) -> bool:
         return any(number < 11 or number in (20, 21) or number > 23 for number in first)
     if action.ending == "n":
         return 7 in first or 8 in first
-    if action.ending in ("h", "l", "?h", "?l"):
+    if action.ending in ("h", "l"):
         return 2 in every
+    if action.ending in ("?h", "?l", "?s", "?r"):
+        return any(number in FORBIDDEN_MODES or number > 2100 for number in every if number not in (5522, 7727, 9001))
     return action.ending in FORBIDDEN_ENDINGS
 
 
@@ -473,7 +525,7 @@ def _bad_osc(action: Action) -> bool:
         8: r";[^;]*;(?!http|file:|mail|$)",
     }
     is_command = number in commands and re.match(commands[number], rest) is not None
-    is_answered = number == 99 and re.search(r"\?|report|close|c=", rest.split(";")[1]) is not None
+    is_answered = number == 99 and re.search(r"[? ]|report|close|c=", rest.split(";")[1]) is not None
     return number not in KNOWN_OSC or is_command or is_answered or _has_control(action)
 
 
@@ -484,7 +536,8 @@ def _bad_dcs(action: Action) -> bool:
 def _bad_apc(action: Action) -> bool:
     keys = action.text[1:].split(";")[0].replace(" ", "").split(",")
     from_outside = any(key.startswith("t=") and key != "t=d" for key in keys)
-    return _has_control(action) or not action.text.startswith("G") or from_outside
+    is_echoed = any(re.fullmatch(r"[iI]=\d+", key) is None for key in keys if key[:2] in ("i=", "I="))
+    return _has_control(action) or not action.text.startswith("G") or from_outside or is_echoed
 
 
 def _has_control(action: Action) -> bool:
