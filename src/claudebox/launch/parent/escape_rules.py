@@ -38,7 +38,7 @@ OSC = (
     Passing(
         r"8;[^;]*;(?:(?:https?|mailto|file):[!-~]*)?", "links to the web, mail and files; other kinds start programs"
     ),
-    Passing(r"9;(?:4;[0-4]?(?:;\d{0,3})?;?|[^\d;].*)", "notification, progress; other numbers are ConEmu's commands"),
+    Passing(r"9;(?:4;[0-4]?(?:;\d{0,3})?;?|[^\d; ].*)", "notification, progress; other numbers are ConEmu's commands"),
     Passing(
         r"99;(?:(?:[deifnotuw]=[\w+/=.,-]*|p=(?:title|body)|a=-?focus)(?::(?!;)|(?=;)))*;.*",
         "notification of kitty, without questions and reports, which echo a text",
@@ -145,6 +145,7 @@ CONTROL_SEQUENCES = (
     Refused(('"p',), "makes another terminal of it, with other control codes"),
     Refused(("$}", "$~"), "writes into a status line, which is not part of the screen"),
     Refused(("]",), "the Linux console: changes to another console, keeps the screen dark"),
+    Refused(("$|", "*|"), "another size of the window"),
     Refused(("p",), "programs a key, as DOS did"),
     Refused(
         ("?h", "?l", "?s", "?r"),
@@ -161,4 +162,12 @@ CONTROL_SEQUENCES = (
 CONTROLS = {
     "\x05": "the terminal types its answerback",
     "\x18": "does nothing but start a transfer of files (ZMODEM)",
+}
+
+# Strings that leave something on, by how they begin, with how each of them may end it, and what ends it here.
+LASTING_STRINGS = {
+    "8;": (r"8;[^;]*;", "8;;", "link: all that follows would be part of it"),
+    "9;4;": (r"9;4;(?:0.*)?", "9;4;0;", "progress"),
+    "7501;state=": (r"7501;state=clear.*", "7501;state=clear", "status of Claude Code"),
+    "21337;": (r"21337(?:;[a-z-]+=)*", "21337;indicator=;status=;status-color=", "status of Claude Code"),
 }
