@@ -81,6 +81,18 @@ def test_without_utf8_every_byte_may_be_a_control_code() -> None:
     assert OutputFilter(is_utf8=False).feed(b"caf\xe9 \x1b[1m\xa0") == b"caf\xe9 \x1b[1m\xa0"
 
 
+@pytest.mark.parametrize("string", [b"\x1b]0;title", b"\x1b]8;;https://x", b"\x1bP$qm", b"\x1b_Ga=d", b"\x1bktitle"])
+def test_strings_pass_only_in_the_spelling_that_all_terminals_read_alike(string: bytes) -> None:
+    assert filtered(string + b"\x1b\\") == string + b"\x1b\\"
+    for control in (*range(0x20), 0x7F):
+        inside = string[:3] + bytes([control]) + string[3:] + b"\x1b\\"
+        assert string[3:] not in filtered(inside).partition(b"\x1b")[2], inside
+    for end in (b"\x18", b"\x1a", b"\x9c", b"\xc2\x9c", b"\x1b[m", b"\x1b\x1b\\", b"\x1b\n\\"):
+        assert filtered(string + end).removesuffix(b"\x1b\\") in (b"", b"\x1b[m", b"\n\\"), end
+    bell = string + b"\x07"
+    assert filtered(bell) == (bell if string.startswith(b"\x1b]") else b"")
+
+
 def test_what_follows_a_dropped_string_passes() -> None:
     assert (
         filtered(b"a\x1b]52;c;eA==\x07b\x1b]52;c;eA==\x1b\\c\x1b]52;c;eA==\xc2\x9cd\x1b]52;\x1b[1me") == b"abcd\x1b[1me"
