@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets import table
@@ -11,7 +13,7 @@ from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, UNREAD, Entry
 from claudebox.model import HIDE, MASK, Mount, Origin
 from claudebox.mounts import find_appearances
-from claudebox.paths import is_inside
+from claudebox.paths import expand_home, is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
 
@@ -64,7 +66,7 @@ def find_secrets(
     git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
     git_dirs += [repository.outside] if repository.outside else []
     found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
-    closed = find_closed(host, entries)
+    closed = find_closed(host, settings, entries)
     has_known = state is not None and tree.lstat(state.masked) is not None
     if not (found or has_known or settings.reveals):
         return Secrets(closed=closed) if closed else None
@@ -78,9 +80,11 @@ def find_secrets(
     return secrets.replace(closed=closed, preparations=memory.remembering(state, known, elsewhere, secrets.masked))
 
 
-def find_closed(host: Host, entries: tuple[Entry, ...]) -> tuple[str, ...]:
+def find_closed(host: Host, settings: Settings, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     """Directories that cannot be listed now, but by the agent, who is their owner or goes there step by step."""
     found = []
+    named = [expand_home(reveal.text, host.person.home) for reveal in settings.reveals]
+    revealed = [posixpath.normpath(posixpath.join(host.cwd, text)) for text in named]
     for entry in entries:
         status = host.tree.lstat(entry.path) if entry.kind == UNREAD else None
         if entry.kind != UNREAD or (status is not None and status.st_uid != host.person.uid):
@@ -88,5 +92,6 @@ def find_closed(host: Host, entries: tuple[Entry, ...]) -> tuple[str, ...]:
         place = entry.path
         while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
             place = place.rpartition("/")[0]
-        found += [place] if place != host.cwd else []
+        is_shown = place == host.cwd or any(is_inside(place, one) for one in revealed)
+        found += [] if is_shown else [place]
     return tuple(dict.fromkeys(found))
