@@ -23,6 +23,7 @@ LONG = "".join(f"NUMBER_{number}={number % 10}\n" for number in range(20_000))
 FILES = {
     "after 64 KiB": (".env", f"{LONG}API_KEY={CANARY}\n".encode()),
     "after 64 KiB, read gently": ("prod.env", f"{LONG}API_KEY={CANARY}\n".encode()),
+    "key behind many certificates": ("x.pem", ("-" * 300_000 + "\n" + PEM).encode()),
     "UTF-16": (".env", f"API_KEY={CANARY}\n".encode("utf-16")),
     "UTF-16 without a mark": (".env", f"API_KEY={CANARY}\n".encode("utf-16-le")),
     "key in UTF-16 without a mark": ("x.pem", PEM.encode("utf-16-le")),

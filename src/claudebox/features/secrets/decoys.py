@@ -57,7 +57,8 @@ def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -
         return None
     if style not in STYLES:
         return NOTHING
-    if style in (PLAIN, KEY, SHAPE, SURE) and not _is_such(text, style):
+    is_such = style not in (PLAIN, KEY, SHAPE, SURE) or _is_such(text, style)
+    if not is_such and not (is_cut and style == KEY and "\0" not in text):
         return None
     if is_cut or "\0" in text or style == PLAIN:
         return EMPTY_DOCUMENT if name.lower().endswith(".json") or text.startswith("{") else NOTHING

@@ -252,6 +252,9 @@ class LineMasker:
             return None
         if is_item and (not self.gently or self._is_below(len(head))):
             return f"{head}{self._value(self._above[-1][1] if self._above else '', rest, indent)}"
+        if self.is_yaml and rest.startswith("? ") and looks_secret(rest[2:], "x"):
+            self._drops_rest = True  # the value follows on a line of its own
+            return f"{head}{rest}"
         option, self._option = self._option, rest.strip("\"'") if is_item and rest.strip("\"'").startswith("-") else ""
         if self.gently and is_item and "=" in rest and not self.drops_accounts:
             return f"{head}{self._item(rest)}"

@@ -21,7 +21,9 @@ def mask_quoted(text: str) -> str:
     """Source code in which quoted texts that look secret are made up."""
     made: list[str] = []
     place, before, caller, name = 0, "", "", ""
-    while (start := _next_quote(text, place)) >= 0:
+    for start in _quotes(text):
+        if start < place:
+            continue  # inside of the text before
         end = _end_of_quote(text, start)
         between = text[place:start]
         own = _last_name(between)
@@ -36,9 +38,8 @@ def mask_quoted(text: str) -> str:
     return "".join(made) + text[place:]
 
 
-def _next_quote(text: str, place: int) -> int:
-    found = [at for quote in QUOTES if (at := text.find(quote, place)) >= 0]
-    return min(found) if found else -1
+def _quotes(text: str) -> list[int]:
+    return [place for place, character in enumerate(text) if character in QUOTES]
 
 
 def _end_of_quote(text: str, start: int) -> int:
@@ -119,7 +120,9 @@ def _attributes(tag: str) -> tuple[str, str]:
     """The tag with made-up values, and what it names: of `key="Password" value="x"`, what the second is."""
     made, said = [], ""
     place = 0
-    while (start := _next_quote(tag, place)) >= 0:
+    for start in _quotes(tag):
+        if start < place:
+            continue
         end = tag.find(tag[start], start + 1)
         if end < 0:
             break

@@ -7,7 +7,7 @@ import stat
 
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
-from claudebox.features.secrets.rows import STRICTEST
+from claudebox.features.secrets.rows import KEY, STRICTEST
 from claudebox.features.secrets.table import Candidate
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
@@ -114,6 +114,7 @@ class Search:
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
         is_document = path.lower().endswith(DOCUMENTS)
+        is_document = is_document or candidate.style == KEY  # which is only searched for marks
         longest = LONGEST_DOCUMENT if is_document else LONGEST
         content = self.tree.read_plain(path, longest + 1)
         if content is None:

@@ -72,7 +72,7 @@ ROWS = (
     (WHOLE, "signs apps", "*.mobileprovision *.provisionprofile"),
     (WHOLE, "passwords of a manager", "*.kdbx *.kdb *.1pif *.1pux *.agilekeychain *.opvault bitwarden_export*"),
     (WHOLE, "Kerberos keys", "*.keytab krb5cc_*"),
-    (VALUES, "wallet", "utc--* *.wallet mnemonic.json"),
+    (VALUES, "wallet", "utc--* *.wallet mnemonic.json *.jwk"),
     (WHOLE, "wallet", "wallet.dat mnemonic mnemonic.txt *seed-phrase* *seed_phrase*"),
     (WHOLE, "license", "*.lic kendo-ui-license.txt telerik-license.txt"),
     (KEY, "key shared by servers", "*keyfile *key-file .erlang.cookie"),

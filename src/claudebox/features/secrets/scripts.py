@@ -14,23 +14,28 @@ BREAKS = " \t\n;|&()<>"
 CLOSING = {"(": ")", "{": "}"}
 SETTERS = ("set", "setenv", "set-env", "$env")  # fish, csh: the name is the first word after the options
 LOGIN_OPTIONS = ("-u", "--user", "--proxy-user")  # of curl
+MOST_SAID = 8  # words at the beginning of a command that may say what the others are
+DEEPEST = 8  # commands within commands
 
 
 class Unended(Exception):
     """A quote or bracket does not end."""
 
 
-def mask_script(text: str) -> str:
+def mask_script(text: str, depth: int = 0) -> str:
     """The script with made-up values; the very same text if there is no secret in it."""
     try:
-        return _Script(text).mask()
+        if depth > DEEPEST:
+            raise Unended
+        return _Script(text, depth).mask()
     except (Unended, RecursionError):
         return f"# {MASKED}\n"
 
 
 class _Script:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth: int) -> None:
         self.text = text
+        self.depth = depth
         self.made: list[str] = []
         self.said: list[str] = []  # the words of this command so far
         self.array = ""  # the name of an array, while its items come
@@ -76,12 +81,12 @@ class _Script:
         name, equals, value = word.partition("=")
         name = name.removesuffix("+").lower().removeprefix("$env:") if "$" in name else name.removesuffix("+")
         if self.said and self.said[0].startswith("mysql") and word.startswith("-p") and len(word) > len("-p"):
-            self.made.append(f"-p{_masked('password', word[2:])}")
+            self.made.append(f"-p{_masked('password', word[2:], self.depth)}")
         elif equals and is_variable_name(name):
-            self.made.append(f"{word.partition('=')[0]}={_masked(name, value)}")
+            self.made.append(f"{word.partition('=')[0]}={_masked(name, value, self.depth)}")
         else:
-            self.made.append(_masked(self._name_of_next(), word))
-        self.said.append(word)
+            self.made.append(_masked(self._name_of_next(), word, self.depth))
+        self.said = [*self.said[:MOST_SAID], *self.said[MOST_SAID:][-1:], word]
 
     def _name_of_next(self) -> str:
         """What the next word would be the value of: `set -x TOKEN x`, `--token x`, `$env:TOKEN = x`."""
@@ -124,7 +129,7 @@ class _Script:
         return place
 
 
-def _masked(name: str, word: str) -> str:
+def _masked(name: str, word: str, depth: int) -> str:
     """The word, or something made up in the quotes that it had."""
     bare = _bare(word)
     if not name and bare.startswith("${") and ":" in bare:  # what a variable is if nobody has set it
@@ -134,16 +139,16 @@ def _masked(name: str, word: str) -> str:
         return word
     # A word that nothing names is judged by what it surely is: it may be a checksum.
     is_secret = change(name, bare, gently=True) != bare if name else holds_secret(bare)
-    if not is_secret and not (any(space in bare for space in BREAKS) and _holds_assignment(bare)):
+    if not is_secret and not (any(space in bare for space in BREAKS) and _holds_assignment(bare, depth)):
         return word
     quote = word[0] if word[0] in "\"'" else '"'
     return f"{quote}{MASKED}{quote}"
 
 
-def _holds_assignment(words: str) -> bool:
+def _holds_assignment(words: str, depth: int) -> bool:
     """Whether a command in quotes, or in `$(…)`, assigns or names a secret."""
     inner = words.removeprefix("$(").removesuffix(")").strip("`")
-    return holds_secret(words) or (inner != words and mask_script(inner) != inner)
+    return holds_secret(words) or (inner != words and mask_script(inner, depth + 1) != inner)
 
 
 def _bare(word: str) -> str:

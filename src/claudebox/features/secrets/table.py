@@ -50,6 +50,8 @@ KEY_MARKS = (
     "PuTTY-User-Key-File",
     "AGE-SECRET-KEY-",
     "OpenVPN Static key",
+    "encrypted secret key",
+    "signify secret key",
 )
 OTHER_MARKS = (b"PrivateKey", b"PresharedKey", b"requirepass ", b"masterauth ")
 _MARKS = tuple(mark.encode() for mark in KEY_MARKS)
@@ -179,6 +181,7 @@ def _peek(tree: Tree, paths: list[str]) -> list[Candidate]:
         content = tree.read_plain(path, LARGEST_KEY + 1) or b""
         if len(content) > LARGEST_KEY:
             continue
+        content = content.replace(b"\0", b"")  # as in UTF-16
         if any(mark in content for mark in OTHER_MARKS) and b"\n[" in b"\n" + content:
             found.append(Candidate(path, LOOKS, "VPN key"))
         elif any(mark in content for mark in OTHER_MARKS[2:]):

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.req("SEC-01")
 
 SECRET = "hunter2Zq"
 CASES = [
+    (LOOKS, "a.yml", "x:\n  ? password\n  : SECRET"),
     (LOOKS, "x.env", "DB_PASS=SECRET"),
     (LOOKS, "x.env", "PASSWORD :SECRET"),
     (LOOKS, "x.env", "password\tSECRET"),
