@@ -58,7 +58,7 @@ def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -
     if style not in STYLES:
         return NOTHING
     is_such = style not in (PLAIN, KEY, SHAPE, SURE) or _is_such(text, style)
-    if not is_such and not (is_cut and style == KEY and "\0" not in text):
+    if not is_such and not (is_cut and style == KEY and BEGIN in text):
         return None
     if is_cut or "\0" in text or style == PLAIN:
         return EMPTY_DOCUMENT if name.lower().endswith(".json") or text.startswith("{") else NOTHING

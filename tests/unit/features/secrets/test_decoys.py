@@ -79,6 +79,15 @@ def test_nothing_secret_is_no_reason_to_mask(content: str, style: str, name: str
     assert decoy(content, style, name) is None
 
 
+def test_of_what_is_too_long_nothing_is_shown() -> None:
+    """The rest was not looked at. A long list of words is no bundle of certificates and keys."""
+    assert make_decoy(b"PORT=1\n", VALUES, ".env", is_cut=True) == b"# masked-by-claudebox\n"
+    assert make_decoy(b"port=1\n", LOOKS, "x.env", is_cut=True) == b"# masked-by-claudebox\n"
+    assert make_decoy(b'{"a": 1', VALUES, "x.tfstate", is_cut=True) == b"{}\n"
+    assert make_decoy(b"-----BEGIN CERTIFICATE-----\n", KEY, "x.pem", is_cut=True) == b"# masked-by-claudebox\n"
+    assert make_decoy(b"some words\n", KEY, "allkeys.txt", is_cut=True) is None
+
+
 def test_certificate_beside_a_key_is_kept() -> None:
     certificate = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
     key = "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\n"
