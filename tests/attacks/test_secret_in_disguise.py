@@ -126,7 +126,7 @@ def test_symlink_of_a_known_name_masks_what_it_shows(box: Box, project: Path, ac
 
 def test_symlink_of_a_weaker_name_shows_no_more(box: Box, project: Path, account: Account) -> None:
     """Of `.env` every value is secret, of `x.env` only those that look so. The agent makes the link."""
-    plant(account, project, {".env": f"COLOUR={CANARY}\n".encode()})
+    plant(account, project, {".env": f"PASSWORD=hunter2\nCOLOUR={CANARY}\n".encode()})
     assert box.sh(f"ln -s .env a.env; ln -s .env .envrc; ln -s .env config.json; {SEARCH}") == ""
     assert box.sh(SEARCH) == ""
     assert box.sh(f"rm a.env .envrc; {SEARCH}") == ""
