@@ -77,6 +77,15 @@ def _choose(
     return tree.resolve(first) or first, candidates
 
 
+def trusted_path(search_path: str, reach: Reach) -> str:
+    """PATH for a program that runs on the host: without the entries that an agent can write, or that lead there.
+
+    An empty or relative entry is the current directory, whichever that is when the program is looked for.
+    """
+    entries = (entry for entry in search_path.split(":") if entry.startswith("/"))
+    return ":".join(entry for entry in entries if not reach.leads_through(entry))
+
+
 def _not_installed(tree: Tree, *names: str) -> Problem:
     from claudebox.host.distribution import install_command
 

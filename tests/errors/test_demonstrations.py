@@ -28,7 +28,7 @@ def own_failure(_: Scene) -> None:
 
 
 def demo_without_git(scene: Scene) -> None:
-    scene.monkeypatch.setattr(shutil, "which", lambda _: None)
+    scene.monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     scene.monkeypatch.setattr(demo, "install_command", lambda *_: "sudo apt install git")
     demo.run_demo(parse(["--demo"]))
 
