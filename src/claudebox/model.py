@@ -223,6 +223,7 @@ class Preparation(Record):
     path: str
     content: bytes = b""
     is_private: bool = False  # never shown
+    before: bytes | None = None  # what was there when it was planned: lines that others have added since stay
 
 
 class Login(Record):
