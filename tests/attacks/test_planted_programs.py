@@ -56,6 +56,20 @@ def test_program_of_a_project_does_not_run_on_the_host(
 
 
 @pytest.mark.req("SAND-09")
+def test_demo_follows_no_link_into_a_project(box: Box, account: Account, sprung: Path) -> None:
+    """The user's own directory is on PATH, and has a link to a program that an agent builds."""
+    plant(account, box.project, sprung)
+    links = account.home / "links"
+    links.mkdir()
+    for name in ("git", "npm", "claude"):
+        (links / name).symlink_to(box.project / name)
+    box.claudebox("--demo", env={"PATH": f"{links}:{own_programs(account)}"})
+    assert not sprung.exists(), sprung.read_text()
+    account.run(str(links / "git"), "status")
+    assert sprung.exists()
+
+
+@pytest.mark.req("SAND-09")
 def test_demo_is_played_with_the_programs_of_the_host(box: Box, account: Account, sprung: Path) -> None:
     """It works all the same, and is no reason to refuse anything."""
     plant(account, box.project, sprung)

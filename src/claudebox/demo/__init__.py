@@ -18,7 +18,7 @@ from claudebox.own_command import own_command
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.words import Request
-from claudebox.tools import trusted_path
+from claudebox.tools import trusted_path, trusted_program
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -32,14 +32,16 @@ DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
 def run_demo(_: Request) -> int:
     """Run the demo. The exit status is 0 if no secret was seen inside and the work arrived outside, 1 otherwise."""
     # What a project has on PATH must not run here, where no box is around it.
-    path = trusted_path(os.environ.get("PATH", ""), reach_of(read_host()))
-    if shutil.which("git", path=path) is None:
-        raise Problem("the demo needs git, which is not installed", install_command(Tree(), "git"))
+    tree, reach = Tree(), reach_of(read_host())
+    path = trusted_path(os.environ.get("PATH", ""), reach)
+    git, claude, npm = (trusted_program(tree, name, path, reach) for name in ("git", "claude", "npm"))
+    if not git:
+        raise Problem("the demo needs git, which is not installed", install_command(tree, "git"))
     screen = Screen(sys.stdout)
-    agent = find_agent(screen.say, path)
+    agent = find_agent(screen.say, claude, npm, path)
     directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
     try:
-        stage = build_stage(directory, path)
+        stage = build_stage(directory, git, path)
         screen.introduce(stage, agent)
         with StandIn(STEPS, screen.show_step) as api:
             status, errors = _launch(stage, agent, api.port)

@@ -132,6 +132,21 @@ def test_storm_of_renewals_loses_none(tmp_path: Path) -> None:
     assert [number_in(path) for path in files] == [server.current] * len(files)
 
 
+def test_project_that_was_refused_gets_what_another_has_got(tmp_path: Path) -> None:
+    """Two renew in the same moment: one gets a login, the other is refused, and Claude blanks what it has stored."""
+    winner, loser = login_of(tmp_path, "/a"), login_of(tmp_path, "/b")
+    Path(winner.file).write_text(credentials(0))
+    for login in (winner, loser):
+        bring_into_step(login)
+    blank = {"accessToken": "", "refreshToken": "", "expiresAt": 0}
+    store(loser.instance.auth_login, json.dumps({"claudeAiOauth": blank}))
+    bring_into_step(loser, may_switch=False)
+    store(winner.instance.auth_login, credentials(1))
+    for login in (winner, loser):
+        bring_into_step(login, may_switch=False)
+    assert [number_in(path) for path in (winner.file, loser.instance.auth_login)] == [1, 1]
+
+
 class Killed(BaseException):
     """What a process that is killed does not come back from."""
 
