@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.features.login.keep_in_step import bring_into_step
+from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
 from claudebox.login.form import FIELDS
 from claudebox.model import Login
 from claudebox.state import State
@@ -133,7 +133,11 @@ def test_claude_is_logged_in(user_talk: Talk) -> None:
 def test_only_the_login_enters(talk: Talk) -> None:
     file = log_in(talk.account)
     done = talk.inside(f"cat {FILE}; grep -rs canary-m'cp' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr")
-    assert json.loads(done.stdout) == {"claudeAiOauth": load(file)["claudeAiOauth"]}
+    inside, outside = json.loads(done.stdout), load(file)["claudeAiOauth"]
+    # It seems to end a little sooner there, in each project at another moment.
+    assert 0 <= outside["expiresAt"] - inside["claudeAiOauth"].pop("expiresAt") <= SOONER_AT_MOST
+    del outside["expiresAt"]
+    assert inside == {"claudeAiOauth": outside}
 
 
 @pytest.mark.req("AUTH-01")

@@ -19,6 +19,7 @@ import select
 import time
 
 from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
+from claudebox.host.digest import sha256
 from claudebox.login.file import read, replace
 from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, fingerprint, is_whole, known_fields, login_in
 from claudebox.login.locks import Busy, storage_lock
@@ -33,6 +34,7 @@ GLANCE_MILLISECONDS = 250  # between two looks at the files
 SETTLE_SECONDS = 0.2
 HOST_LOCK_PATIENCE_SECONDS = 2.0
 BOX_LOCK_PATIENCE_SECONDS = 0.02
+SOONER_AT_MOST = 20 * 60 * MILLISECONDS
 LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
 
 
@@ -81,19 +83,30 @@ def _copy_the_newer(login: Login) -> None:
     host, boxes = read(login.file), read(kept.auth_login)
     ours, theirs = _usable(host), _usable(boxes)
     has_changed = fingerprint(login_in(host)) not in known
+    is_same = fingerprint(ours) == fingerprint(theirs)
     known = [fingerprint(login_in(host))]
-    if ours and (has_changed or expiry_ms(ours) > expiry_ms(theirs)):
+    if ours and not is_same and (has_changed or expiry_ms(ours) > expiry_ms(theirs)):
         note(login, f"{login.file} ", *known)
-        if ours != theirs:
-            _give_to_boxes(login, {**(boxes or {}), KEY: ours})
+        _give_to_boxes(login, {**(boxes or {}), KEY: _ending_sooner(login, ours)})
     elif not ours and has_changed:
         with contextlib.suppress(OSError):
             os.unlink(kept.auth_login)  # the user logged out
-    elif ours and expiry_ms(theirs) > expiry_ms(ours):
+    elif ours and not is_same and expiry_ms(theirs) > expiry_ms(ours):
         known.append(fingerprint(theirs))
         note(login, f"{login.file} ", *known)
         current = _give_to_host(login, ours, theirs) or f"{login.file} "  # no stamp: the next launch looks again
     note(login, current, *known)
+
+
+def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
+    """The login, as if it ended some minutes earlier: for each project another number of them.
+
+    All boxes have the same login. Those of different projects do not see each other's locks, and if they renewed it in
+    the same moment, the second would use a token that the first has used up. So they renew it one after the other, and
+    a new login is everywhere before the next would ask for one.
+    """
+    part = int(sha256(login.instance.directory.encode())[:8], 16) / (1 << 32)
+    return {**ours, "expiresAt": int(expiry_ms(ours) - part * SOONER_AT_MOST)}
 
 
 def _rescue(login: Login) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.login.keep_in_step import bring_into_step
+from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
 from claudebox.login.locks import Busy, storage_lock
 from claudebox.model import Login
 from claudebox.state import State
@@ -246,3 +246,31 @@ def test_former_shared_login_does_not_win_over_what_the_user_did_since(tmp_path:
         Path(login.all_projects.former_note).write_text(note)
     bring_into_step(login)
     assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [0, 0]
+
+
+def end_in(path: str) -> int:
+    end: int = json.loads(Path(path).read_text())["claudeAiOauth"]["expiresAt"]
+    return end
+
+
+def test_projects_do_not_renew_in_the_same_moment(tmp_path: Path) -> None:
+    """Their boxes do not see each other's locks, and the server takes a refresh token once."""
+    logins = [login_of(tmp_path, f"/project/{number}") for number in range(20)]
+    store(logins[0].file, credentials(7))
+    for login in logins:
+        bring_into_step(login)
+    ends = sorted(
+        json.loads(Path(login.instance.auth_login).read_text())["claudeAiOauth"]["expiresAt"] for login in logins
+    )
+    assert len(set(ends)) == len(logins)
+    assert ends[-1] - ends[0] > SOONER_AT_MOST / 2
+    assert ends[-1] <= end_in(logins[0].file)
+
+
+def test_login_that_is_there_is_not_stored_again(tmp_path: Path) -> None:
+    login = login_of(tmp_path, "/project")
+    store(login.file, credentials(7))
+    bring_into_step(login)
+    before = os.stat(login.instance.auth_login)
+    bring_into_step(login)
+    assert os.stat(login.instance.auth_login) == before
