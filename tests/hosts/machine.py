@@ -61,7 +61,9 @@ class OwnedTree(Tree):
         owner = self.owners.get(path, self.uid if is_state else status.st_uid)
         if owner == status.st_uid:
             return status
-        _, (fields, more) = status.__reduce__()
+        reduced = status.__reduce__()
+        assert isinstance(reduced, tuple)
+        fields, more = reduced[1]
         return os.stat_result((*fields[:4], owner, *fields[5:]), more)
 
 
