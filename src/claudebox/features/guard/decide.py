@@ -13,10 +13,11 @@ import stat
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.guard.git import Account, git_guarded
-from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_row_of, row_of
+from claudebox.features.guard.ordinary import TOOL, TOOLS, is_tools
+from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_rows_of, rows_of
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
+from claudebox.host.walk import BEYOND, LINK, SKIPPED, UNREAD, Entry, list_directory
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move, parents
@@ -26,6 +27,8 @@ from claudebox.problem import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from claudebox.features.guard.table import GuardRow
 
 RULE = "guard"
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
@@ -48,7 +51,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     candidates = find_guarded(tree, (project, *others), entries, account)
     outside = [facts.repository.outside] if facts.repository.outside else []
     guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
-        others=find_others(entries, candidates),
+        others=(*find_others(entries, candidates), *find_tools(tree, (project, *others))),
         roots=tuple(dict.fromkeys((project, *others, *outside))),
         git_configs=account.configs,
     )
@@ -71,13 +74,13 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
 
 
 def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
-    row = row_of(entry.name)
-    if row is None or (row.in_roots and posixpath.dirname(entry.path) not in roots):
-        return
-    for inner in row.inner:
-        yield Guarded(f"{entry.path}/{inner}", row.group, row.reason)
-    if not row.inner:
-        yield Guarded(entry.path, row.group, row.reason)
+    for row in rows_of(entry.name):
+        if not row.in_roots or posixpath.dirname(entry.path) in roots:
+            yield _part(entry, row)
+
+
+def _part(entry: Entry, row: GuardRow) -> Guarded:
+    return Guarded(f"{entry.path}/{row.inner}" if row.inner else entry.path, row.group, row.reason)
 
 
 def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
@@ -87,14 +90,22 @@ def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[G
 
 def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
     for entry in entries:
-        row = ordinary_row_of(entry.name)
-        if row is not None:
-            for inner in row.inner or ("",):
-                yield Guarded(posixpath.join(entry.path, inner).rstrip("/"), row.group, row.reason)
-        elif entry.kind in (UNREAD, BEYOND):
+        if entry.kind in (UNREAD, BEYOND):
             yield Guarded(entry.path, UNSEEN, HIDDEN)
         elif entry.kind == LINK:
             yield Guarded(entry.path, LINKS, LEAVING)
+        for row in ordinary_rows_of(entry.name):
+            yield _part(entry, row)
+
+
+def find_tools(tree: Tree, roots: Iterable[str]) -> tuple[Guarded, ...]:
+    """What begins with a dot in the root of the project and is in no table: some tool may obey it."""
+    return tuple(
+        Guarded(f"{root}/{name}", TOOLS, TOOL)
+        for root in roots
+        for name in tree.entries(root)
+        if is_tools(name) and name not in SKIPPED and not (rows_of(name) or ordinary_rows_of(name))
+    )
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
-from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
+from claudebox.features.guard.decide import find_guarded, find_others, find_tools, plan_guard
 from claudebox.features.guard.git import Account
 from claudebox.features.guard.table import WANTED
 from claudebox.host.git.index import find_gitlinks
@@ -47,7 +47,8 @@ def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFOR
     account = Account("/home/alice")
     candidates = find_guarded(tree, (P,), entries, account)
     mounts = [Mount(RW, P, Origin.of_rule("project"), source=P)]
-    guard = plan_guard(tree, candidates, mounts, []).replace(others=find_others(entries, candidates), roots=(P,))
+    others = (*find_others(entries, candidates), *find_tools(tree, (P,)))
+    guard = plan_guard(tree, candidates, mounts, []).replace(others=others, roots=(P,))
     picture = take_picture(tree, guard)
     for name, text in changes:
         path = tmp_path / P.lstrip("/") / name

@@ -8,7 +8,9 @@ import pytest
 
 from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
 from claudebox.features.guard.git import Account, is_include, runs_program
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
+from claudebox.features.guard.ordinary import ROWS as ORDINARY
+from claudebox.features.guard.spelling import spelled_out
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
@@ -40,8 +42,9 @@ def test_every_row_says_why_in_one_line() -> None:
     for _, reason, names in (*ANYWHERE, *IN_ROOTS, *ORDINARY):
         assert reason
         assert len(reason) < 56, names
-    every = [name.partition(":")[0] for _, _, names in (*ANYWHERE, *IN_ROOTS) for name in names]
-    assert len(set(every)) == len(every)
+    for tables in ((ANYWHERE, IN_ROOTS), (ORDINARY,)):
+        every = [name for table in tables for _, _, names in table for name in spelled_out(names)]
+        assert sorted(set(every)) == sorted(every)
 
 
 def test_nothing_to_guard_adds_no_mount(tmp_path: Path) -> None:
