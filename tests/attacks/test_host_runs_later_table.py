@@ -10,6 +10,7 @@ import pytest
 from attacks.test_host_runs_later import TAMPERING, state_of
 from attacks.test_host_runs_later_report import ORDINARY as IN_ONE_LINE
 from attacks.test_host_runs_later_report import TITLE, said
+from claudebox.features.secrets.table import WANTED as MAY_BE_SECRET
 from conftest import Account, Box
 from unit.features.guard.test_table import CONTENTS, HELD, ORDINARY
 
@@ -44,7 +45,9 @@ def test_no_row_can_be_changed(box: Box, full_project: Path) -> None:
 
 def test_every_row_can_be_changed_without_the_guard(box: Box, full_project: Path) -> None:
     worked = tamper(box, full_project, "--writable", ".")
-    assert {place: POSSIBLE - set(attempts) for place, attempts in worked.items() if POSSIBLE - set(attempts)} == {}
+    failed = [place for place, attempts in worked.items() if POSSIBLE - set(attempts)]
+    # Some may hold secrets, and are masked.
+    assert [place for place in failed if not MAY_BE_SECRET.wants(Path(place).name)] == []
 
 
 def planted(names: list[str]) -> str:
