@@ -11,6 +11,10 @@ import os
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FILE = "file"
 DIRECTORY = "directory"
 LINK = "link"
@@ -129,6 +133,37 @@ def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entr
             return tuple(Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if wanted.wants(one.name))
     except OSError:
         return ()
+
+
+def find_links(
+    tree: Tree, directory: str, depth: int, room: list[int], begin: tuple[str, ...] = ("",)
+) -> Iterator[str]:
+    """Find symlinks in a directory, and in those below it down to a depth.
+
+    `room` says how many entries may be looked at, and counts down. No symlink is followed but the directory's own.
+    """
+    level = [directory]
+    for _ in range(depth):
+        below: list[str] = []
+        for here in level:
+            try:
+                listing = os.scandir(tree.root + here) if room[0] > 0 else None
+            except OSError:
+                continue
+            if listing is None:
+                return
+            with listing:
+                for entry in listing:
+                    room[0] -= 1
+                    if room[0] < 0:
+                        return
+                    if not entry.name.startswith(begin):
+                        continue
+                    if entry.is_symlink():
+                        yield f"{here}/{entry.name}"
+                    elif entry.is_dir(follow_symlinks=False):
+                        below.append(f"{here}/{entry.name}")
+        level = below
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

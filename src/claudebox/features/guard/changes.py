@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, find_tools
+from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, find_tools, with_ways
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
@@ -22,6 +22,7 @@ from claudebox.features.guard.git import (
 )
 from claudebox.features.guard.ordinary import BUILD, TOOLS, USE
 from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED
+from claudebox.features.guard.ways import find_shadowing
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.index import find_gitlinks
@@ -82,8 +83,13 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
         entries += list_directory(tree, directory, WANTED)
     entries += _linked(tree, entries)
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
+    candidates = with_ways(candidates, guard.ways)
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
-    others_found = (*find_others(entries, within), *find_tools(tree, guard.roots))
+    others_found = (
+        *find_others(entries, within),
+        *find_tools(tree, guard.roots),
+        *find_shadowing(tree, guard.filled, guard.commands),
+    )
     files = take_picture(tree, Guard(absent=within, others=others_found))
     return Moment((*within, *others_found), files)
 

@@ -15,6 +15,7 @@ from claudebox.facts import Facts
 from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.ordinary import TOOL, TOOLS, is_tools
 from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_rows_of, rows_of
+from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, SKIPPED, UNREAD, Entry, list_directory
@@ -48,18 +49,26 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
     entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
     opened = openings(facts.settings.writable, project, facts.host.person.home)
-    candidates = find_guarded(tree, (project, *others), entries, account)
     outside = [facts.repository.outside] if facts.repository.outside else []
+    ways = find_ways(facts.host, (project, *others, *outside))
+    candidates = with_ways(find_guarded(tree, (project, *others), entries, account), ways.guarded)
     guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
-        others=(*find_others(entries, candidates), *find_tools(tree, (project, *others))),
+        others=(
+            *find_others(entries, candidates),
+            *find_tools(tree, (project, *others)),
+            *find_shadowing(tree, ways.filled, ways.commands),
+        ),
         roots=tuple(dict.fromkeys((project, *others, *outside))),
         git_configs=account.configs,
+        ways=ways.guarded,
+        filled=ways.filled,
+        commands=ways.commands,
     )
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
     return Contribution(
         mounts=tuple(guards),
         pins=tuple(mount.path for mount in guards),
-        findings=tuple(guard_findings(tree, guard, opened, project)),
+        findings=(*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project)),
         steps=(Step(Step.AFTER, "guard"),),
         decided=(("guard", guard),),
     )
@@ -71,6 +80,12 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
     return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
+
+
+def with_ways(candidates: Iterable[Guarded], ways: Iterable[Guarded]) -> list[Guarded]:
+    """All of them, each place once. That something outside leads there says more than a name, except to git."""
+    by_path = {way.path: way for way in ways}
+    return [*(one for one in candidates if one.group == GIT or one.path not in by_path), *by_path.values()]
 
 
 def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
@@ -217,6 +232,24 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
             )
             for path in _linked_elsewhere(tree, guarded.path)
         ]
+    return findings
+
+
+def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
+    """What is to be said about the ways from outside that no line about a guarded file says."""
+    findings = []
+    for held in guard.held:
+        if held.path == project:
+            text = (
+                f"the whole project is read-only in the box, since {held.reason}; to let the agent work: --writable ."
+            )
+            findings.append(Finding(Finding.NOTE, "guard", text))
+    for filled in ways.filled:
+        text = "is on your PATH: what the agent installs there are commands of this shell"
+        findings.append(Finding(Finding.NOTE, within(filled, project), text))
+    if ways.has_here:
+        text = "has “.”, the directory that you are in: every program that the agent writes is a command there"
+        findings.append(Finding(Finding.RISK, "PATH", text))
     return findings
 
 

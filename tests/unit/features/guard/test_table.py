@@ -10,8 +10,9 @@ from claudebox.features.guard import ordinary, table
 from claudebox.features.guard.ordinary import is_tools
 from claudebox.features.guard.spelling import spelled_out
 from claudebox.host.walk import SKIPPED
+from hosts.machine import plant
 from unit.features.guard.test_changes import P, change
-from unit.features.guard.test_decide import held, plant
+from unit.features.guard.test_decide import held
 
 HELD = [
     *(name for _, _, names in (*table.ANYWHERE, *table.IN_ROOTS) for name in spelled_out(names)),

@@ -1,0 +1,157 @@
+"""Finds what the user's own files name in the project: `source ~/dotfiles/aliases`, `ExecStart=%h/shop/serve`.
+
+The files are read for paths alone; nothing else of them is kept or shown. A directory that is merely mentioned, as in
+`alias shop='cd ~/shop'`, does not count. One does whose files are all meant, or that is put on some search path.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.host.tree import Tree
+from claudebox.model import Person
+from claudebox.paths import is_below, is_inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_BYTES = 1 << 16
+MOST_FILES = 300
+SMALL_SCRIPT = 1 << 13
+
+# Files of the home that are obeyed without being named, and directories of such files, with how their names end.
+FILES = (
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout "
+    ".kshrc .xinitrc .xprofile .xsession .xsessionrc .inputrc .tmux.conf .screenrc .vimrc .gvimrc .ideavimrc .emacs "
+    ".emacs.d/init.el .gdbinit .lldbinit .direnvrc .envrc .ssh/config .pam_environment .Rprofile .irbrc .pryrc .ghci "
+    ".config/fish/config.fish .config/nvim/init.vim .config/nvim/init.lua .config/vim/vimrc .config/emacs/init.el "
+    ".config/tmux/tmux.conf .config/zsh/.zshrc .config/zsh/.zshenv .config/direnv/direnvrc .config/direnv/direnv.toml "
+    ".config/starship.toml .config/mise/config.toml .config/i3/config .config/sway/config .config/hypr/hyprland.conf "
+    ".config/kitty/kitty.conf .config/alacritty/alacritty.toml .config/ghostty/config .config/wezterm/wezterm.lua "
+    ".config/helix/config.toml .config/helix/languages.toml .config/nushell/config.nu .config/nushell/env.nu "
+    ".config/Code/User/settings.json .config/Code/User/tasks.json .config/git/config .gitconfig .cargo/config.toml "
+    ".claude/settings.json .claude/settings.local.json"
+).split()
+DIRECTORIES = (
+    *((".config/systemd/user", ""), (".local/share/systemd/user", ""), (".config/autostart", ".desktop")),
+    *((".local/share/applications", ".desktop"), (".local/share/dbus-1/services", ""), (".config/environment.d", "")),
+    *((".config/fish/conf.d", ".fish"), (".config/fish/functions", ".fish"), (".bashrc.d", ""), (".zshrc.d", "")),
+    *((".zsh", ""), (".profile.d", ""), (".ssh/config.d", ""), ("bin", ""), (".local/bin", "")),
+)
+CRONTABS = ("/var/spool/cron/crontabs", "/var/spool/cron")  # usually nobody but root can read them
+
+_ENDS_OF_PATHS = " \t\n\"'`;&|<>():,=\\#"
+_PATTERN = "$*?[{"
+_COMMENTS = ("#", "--", "//", ";")
+
+
+class Naming:
+    """Finds the names of places in some directories, as people write them."""
+
+    def __init__(self, tree: Tree, person: Person, environ: dict[str, str], roots: tuple[str, ...]) -> None:
+        self.tree = tree
+        self.person = person
+        self.homes = tuple(dict.fromkeys((*person.homes, environ.get("HOME", "").rstrip("/") or person.home)))
+        self.roots = roots
+        self.spelled = [(spelled, root) for root in roots for spelled in self._spellings(root)]
+        self.telling = tuple({posixpath.basename(root).encode(errors="surrogateescape") for root in roots})
+
+    def _spellings(self, root: str) -> Iterator[str]:
+        yield root
+        for home in self.person.homes:
+            if is_below(root, home):
+                for called in (
+                    *self.homes,
+                    "~",
+                    "$HOME",
+                    "${HOME}",
+                    '"$HOME"',
+                    '"${HOME}"',
+                    "%h",
+                    f"~{self.person.name}",
+                ):
+                    if called + root[len(home) :] != root:
+                        yield called + root[len(home) :]
+
+    def find(self) -> Iterator[tuple[str, str]]:
+        """Each place with the file that names it."""
+        for file in self._files():
+            # What the project holds is not the user's own word.
+            content = self.tree.read(file, MOST_BYTES)
+            if content and any(name in content for name in self.telling):
+                for place in self._named(content.decode(errors="surrogateescape")):
+                    yield place, file
+
+    def _files(self) -> Iterator[str]:
+        for home in self.person.homes:
+            names = set(self.tree.entries(home))
+            for name in FILES:
+                if name.partition("/")[0] in names:
+                    yield f"{home}/{name}"
+            for directory, end in DIRECTORIES:
+                if directory.partition("/")[0] in names:
+                    yield from self._files_in(f"{home}/{directory}", end)
+        for directory in CRONTABS:
+            yield f"{directory}/{self.person.name}"
+
+    def _files_in(self, directory: str, end: str) -> Iterator[str]:
+        is_of_programs = posixpath.basename(directory) == "bin"
+        for name in self.tree.entries(directory)[:MOST_FILES]:
+            path = f"{directory}/{name}"
+            status = self.tree.lstat(path) if name.endswith(end) else None
+            if status is None or (is_of_programs and status.st_size > SMALL_SCRIPT):
+                continue
+            if self.tree.is_plain_directory(path):  # such as shop.service.d
+                yield from (f"{path}/{below}" for below in self.tree.entries(path)[:MOST_FILES])
+            else:
+                yield path
+
+    def _named(self, text: str) -> Iterator[str]:
+        spelled = [*self.spelled, *self._variables(text)]
+        for line in text.splitlines():
+            if line.lstrip().startswith(_COMMENTS):
+                continue
+            for spelling, root in spelled:
+                start = line.find(spelling)
+                while start >= 0:
+                    end = start + len(spelling)
+                    yield from self._place(line, end, root)
+                    start = line.find(spelling, end)
+
+    def _variables(self, text: str) -> Iterator[tuple[str, str]]:
+        """`$DOTFILES` after `DOTFILES=~/dotfiles`, wherever in the text that is."""
+        for spelling, root in self.spelled:
+            for before in text.split(spelling)[:-1]:
+                word = before.rstrip("\"'").rpartition("\n")[2].rstrip()
+                name = word.removesuffix("=").split()[-1:] if word.endswith("=") else word.split()[-1:]
+                if name and name[0].isidentifier():
+                    yield f"${name[0]}", root
+                    yield f"${{{name[0]}}}", root
+
+    def _place(self, line: str, end: int, root: str) -> Iterator[str]:
+        """The place that is named here, if it counts. Its name goes on after the root, or the line is about that."""
+        rest = line[end:].lstrip("\"'") if line[end : end + 1] in "\"'" else line[end:]
+        length = next((at for at, one in enumerate(rest) if one in _ENDS_OF_PATHS), len(rest))
+        name = rest[:length]
+        if name and not name.startswith("/"):
+            return  # another name that begins the same
+        pattern = next((at for at, one in enumerate(name) if one in _PATTERN), -1)
+        whole = name[: name.rfind("/", 0, pattern) + 1] if pattern >= 0 else name
+        place = posixpath.normpath(f"{root}{whole}")
+        if place == root:
+            yield from self._beside(line, root)
+        elif is_inside(place, root) and self._counts(place, line, is_pattern=pattern >= 0):
+            yield place
+
+    def _counts(self, place: str, line: str, *, is_pattern: bool) -> bool:
+        lower = line.lower()
+        is_searched = "path" in lower and "cdpath" not in lower and "gopath" not in lower
+        return not self.tree.is_dir(place) or is_pattern or is_searched
+
+    def _beside(self, line: str, root: str) -> Iterator[str]:
+        """Files of the root that the line names: `cd ~/shop && ./backup.sh`."""
+        for word in line.split():
+            name = word.strip("\"'`;&|()").removeprefix("./")
+            if name and not name.startswith(("/", "~", "$", "-")) and self.tree.is_file(f"{root}/{name}"):
+                yield posixpath.normpath(f"{root}/{name}")
