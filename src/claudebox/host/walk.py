@@ -25,6 +25,7 @@ BEYOND = "beyond"  # the first directory that was left out, because there are to
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
 MOST_ENTRIES_SEARCHED = 2_000_000
+COST_OF_A_DIRECTORY = 10
 
 # Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
 SKIPPED = {
@@ -140,7 +141,8 @@ def find_links(
 ) -> Iterator[str]:
     """Find symlinks in a directory, and in those below it down to a depth.
 
-    `room` says how many entries may be looked at, and counts down. No symlink is followed but the directory's own.
+    `room` says how many entries may be looked at, and counts down; to open a directory costs as much as some of them.
+    No symlink is followed but the directory's own.
     """
     level = [directory]
     for _ in range(depth):
@@ -152,6 +154,7 @@ def find_links(
                 continue
             if listing is None:
                 return
+            room[0] -= COST_OF_A_DIRECTORY
             with listing:
                 for entry in listing:
                     room[0] -= 1

@@ -28,7 +28,7 @@ WAYS = "ways"
 ON_PATH = "it is on your PATH"
 SHADOWING = "your PATH has it before the program of that name"
 
-MOST_LOOKED_AT = 6000  # entries of all directories together
+MOST_LOOKED_AT = 3000  # entries of all directories together
 MOST_LINKS = 1000
 MOST_WAYS = 200  # more than these are held by the directories that they are in
 
@@ -88,6 +88,7 @@ class Finder:
     def __init__(self, host: Host, roots: tuple[str, ...]) -> None:
         self.tree = host.tree
         self.roots = roots
+        self.begins = tuple(f"{root}/" for root in roots)
         self.environ = host.environ
         self.person = host.person
         self.path = host.environ.get("PATH", "").split(":") if host.environ.get("PATH") else []
@@ -152,17 +153,16 @@ class Finder:
 
     def _places(self, path: str) -> Iterator[str]:
         """Where a path leads to, if the agent can write there, and the symlinks on the way that it can write."""
-        links = self.tree.links(path)
-        real = self.tree.resolve(path)
+        real, links = self.tree.follow(path)
         if real is None:
             link, target = links[-1] if links else ("", path)
             real = posixpath.normpath(posixpath.join(posixpath.dirname(link), target))
-        for place in dict.fromkeys((*(link for link, _ in links), real)):
+        for place in (*(link for link, _ in links), real):
             if self._is_ours(place):
                 yield place
 
     def _is_ours(self, place: str) -> bool:
-        return any(is_inside(place, root) for root in self.roots)
+        return place.startswith(self.begins) or place in self.roots
 
     def _short(self, path: str) -> str:
         return shorten_home(path, self.person.home)
