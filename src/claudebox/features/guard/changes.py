@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.features.guard import envrc
 from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, find_tools, with_ways
 from claudebox.features.guard.git import (
     CONFIG,
@@ -185,6 +186,8 @@ class Comparison:
         is_ordinary = place.group in (BUILD, USE, TOOLS) or (
             place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)
         )
+        if is_ordinary and envrc.is_evaluated(self.tree, path):
+            place, is_ordinary = place.replace(reason=envrc.NAMED), False
         details = self._details(place, path, old, new)
         if details is None:
             return

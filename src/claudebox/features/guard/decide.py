@@ -12,9 +12,10 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.features.guard import envrc
 from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.ordinary import TOOL, TOOLS, is_tools
-from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_rows_of, rows_of
+from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, ordinary_rows_of, rows_of
 from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
@@ -79,6 +80,9 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
     entries = tuple(entries)
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
+    for entry in entries:
+        if entry.name.startswith(envrc.FILE):
+            found += [Guarded(path, SHELL, envrc.NAMED) for path in envrc.named_places(tree, entry.path)]
     return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
 
 

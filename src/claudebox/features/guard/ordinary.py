@@ -74,7 +74,7 @@ ROWS: Rows = (
             ".pre-commit-hooks.yaml .bsp"
         ),
     ),
-    (BUILD, "Nix builds by it", "{flake,shell,default,devenv,release}.nix devenv.yaml devbox.json .flox"),
+    (BUILD, "Nix builds by it", "{flake,shell,default,devenv,release}.nix flake.lock devenv.yaml devbox.json .flox {guix,manifest}.scm"),
     (
         *(BUILD, "containers are made by it"),
         (

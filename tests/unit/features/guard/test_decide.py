@@ -98,6 +98,26 @@ def test_included_files_may_include_more_and_themselves(tmp_path: Path) -> None:
     assert {"a", "b"} <= set(held(plant(tmp_path, REPOSITORY + files)))
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("source scripts/env.sh", ["scripts/env.sh"]),
+        ('. "$PWD/scripts/env.sh"', ["scripts/env.sh"]),
+        ("test -e x && . ./scripts/env.sh # comment", ["scripts/env.sh"]),
+        ("if true; then source scripts/env.sh; fi", ["scripts/env.sh"]),
+        ("source_env sub", ["sub/.envrc"]),
+        ("PATH_add tools", ["tools"]),
+        ("PATH_add node_modules/.bin", []),
+        ("watch_file scripts/env.sh", []),
+        ("# source scripts/env.sh", []),
+    ],
+)
+def test_what_direnv_runs_besides_is_held(tmp_path: Path, said: str, expected: list[str]) -> None:
+    files = "~/shop/scripts/env.sh\n~/shop/tools/x\n~/shop/node_modules/.bin/x\n~/shop/sub/.envrc"
+    found = held(plant(tmp_path, f"~/shop/.envrc: {said}\\n\n{files}"))
+    assert sorted({*found} - {".envrc", "sub/.envrc"} | {*expected}) == sorted(expected)
+
+
 def test_hooks_count_in_the_root_of_a_repository(tmp_path: Path) -> None:
     tree = plant(
         tmp_path,
