@@ -115,7 +115,7 @@ def test_whole_project_is_read_only_if_all_of_it_is_led_to(box: Box, account: Ac
     (account.home / ".config/nvim").symlink_to(project)
     script = "echo x >> init.lua; touch new; true"
     done = box.inside("sh", "-c", script)
-    assert "the whole project is read-only in the box, since ~/.config/nvim leads here" in " ".join(done.stderr.split())
+    assert "all of it is read-only in the box, since ~/.config/nvim leads here" in " ".join(done.stderr.split())
     assert ((project / "init.lua").read_text(), (project / "new").exists()) == ("\n", False)
     box.inside("sh", "-c", script, options=("--writable", "."))
     assert ((project / "init.lua").read_text(), (project / "new").exists()) == ("\nx\n", True)

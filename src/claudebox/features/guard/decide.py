@@ -81,7 +81,7 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
     for entry in entries:
-        if entry.name.startswith(envrc.FILE):
+        if entry.name.startswith((envrc.FILE, *envrc.TOML)):
             found += [Guarded(path, SHELL, envrc.NAMED) for path in envrc.named_places(tree, entry.path)]
     return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
 
@@ -243,16 +243,18 @@ def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
     """What is to be said about the ways from outside that no line about a guarded file says."""
     findings = []
     for held in guard.held:
-        if held.path == project:
-            text = (
-                f"the whole project is read-only in the box, since {held.reason}; to let the agent work: --writable ."
-            )
-            findings.append(Finding(Finding.NOTE, "guard", text))
+        if held.path in guard.roots:
+            opens = "." if held.path == project else held.path
+            text = f"all of it is read-only in the box, since {held.reason}; to let the agent work: --writable {opens}"
+            findings.append(Finding(Finding.NOTE, held.path, text))
+    for root, way in ways.above:
+        text = f"lies in {way}: programs of this host obey what is there, and the agent can change it"
+        findings.append(Finding(Finding.RISK, root, text))
     for filled in ways.filled:
         text = "is on your PATH: what the agent installs there are commands of this shell"
         findings.append(Finding(Finding.NOTE, within(filled, project), text))
     if ways.has_here:
-        text = "has “.”, the directory that you are in: every program that the agent writes is a command there"
+        text = "has the directory that you are in: every program that the agent writes is a command there"
         findings.append(Finding(Finding.RISK, "PATH", text))
     return findings
 

@@ -16,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_BYTES = 1 << 16
+MOST_BYTES = 1 << 18
 MOST_FILES = 300
+MOST_NAMED = 100  # files of the project that are read because one of these names them
 SMALL_SCRIPT = 1 << 13
 
 # Files of the home that are obeyed without being named, and directories of such files, with how their names end.
@@ -39,6 +40,9 @@ DIRECTORIES = (
     *((".config/fish/conf.d", ".fish"), (".config/fish/functions", ".fish"), (".bashrc.d", ""), (".zshrc.d", "")),
     *((".zsh", ""), (".profile.d", ""), (".ssh/config.d", ""), ("bin", ""), (".local/bin", "")),
 )
+# The same for all accounts, where what the user owns may be run as root.
+SYSTEMS_FILES = "/etc/crontab /etc/profile /etc/bash.bashrc /etc/zsh/zshrc /etc/environment /etc/rc.local".split()
+SYSTEMS_DIRECTORIES = ("/etc/systemd/system", "/etc/systemd/user", "/etc/cron.d", "/etc/profile.d")
 CRONTABS = ("/var/spool/cron/crontabs", "/var/spool/cron")  # usually nobody but root can read them
 
 _ENDS_OF_PATHS = " \t\n\"'`;&|<>():,=\\#"
@@ -76,12 +80,16 @@ class Naming:
 
     def find(self) -> Iterator[tuple[str, str]]:
         """Each place with the file that names it."""
-        for file in self._files():
-            # What the project holds is not the user's own word.
+        seen: set[str] = set()
+        waiting = list(self._files())
+        for file in waiting:
             content = self.tree.read(file, MOST_BYTES)
             if content and any(name in content for name in self.telling):
                 for place in self._named(content.decode(errors="surrogateescape")):
                     yield place, file
+                    # What is obeyed may name more. It is held itself, so that an agent cannot add to it.
+                    waiting += [place] if place not in seen and len(seen) < MOST_NAMED else []
+                    seen.add(place)
 
     def _files(self) -> Iterator[str]:
         for home in self.person.homes:
@@ -92,8 +100,10 @@ class Naming:
             for directory, end in DIRECTORIES:
                 if directory.partition("/")[0] in names:
                     yield from self._files_in(f"{home}/{directory}", end)
-        for directory in CRONTABS:
-            yield f"{directory}/{self.person.name}"
+        yield from (f"{directory}/{self.person.name}" for directory in CRONTABS)
+        yield from SYSTEMS_FILES
+        for directory in SYSTEMS_DIRECTORIES:
+            yield from self._files_in(directory, "")
 
     def _files_in(self, directory: str, end: str) -> Iterator[str]:
         is_of_programs = posixpath.basename(directory) == "bin"
@@ -102,6 +112,8 @@ class Naming:
             status = self.tree.lstat(path) if name.endswith(end) else None
             if status is None or (is_of_programs and status.st_size > SMALL_SCRIPT):
                 continue
+            if directory.startswith("/etc/") and self.tree.is_link(path):
+                continue  # to a unit of the distribution
             if self.tree.is_plain_directory(path):  # such as shop.service.d
                 yield from (f"{path}/{below}" for below in self.tree.entries(path)[:MOST_FILES])
             else:

@@ -74,7 +74,10 @@ ROWS: Rows = (
             ".pre-commit-hooks.yaml .bsp"
         ),
     ),
-    (BUILD, "Nix builds by it", "{flake,shell,default,devenv,release}.nix flake.lock devenv.yaml devbox.json .flox {guix,manifest}.scm"),
+    (
+        *(BUILD, "Nix or Guix builds by it"),
+        "{flake,shell,default,devenv,release}.nix flake.lock devenv.yaml devbox.json .flox {guix,manifest}.scm",
+    ),
     (
         *(BUILD, "containers are made by it"),
         (

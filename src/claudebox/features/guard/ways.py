@@ -14,7 +14,6 @@ from claudebox.features.guard.naming import Naming
 from claudebox.host.walk import SKIPPED, find_links
 from claudebox.model import Guarded
 from claudebox.paths import is_below, is_inside, parents, shorten_home
-from claudebox.places import is_systems
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -38,8 +37,16 @@ DEPTHS = (
     *((".local/share/applications", 1), (".local/share/systemd", 3), (".local/share/dbus-1", 2)),
     *((".local/share/fish", 2), (".local/share/nvim", 4), (".local/share/nautilus", 2), (".oh-my-zsh/custom", 3)),
 )
+OBEYED = (".local/bin", "bin", ".config", ".vim", ".emacs.d")  # in which a project may lie, too
 # Of the other directories that begin with a dot, only the first level is looked at; of these not even that.
 NOT_RUN = frozenset(".cache .npm .rustup .gradle .mozilla .thunderbird .wine .steam .Trash .git".split())
+# Directories of programs for all accounts into which people link their own, and what is run for all.
+SYSTEMS = (
+    *("/usr/local/bin", "/usr/local/sbin", "/etc/profile.d", "/etc/systemd/system", "/etc/systemd/user"),
+    *("/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly"),
+)
+# These are the distribution's own, and large, or are among the others.
+DISTRIBUTIONS = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/games", "/usr/local/bin", "/usr/local/sbin")
 # Variables that name something to be run or obeyed.
 VARIABLES = (
     *("BASH_ENV", "ENV", "ZDOTDIR", "FPATH", "INPUTRC", "LD_PRELOAD", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT"),
@@ -54,6 +61,7 @@ class Ways(Record):
 
     guarded: tuple[Guarded, ...] = ()
     filled: tuple[str, ...] = ()  # directories of PATH that tools fill with programs: they cannot be held
+    above: tuple[tuple[str, str], ...] = ()  # roots that lie in what the host obeys, and by which way
     has_here: bool = False  # whether PATH has the directory in which the user happens to be
     commands: tuple[str, ...] = ()
 
@@ -66,6 +74,7 @@ def find_ways(host: Host, roots: tuple[str, ...]) -> Ways:
     return Ways(
         guarded=guarded if len(guarded) <= MOST_WAYS else _by_directories(guarded, roots),
         filled=tuple(dict.fromkeys(finder.filled)),
+        above=tuple(finder.above.items()),
         has_here=any(entry in ("", ".") for entry in finder.path),
         commands=tuple(finder.commands),
     )
@@ -94,6 +103,8 @@ class Finder:
         self.path = host.environ.get("PATH", "").split(":") if host.environ.get("PATH") else []
         self.filled: list[str] = []
         self.commands: list[str] = []
+        self.above: dict[str, str] = {}
+        self.obeyed = tuple(f"{home}/{directory}/" for home in host.person.homes for directory in OBEYED)
         self._room = [MOST_LOOKED_AT]
 
     def by_path(self) -> Iterator[tuple[str, str]]:
@@ -113,7 +124,7 @@ class Finder:
                 yield place, ON_PATH
         if not places:
             self.commands.append(directory)
-            if not is_systems(directory):
+            if directory not in DISTRIBUTIONS and not directory.startswith("/nix/store/"):
                 yield from self._through(find_links(self.tree, directory, 1, self._room))
 
     def _is_filled(self, place: str) -> bool:
@@ -121,7 +132,11 @@ class Finder:
         return any(posixpath.basename(above) in SKIPPED for above in (place, *parents(place)) if self._is_ours(above))
 
     def by_links(self) -> Iterator[tuple[str, str]]:
+        for directory in SYSTEMS:
+            yield from self._through(find_links(self.tree, directory, 1, self._room))
         for home in self.person.homes:
+            for directory in OBEYED:
+                self._note_above(f"{home}/{directory}")
             yield from self._through(find_links(self.tree, home, 1, self._room, begin=(".", "bin")))
             known = {directory for directory, _ in DEPTHS}
             others = [
@@ -136,6 +151,14 @@ class Finder:
                 return
             for place in self._places(link):
                 yield place, f"{self._short(link)} leads here"
+            if link.startswith(self.obeyed):
+                self._note_above(link)
+
+    def _note_above(self, way: str) -> None:
+        """Note a root that lies in what the host obeys by this way: nothing but all of it could be held."""
+        real = self.tree.resolve(way)
+        if real is not None and not any(is_inside(home, real) for home in self.person.homes):
+            self.above.update((root, self._short(way)) for root in self.roots if is_below(root, real))
 
     def by_names(self) -> Iterator[tuple[str, str]]:
         """What is named in the text of files that the host obeys."""

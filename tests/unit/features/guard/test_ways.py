@@ -50,6 +50,12 @@ def found(tmp_path: Path, description: str, **environ: str) -> list[tuple[str, s
          ("x.sh", "/var/spool/cron/crontabs/alice names it")),
         ("~/.config/systemd/user/a.service.d/x.conf: ExecStart=%h/shop/x -y\\n",
          ("x", "~/.config/systemd/user/a.service.d/x.conf names it")),
+        ("/usr/local/bin/x -> /home/alice/shop/x", ("x", "/usr/local/bin/x leads here")),
+        ("/etc/systemd/system/x.service: ExecStart=/home/alice/shop/x\\n",
+         ("x", "/etc/systemd/system/x.service names it")),
+        ("/etc/cron.daily/x -> /home/alice/shop/x", ("x", "/etc/cron.daily/x leads here")),
+        ("~/.bashrc: . ~/shop/a\\n\n~/shop/a: . ~/shop/b\\n", ("b", "~/shop/a names it")),
+        ("~/.bashrc -> shop/rc\n~/shop/rc: . ~/shop/b\\n", ("b", "~/.bashrc names it")),
         ("~/.local/bin/go: #!/bin/sh\\nexec ~/shop/go\\n", ("go", "~/.local/bin/go names it")),
         ('~/.claude/settings.json: {\\n"command": "~/shop/hook.sh"}',
          ("hook.sh", "~/.claude/settings.json names it")),
@@ -110,6 +116,34 @@ def test_directories_that_tools_fill_are_kept_apart(tmp_path: Path) -> None:
     assert plan.guard.filled == (f"{P}/.venv/bin",)
     assert plan.guard.commands == ("/usr/bin",)
     assert {finding.subject for finding in plan.findings} >= {".venv/bin", "PATH"}
+
+
+@pytest.mark.parametrize(
+    ("description", "expected"),
+    [
+        ("~/.config/x -> ..", {}),
+        ("~/.config/nvim -> /home/alice/shop\n~/.config/y", {}),
+        ("~/.dropbox -> /home/alice/shop", {}),
+        (
+            "~/.config/nvim -> ../dotfiles/nvim\n~/dotfiles/nvim/lua/x",
+            {"/home/alice/dotfiles/nvim/lua": "~/.config/nvim"},
+        ),
+        ("~/.config -> dotfiles\n~/dotfiles/nvim/lua/x", {"/home/alice/dotfiles/nvim/lua": "~/.config"}),
+    ],
+)
+def test_project_that_lies_in_what_is_obeyed_is_known(
+    tmp_path: Path, description: str, expected: dict[str, str]
+) -> None:
+    machine = Machine(tmp_path).plant(f"~/shop/x\n{description}")
+    roots = (P, "/home/alice/dotfiles/nvim/lua")
+    assert dict(find_ways(machine.host(), roots).above) == expected
+
+
+def test_project_in_the_configuration_of_a_program_is_a_risk(tmp_path: Path) -> None:
+    machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    machine.plant("~/.config/nvim/init.lua").cwd = "/home/alice/.config/nvim"
+    said = [finding.text for finding in machine.plan("--run", "true").flagged]
+    assert "lies in ~/.config: programs of this host obey what is there, and the agent can change it" in said
 
 
 def test_many_ways_are_held_by_their_directories(tmp_path: Path) -> None:
