@@ -32,6 +32,7 @@ WAYS = {
     "echo 'export PATH=$PATH:~/src/shop/more' >.zprofile": "more/",
     "mkdir -p .ssh; echo Include ~/src/shop/ssh.conf >.ssh/config": "ssh.conf",
     "ln -s src/shop/gitconfig .gitconfig": "gitconfig",
+    "ln src/shop/inputrc .inputrc": "inputrc",
     "mkdir -p .claude/agents; ln -s ~/src/shop/reviewer.md .claude/agents": "reviewer.md",
 }
 PLACES = [*WAYS.values(), "programs/"]
@@ -137,6 +138,16 @@ def test_directory_that_is_on_path_before_it_exists(box: Box, account: Account, 
     environ = {**account.environ, "PATH": f"{project}/bin:{account.environ['PATH']}"}
     done = replace(box, account=replace(account, environ=environ)).inside("sh", "-c", "mkdir bin; echo evil > bin/ls")
     assert "new bin/ls (it is on your PATH)" in said(done)
+
+
+def test_directory_that_is_mounted_besides_is_looked_at(box: Box, account: Account, project: Path) -> None:
+    rc = account.write(account.home / "dotfiles/rc", "\n")
+    (account.home / ".bashrc").symlink_to(rc)
+    attack = f"echo evil >> {rc}; echo work >> {rc.parent}/notes"
+    box.inside("sh", "-c", attack, options=("--mount-rw", str(rc.parent)))
+    assert (rc.read_text(), (rc.parent / "notes").read_text()) == ("\n", "work\n")
+    box.inside("sh", "-c", attack, options=("--mount-rw", str(rc.parent), "--writable", str(rc)))
+    assert rc.read_text() == "\nevil\n"
 
 
 def test_what_is_merely_mentioned_stays_writable(box: Box, account: Account, project: Path) -> None:

@@ -157,11 +157,11 @@ def find_links(
             room[0] -= COST_OF_A_DIRECTORY
             with listing:
                 for entry in listing:
+                    if not entry.name.startswith(begin):
+                        continue
                     room[0] -= 1
                     if room[0] < 0:
                         return
-                    if not entry.name.startswith(begin):
-                        continue
                     if entry.is_symlink():
                         yield f"{here}/{entry.name}"
                     elif entry.is_dir(follow_symlinks=False):

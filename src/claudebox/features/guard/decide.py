@@ -40,6 +40,7 @@ MOST_LINKED = 200  # files of one directory that are looked at for hard links
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
 HIDDEN = "cannot be listed: nothing in it was looked at"
+SHARED = ".config"  # a directory for many tools
 TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
@@ -119,12 +120,14 @@ def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
 
 def find_tools(tree: Tree, roots: Iterable[str]) -> tuple[Guarded, ...]:
     """What begins with a dot in the root of the project and is in no table: some tool may obey it."""
-    return tuple(
-        Guarded(f"{root}/{name}", TOOLS, TOOL)
+    found = [
+        f"{root}/{name}"
         for root in roots
         for name in tree.entries(root)
         if is_tools(name) and name not in SKIPPED and not (rows_of(name) or ordinary_rows_of(name))
-    )
+    ]
+    found += [f"{root}/{SHARED}/{name}" for root in roots for name in tree.entries(f"{root}/{SHARED}")]
+    return tuple(Guarded(path, TOOLS, TOOL) for path in found)
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:

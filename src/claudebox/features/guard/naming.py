@@ -59,7 +59,8 @@ class Naming:
         self.homes = tuple(dict.fromkeys((*person.homes, environ.get("HOME", "").rstrip("/") or person.home)))
         self.roots = roots
         self.spelled = [(spelled, root) for root in roots for spelled in self._spellings(root)]
-        self.telling = tuple({posixpath.basename(root).encode(errors="surrogateescape") for root in roots})
+        self.names = tuple({posixpath.basename(root) for root in roots})
+        self.telling = tuple(name.encode(errors="surrogateescape") for name in self.names)
 
     def _spellings(self, root: str) -> Iterator[str]:
         yield root
@@ -120,11 +121,12 @@ class Naming:
                 yield path
 
     def _named(self, text: str) -> Iterator[str]:
-        spelled = [*self.spelled, *self._variables(text)]
+        variables = list(dict.fromkeys(self._variables(text)))
         for line in text.splitlines():
             if line.lstrip().startswith(_COMMENTS):
                 continue
-            for spelling, root in spelled:
+            is_telling = any(name in line for name in self.names)
+            for spelling, root in (*(self.spelled if is_telling else ()), *variables):
                 start = line.find(spelling)
                 while start >= 0:
                     end = start + len(spelling)

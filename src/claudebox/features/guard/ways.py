@@ -9,9 +9,10 @@ A home may have a million files, so only those places are looked at from which s
 from __future__ import annotations
 
 import posixpath
+import stat
 
-from claudebox.features.guard.naming import Naming
-from claudebox.host.walk import SKIPPED, find_links
+from claudebox.features.guard.naming import FILES, Naming
+from claudebox.host.walk import SKIPPED, find_inodes, find_links
 from claudebox.model import Guarded
 from claudebox.paths import is_below, is_inside, parents, shorten_home
 from claudebox.record import Record
@@ -27,8 +28,8 @@ WAYS = "ways"
 ON_PATH = "it is on your PATH"
 SHADOWING = "your PATH has it before the program of that name"
 
-MOST_LOOKED_AT = 3000  # entries of all directories together
-MOST_LINKS = 1000
+MOST_LOOKED_AT = 2000  # entries of ~/.config, and of all directories together that are looked at for no special reason
+MOST_OF_OTHERS = 500  # entries of each other directory
 MOST_WAYS = 200  # more than these are held by the directories that they are in
 
 # Directories of the home whose symlinks are looked at, and how deep. The most telling come first, as there is an end.
@@ -69,7 +70,14 @@ class Ways(Record):
 def find_ways(host: Host, roots: tuple[str, ...]) -> Ways:
     """Everything by which the host runs something in these directories, each with the first way that leads there."""
     finder = Finder(host, roots)
-    found = dict(reversed([*finder.by_variables(), *finder.by_names(), *finder.by_links(), *finder.by_path()]))
+    found = dict(
+        reversed(
+            [
+                *(*finder.by_variables(), *finder.by_names(), *finder.by_links()),
+                *(*finder.by_other_names(), *finder.by_path()),
+            ]
+        )
+    )
     guarded = tuple(Guarded(place, WAYS, reason) for place, reason in sorted(found.items()))
     return Ways(
         guarded=guarded if len(guarded) <= MOST_WAYS else _by_directories(guarded, roots),
@@ -105,7 +113,6 @@ class Finder:
         self.commands: list[str] = []
         self.above: dict[str, str] = {}
         self.obeyed = tuple(f"{home}/{directory}/" for home in host.person.homes for directory in OBEYED)
-        self._room = [MOST_LOOKED_AT]
 
     def by_path(self) -> Iterator[tuple[str, str]]:
         """Directories of PATH, wherever in them they lead, and what is linked in those that the user fills."""
@@ -125,7 +132,7 @@ class Finder:
         if not places:
             self.commands.append(directory)
             if directory not in DISTRIBUTIONS and not directory.startswith("/nix/store/"):
-                yield from self._through(find_links(self.tree, directory, 1, self._room))
+                yield from self._through(find_links(self.tree, directory, 1, [MOST_OF_OTHERS]))
 
     def _is_filled(self, place: str) -> bool:
         """Whether tools put programs there: a virtual environment, packages, what was built."""
@@ -133,22 +140,22 @@ class Finder:
 
     def by_links(self) -> Iterator[tuple[str, str]]:
         for directory in SYSTEMS:
-            yield from self._through(find_links(self.tree, directory, 1, self._room))
+            yield from self._through(find_links(self.tree, directory, 1, [MOST_OF_OTHERS]))
         for home in self.person.homes:
             for directory in OBEYED:
                 self._note_above(f"{home}/{directory}")
-            yield from self._through(find_links(self.tree, home, 1, self._room, begin=(".", "bin")))
-            known = {directory for directory, _ in DEPTHS}
-            others = [
-                name for name in self.tree.entries(home) if name.startswith(".") and name not in {*known, *NOT_RUN}
-            ]
-            for directory, depth in (*DEPTHS, *((name, 1) for name in others)):
-                yield from self._through(find_links(self.tree, f"{home}/{directory}", depth, self._room))
+            yield from self._through(find_links(self.tree, home, 1, [MOST_LOOKED_AT], begin=(".", "bin")))
+            for directory, depth in DEPTHS:
+                room = [MOST_LOOKED_AT if directory == ".config" else MOST_OF_OTHERS]
+                yield from self._through(find_links(self.tree, f"{home}/{directory}", depth, room))
+            room = [MOST_LOOKED_AT]
+            known = {*NOT_RUN, *(directory for directory, _ in DEPTHS)}
+            for name in self.tree.entries(home):
+                if name.startswith(".") and name not in known:
+                    yield from self._through(find_links(self.tree, f"{home}/{name}", 1, room))
 
     def _through(self, links: Iterable[str]) -> Iterator[tuple[str, str]]:
-        for number, link in enumerate(links):
-            if number == MOST_LINKS:
-                return
+        for link in links:
             for place in self._places(link):
                 yield place, f"{self._short(link)} leads here"
             if link.startswith(self.obeyed):
@@ -159,6 +166,17 @@ class Finder:
         real = self.tree.resolve(way)
         if real is not None and not any(is_inside(home, real) for home in self.person.homes):
             self.above.update((root, self._short(way)) for root in self.roots if is_below(root, real))
+
+    def by_other_names(self) -> Iterator[tuple[str, str]]:
+        """Files of the project that are a file of the home, too, by a hard link."""
+        files = {}
+        for file in (f"{home}/{name}" for home in self.person.homes for name in FILES):
+            status = self.tree.lstat(file)
+            if status is not None and status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                files[status.st_ino] = file
+        for root in self.roots if files else ():
+            for place, inode in (find_inodes(self.tree, root, frozenset(files)) or {}).items():
+                yield place, f"{self._short(files[inode])} is the same file"
 
     def by_names(self) -> Iterator[tuple[str, str]]:
         """What is named in the text of files that the host obeys."""

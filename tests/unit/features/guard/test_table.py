@@ -75,6 +75,14 @@ def test_what_belongs_to_an_unknown_tool_is_named_once(tmp_path: Path, name: str
     assert change(tmp_path / "nested", (f"sub/{name}", "x"), before="~/shop/x") == []
 
 
+def test_what_tools_share_is_named_for_each(tmp_path: Path) -> None:
+    found = change(tmp_path, (".config/nextest.toml", "x"), (".config/mise.toml", "x"), before="~/shop/x")
+    assert [(one.path, one.is_ordinary) for one in found] == [
+        (f"{P}/.config/mise.toml", False),
+        (f"{P}/.config/nextest.toml", True),
+    ]
+
+
 @pytest.mark.parametrize(
     "name",
     """.gitignore .gitkeep .editorconfig .nvmrc .python-version .eslintcache .coverage .coverage.host.1 .DS_Store

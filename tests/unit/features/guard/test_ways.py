@@ -146,6 +146,13 @@ def test_project_in_the_configuration_of_a_program_is_a_risk(tmp_path: Path) -> 
     assert "lies in ~/.config: programs of this host obey what is there, and the agent can change it" in said
 
 
+def test_other_name_of_a_file_of_the_home_is_a_way(tmp_path: Path) -> None:
+    machine = Machine(tmp_path).plant("~/.bashrc\n~/shop/src/x")
+    (tmp_path / "home/alice/shop/src/rc").hardlink_to(tmp_path / "home/alice/.bashrc")
+    ways_found = find_ways(machine.host(), (P,)).guarded
+    assert [(one.path, one.reason) for one in ways_found] == [(f"{P}/src/rc", "~/.bashrc is the same file")]
+
+
 def test_many_ways_are_held_by_their_directories(tmp_path: Path) -> None:
     many = "\n".join(f"~/.config/f{number} -> ../shop/d{number % 3}/{number}" for number in range(ways.MOST_WAYS + 1))
     assert [path for path, _ in found(tmp_path, many)] == ["d0", "d1", "d2"]
