@@ -26,7 +26,14 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ROOMS: dict[str, tuple[str, ...]] = {
     "words of our own": ("importing", "problem", "record", "paths", "quoting", "pinned", "own_command", ""),
     "vocabulary": ("model",),
-    "what can be said": ("settings.table", "settings.values", "settings.parsing", "settings.words", "settings.amounts"),
+    "what can be said": (
+        "settings.table",
+        "settings.values",
+        "settings.parsing",
+        "settings.words",
+        "settings.amounts",
+        "settings.mistakes",
+    ),
     "the host, read only": ("host", "host.*"),
     "what features share": (
         *("state", "remembered", "places", "mounts", "reach", "secret_values", "tools", "contribution", "facts"),
