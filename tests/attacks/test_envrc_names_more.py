@@ -1,4 +1,4 @@
-"""The agent changes a script that an `.envrc` runs: the user has allowed that one, and direnv asks about nothing else."""
+"""The agent changes a script that an `.envrc` runs: the user has allowed that one, and is asked about nothing else."""
 
 from __future__ import annotations
 
