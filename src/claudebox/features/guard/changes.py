@@ -10,7 +10,7 @@ import posixpath
 import stat
 
 from claudebox.features.guard import envrc
-from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, find_tools, with_ways
+from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, with_ways
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
@@ -22,7 +22,7 @@ from claudebox.features.guard.git import (
     runs_program,
 )
 from claudebox.features.guard.ordinary import BUILD, TOOLS, USE
-from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED
+from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, find_tools
 from claudebox.features.guard.ways import find_shadowing
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git import config as gitconfig

@@ -14,12 +14,11 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.guard import envrc
 from claudebox.features.guard.git import Account, git_guarded
-from claudebox.features.guard.ordinary import TOOL, TOOLS, is_tools
-from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, ordinary_rows_of, rows_of
+from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
 from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, SKIPPED, UNREAD, Entry, list_directory
+from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move, parents
@@ -40,7 +39,6 @@ MOST_LINKED = 200  # files of one directory that are looked at for hard links
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
 HIDDEN = "cannot be listed: nothing in it was looked at"
-SHARED = ".config"  # a directory for many tools
 TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
@@ -116,18 +114,6 @@ def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
             yield Guarded(entry.path, LINKS, LEAVING)
         for row in ordinary_rows_of(entry.name):
             yield _part(entry, row)
-
-
-def find_tools(tree: Tree, roots: Iterable[str]) -> tuple[Guarded, ...]:
-    """What begins with a dot in the root of the project and is in no table: some tool may obey it."""
-    found = [
-        f"{root}/{name}"
-        for root in roots
-        for name in tree.entries(root)
-        if is_tools(name) and name not in SKIPPED and not (rows_of(name) or ordinary_rows_of(name))
-    ]
-    found += [f"{root}/{SHARED}/{name}" for root in roots for name in tree.entries(f"{root}/{SHARED}")]
-    return tuple(Guarded(path, TOOLS, TOOL) for path in found)
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:

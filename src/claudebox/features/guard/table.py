@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from claudebox.features.guard import ordinary
 from claudebox.features.guard.spelling import spelled_out
-from claudebox.host.walk import NameFilter
+from claudebox.host.walk import SKIPPED, NameFilter
+from claudebox.model import Guarded
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from claudebox.features.guard.spelling import Rows
+    from claudebox.host.tree import Tree
 
 GIT = "git"
 SHELL = "shell"
@@ -168,6 +172,7 @@ def _by_name(rows: Rows) -> dict[str, list[tuple[str, str, str]]]:
 
 _ANYWHERE, _IN_ROOTS, _ORDINARY = _by_name(ANYWHERE), _by_name(IN_ROOTS), _by_name(ordinary.ROWS)
 DOT_GIT = ".git"
+SHARED = ".config"  # a directory for many tools
 HEAD = "HEAD"  # a directory with it may be a repository without a checkout
 
 WANTED = NameFilter(
@@ -195,3 +200,16 @@ def ordinary_rows_of(name: str) -> list[GuardRow]:
         *(GuardRow(*row) for row in _ORDINARY.get(name, ())),
         *([GuardRow(ordinary.BUILD, reason)] if reason else ()),
     ]
+
+
+def find_tools(tree: Tree, roots: Iterable[str]) -> tuple[Guarded, ...]:
+    """What begins with a dot in the root of the project and is in no table: some tool may obey it."""
+    found: list[str] = []
+    for root in roots:
+        found += [f"{root}/{name}" for name in tree.entries(root) if _is_of_unknown_tool(name)]
+        found += [f"{root}/{SHARED}/{name}" for name in tree.entries(f"{root}/{SHARED}")]
+    return tuple(Guarded(path, ordinary.TOOLS, ordinary.TOOL) for path in found)
+
+
+def _is_of_unknown_tool(name: str) -> bool:
+    return ordinary.is_tools(name) and name not in SKIPPED and not (rows_of(name) or ordinary_rows_of(name))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
-from claudebox.features.guard.decide import find_guarded, find_others, find_tools, plan_guard
+from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
 from claudebox.features.guard.envrc import NAMED
 from claudebox.features.guard.git import Account
-from claudebox.features.guard.table import WANTED
+from claudebox.features.guard.table import WANTED, find_tools
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project

@@ -10,6 +10,8 @@ from claudebox.features.guard import naming, ways
 from claudebox.features.guard.ways import find_ways
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_links
+from claudebox.view.audit import audit
+from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("REACH-01")
@@ -151,6 +153,20 @@ def test_other_name_of_a_file_of_the_home_is_a_way(tmp_path: Path) -> None:
     (tmp_path / "home/alice/shop/src/rc").hardlink_to(tmp_path / "home/alice/.bashrc")
     ways_found = find_ways(machine.host(), (P,)).guarded
     assert [(one.path, one.reason) for one in ways_found] == [(f"{P}/src/rc", "~/.bashrc is the same file")]
+
+
+def test_audit_names_the_ways_and_how_to_open_them(tmp_path: Path) -> None:
+    machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    machine.plant("\n".join(f"~/.rc{number} -> shop/rc{number}\n~/shop/rc{number}" for number in range(6)))
+    shown = audit(machine.plan("--run", "true"), Style(False)).partition("Guarded")[2].partition("Network")[0]
+    assert shown.splitlines()[-6:] == [
+        "  read-only        rc0 (~/.rc0 leads here)",
+        "                   rc1 (~/.rc1 leads here)",
+        "                   rc2 (~/.rc2 leads here)",
+        "                   rc3 (~/.rc3 leads here)",
+        "                   and 2 more that your home leads to",
+        "                   (if that is what the agent is to work on: --writable PATH)",
+    ]
 
 
 def test_many_ways_are_held_by_their_directories(tmp_path: Path) -> None:
