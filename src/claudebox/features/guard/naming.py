@@ -10,7 +10,7 @@ import posixpath
 
 from claudebox.host.tree import Tree
 from claudebox.model import Person
-from claudebox.paths import is_below, is_inside
+from claudebox.paths import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SMALL_SCRIPT = 1 << 13
 
 # Files of the home that are obeyed without being named, and directories of such files, with how their names end.
 FILES = (
-    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout "
+    ".profile .bash_profile .bash_login .zshenv .zprofile .bashrc .bash_aliases .bash_logout .zshrc .zlogin .zlogout "
     ".kshrc .xinitrc .xprofile .xsession .xsessionrc .inputrc .tmux.conf .screenrc .vimrc .gvimrc .ideavimrc .emacs "
     ".emacs.d/init.el .gdbinit .lldbinit .direnvrc .envrc .ssh/config .pam_environment .Rprofile .irbrc .pryrc .ghci "
     ".config/fish/config.fish .config/nvim/init.vim .config/nvim/init.lua .config/vim/vimrc .config/emacs/init.el "
@@ -48,6 +48,7 @@ CRONTABS = ("/var/spool/cron/crontabs", "/var/spool/cron")  # usually nobody but
 _ENDS_OF_PATHS = " \t\n\"'`;&|<>():,=\\#"
 _PATTERN = "$*?[{"
 _COMMENTS = ("#", "--", "//", ";")
+_WHERE = ("WorkingDirectory=", "Path=")  # units and entries of a desktop
 
 
 class Naming:
@@ -56,28 +57,22 @@ class Naming:
     def __init__(self, tree: Tree, person: Person, environ: dict[str, str], roots: tuple[str, ...]) -> None:
         self.tree = tree
         self.person = person
-        self.homes = tuple(dict.fromkeys((*person.homes, environ.get("HOME", "").rstrip("/") or person.home)))
-        self.roots = roots
-        self.spelled = [(spelled, root) for root in roots for spelled in self._spellings(root)]
-        self.names = tuple({posixpath.basename(root) for root in roots})
-        self.telling = tuple(name.encode(errors="surrogateescape") for name in self.names)
-
-    def _spellings(self, root: str) -> Iterator[str]:
-        yield root
-        for home in self.person.homes:
-            if is_below(root, home):
-                for called in (
-                    *self.homes,
-                    "~",
-                    "$HOME",
-                    "${HOME}",
-                    '"$HOME"',
-                    '"${HOME}"',
-                    "%h",
-                    f"~{self.person.name}",
-                ):
-                    if called + root[len(home) :] != root:
-                        yield called + root[len(home) :]
+        called = {person.home: ("~", "%h", f"~{person.name}", "$HOME", "${HOME}", '"$HOME"', '"${HOME}"')}
+        for name, value in environ.items():
+            if value.startswith("/") and name not in ("PWD", "OLDPWD"):
+                called[value.rstrip("/")] = (*called.get(value.rstrip("/"), ()), f"${name}", f"${{{name}}}")
+        self.spelled = [
+            (f"{short}{root[len(place) :]}", root)
+            for root in roots
+            for place, shorts in called.items()
+            if is_inside(root, place) and place
+            for short in (place, *shorts)
+        ]
+        self.spelled += [(root, root) for root in roots]
+        self.spelled = list(dict.fromkeys(self.spelled))
+        # Words without which a text names nothing of interest. Names of variables are added as they are found.
+        self.telling = {posixpath.basename(root) for root in roots}
+        self.telling |= {text[1:].strip("{}") for text, _ in self.spelled if text.startswith("$") and "/" not in text}
 
     def find(self) -> Iterator[tuple[str, str]]:
         """Each place with the file that names it."""
@@ -85,8 +80,9 @@ class Naming:
         waiting = list(self._files())
         for file in waiting:
             content = self.tree.read(file, MOST_BYTES)
-            if content and any(name in content for name in self.telling):
-                for place in self._named(content.decode(errors="surrogateescape")):
+            text = content.decode(errors="surrogateescape") if content else ""
+            if any(name in text for name in self.telling):
+                for place in self._named(text):
                     yield place, file
                     # What is obeyed may name more. It is held itself, so that an agent cannot add to it.
                     waiting += [place] if place not in seen and len(seen) < MOST_NAMED else []
@@ -121,27 +117,29 @@ class Naming:
                 yield path
 
     def _named(self, text: str) -> Iterator[str]:
-        variables = list(dict.fromkeys(self._variables(text)))
-        for line in text.splitlines():
-            if line.lstrip().startswith(_COMMENTS):
-                continue
-            is_telling = any(name in line for name in self.names)
-            for spelling, root in (*(self.spelled if is_telling else ()), *variables):
+        self._learn_variables(text)
+        lines = [line for line in text.splitlines() if not line.lstrip().startswith(_COMMENTS)]
+        for line in lines:
+            for spelling, root in self.spelled if any(name in line for name in self.telling) else ():
                 start = line.find(spelling)
                 while start >= 0:
                     end = start + len(spelling)
-                    yield from self._place(line, end, root)
+                    if not (start and spelling.startswith("/") and line[start - 1].isalnum()):
+                        yield from self._place(line, end, root)
+                        if line.startswith(_WHERE):
+                            base = posixpath.normpath(root + line[end:].strip("\"' "))
+                            for other in lines:
+                                yield from self._beside(other.partition("=")[2], base) if "Exec" in other else ()
                     start = line.find(spelling, end)
 
-    def _variables(self, text: str) -> Iterator[tuple[str, str]]:
-        """`$DOTFILES` after `DOTFILES=~/dotfiles`, wherever in the text that is."""
-        for spelling, root in self.spelled:
+    def _learn_variables(self, text: str) -> None:
+        """`$DOTFILES` after `DOTFILES=~/dotfiles`, in this text and those after it."""
+        for spelling, root in tuple(self.spelled):
             for before in text.split(spelling)[:-1]:
-                word = before.rstrip("\"'").rpartition("\n")[2].rstrip()
-                name = word.removesuffix("=").split()[-1:] if word.endswith("=") else word.split()[-1:]
-                if name and name[0].isidentifier():
-                    yield f"${name[0]}", root
-                    yield f"${{{name[0]}}}", root
+                words = before.rstrip("\"'").rpartition("\n")[2].rstrip().removesuffix("=").split()
+                if words and words[-1].isidentifier() and words[-1] not in self.telling:
+                    self.telling.add(words[-1])
+                    self.spelled += [(f"${words[-1]}", root), (f"${{{words[-1]}}}", root)]
 
     def _place(self, line: str, end: int, root: str) -> Iterator[str]:
         """The place that is named here, if it counts. Its name goes on after the root, or the line is about that."""

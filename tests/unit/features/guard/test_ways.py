@@ -58,15 +58,20 @@ def found(tmp_path: Path, description: str, **environ: str) -> list[tuple[str, s
         ("/etc/cron.daily/x -> /home/alice/shop/x", ("x", "/etc/cron.daily/x leads here")),
         ("~/.bashrc: . ~/shop/a\\n\n~/shop/a: . ~/shop/b\\n", ("b", "~/shop/a names it")),
         ("~/.bashrc -> shop/rc\n~/shop/rc: . ~/shop/b\\n", ("b", "~/.bashrc names it")),
+        ("~/.zshenv: export D=~/shop\\n\n~/.zshrc: . $D/b\\n", ("b", "~/.zshrc names it")),
+        ("~/.config/systemd/user/x.service: WorkingDirectory=%h/shop/src\\nExecStart=/usr/bin/python3 x\\n",
+         ("src/x", "~/.config/systemd/user/x.service names it")),
+        ("~/.bashrc: . $DOT/a; . ${SRC}/shop/b\\n", ("b", "~/.bashrc names it")),
+        ("~/.bashrc: . $DOT/a; . ${SRC}/shop/b\\n", ("a", "~/.bashrc names it")),
         ("~/.local/bin/go: #!/bin/sh\\nexec ~/shop/go\\n", ("go", "~/.local/bin/go names it")),
         ('~/.claude/settings.json: {\\n"command": "~/shop/hook.sh"}',
          ("hook.sh", "~/.claude/settings.json names it")),
     ],
 )  # fmt: skip
 def test_way_is_found(tmp_path: Path, description: str, expected: tuple[str, str]) -> None:
-    path = "/opt/mine:/usr/bin"
+    environ = {"PATH": "/opt/mine:/usr/bin", "DOT": P, "SRC": "/home/alice"}
     assert expected in found(
-        tmp_path, f"/etc/passwd: alice:x:1000:1000::/home/alice:/bin/sh\\n\n{description}", PATH=path
+        tmp_path, f"/etc/passwd: alice:x:1000:1000::/home/alice:/bin/sh\\n\n{description}", **environ
     )
 
 
@@ -78,6 +83,7 @@ def test_way_is_found(tmp_path: Path, description: str, expected: tuple[str, str
         "~/.bashrc: alias s='cd ~/shop/src'\\n",
         "~/.bashrc: # . ~/shop/env\\n",
         "~/.bashrc: . ~/shop2/env\\n",
+        "~/.bashrc: . /mnt/home/alice/shop/env\\n",
         "~/.bashrc: . ~/shop/../other/env\\n",
         "~/.bashrc: export CDPATH=~/shop/src\\n",
         "~/.bash_history: . ~/shop/env\\n",
