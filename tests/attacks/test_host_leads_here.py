@@ -134,6 +134,18 @@ def test_program_that_takes_the_name_of_another_is_named(box: Box, account: Acco
     assert f"{TITLE}: 1 new .venv/bin/ls (your PATH has it before" in said(active.inside("sh", "-c", planted))
 
 
+def test_what_is_built_is_named_but_not_held(box: Box, account: Account, project: Path) -> None:
+    """People link to what they build, and building is what agents do."""
+    for made in ("target/release/shop", ".venv/bin/activate"):
+        account.write(project / made, "old\n", mode=0o755)
+    account.run("sh", "-c", "mkdir -p .local/bin; ln -s ~/src/shop/target/release/shop .local/bin", cwd=account.home)
+    done = box.inside("sh", "-c", "echo new > built; mv built target/release/shop")
+    assert said(done) == "claudebox: changed, and run when you ask for it: target/release/shop"
+    account.write(account.home / ".bashrc", ". ~/src/shop/.venv/bin/activate\n")
+    done = box.inside("sh", "-c", "echo new > .venv/bin/activate")
+    assert f"{TITLE}: 1 changed .venv/bin/activate (~/.bashrc names it)" in said(done)
+
+
 def test_directory_that_is_on_path_before_it_exists(box: Box, account: Account, project: Path) -> None:
     environ = {**account.environ, "PATH": f"{project}/bin:{account.environ['PATH']}"}
     done = replace(box, account=replace(account, environ=environ)).inside("sh", "-c", "mkdir bin; echo evil > bin/ls")

@@ -90,6 +90,7 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
         *find_others(entries, within),
         *find_tools(tree, guard.roots),
         *find_shadowing(tree, guard.filled, guard.commands),
+        *guard.made,
     )
     files = take_picture(tree, Guard(absent=within, others=others_found))
     return Moment((*within, *others_found), files)

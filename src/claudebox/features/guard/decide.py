@@ -57,10 +57,12 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             *find_others(entries, candidates),
             *find_tools(tree, (project, *others)),
             *find_shadowing(tree, ways.filled, ways.commands),
+            *ways.made,
         ),
         roots=tuple(dict.fromkeys((project, *others, *outside))),
         git_configs=account.configs,
         ways=ways.guarded,
+        made=ways.made,
         filled=ways.filled,
         commands=ways.commands,
     )

@@ -12,6 +12,7 @@ import posixpath
 import stat
 
 from claudebox.features.guard.naming import FILES, Naming
+from claudebox.features.guard.ordinary import USE
 from claudebox.host.walk import SKIPPED, find_inodes, find_links
 from claudebox.model import Guarded
 from claudebox.paths import is_below, is_inside, parents, shorten_home
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from claudebox.host.tree import Tree
 
 WAYS = "ways"
+LEADS = "leads here"
 ON_PATH = "it is on your PATH"
 SHADOWING = "your PATH has it before the program of that name"
 
@@ -48,6 +50,8 @@ SYSTEMS = (
 )
 # These are the distribution's own, and large, or are among the others.
 DISTRIBUTIONS = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/games", "/usr/local/bin", "/usr/local/sbin")
+# What tools put into the project and make again.
+FILLED = SKIPPED.keys() - {".git", ".hg", ".svn", ".jj", ".direnv"}
 # Variables that name something to be run or obeyed.
 VARIABLES = (
     *("BASH_ENV", "ENV", "ZDOTDIR", "FPATH", "INPUTRC", "LD_PRELOAD", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT"),
@@ -61,6 +65,7 @@ class Ways(Record):
     """What was found, and which directories of PATH are out of the agent's reach."""
 
     guarded: tuple[Guarded, ...] = ()
+    made: tuple[Guarded, ...] = ()  # what tools make anew in the project: it cannot be held either
     filled: tuple[str, ...] = ()  # directories of PATH that tools fill with programs: they cannot be held
     above: tuple[tuple[str, str], ...] = ()  # roots that lie in what the host obeys, and by which way
     has_here: bool = False  # whether PATH has the directory in which the user happens to be
@@ -78,9 +83,15 @@ def find_ways(host: Host, roots: tuple[str, ...]) -> Ways:
             ]
         )
     )
-    guarded = tuple(Guarded(place, WAYS, reason) for place, reason in sorted(found.items()))
+    guarded, made = [], []
+    for place, reason in sorted(found.items()):
+        if not finder.is_filled(place):
+            guarded.append(Guarded(place, WAYS, reason))
+        else:  # who links to what was built asks for it by name, unlike a shell that loads it at each start
+            made.append(Guarded(place, USE if reason.endswith(LEADS) else WAYS, reason))
     return Ways(
-        guarded=guarded if len(guarded) <= MOST_WAYS else _by_directories(guarded, roots),
+        guarded=tuple(guarded) if len(guarded) <= MOST_WAYS else _by_directories(guarded, roots),
+        made=tuple(made),
         filled=tuple(dict.fromkeys(finder.filled)),
         above=tuple(finder.above.items()),
         has_here=any(entry in ("", ".") for entry in finder.path),
@@ -125,7 +136,7 @@ class Finder:
     def _by_directory(self, directory: str) -> Iterator[tuple[str, str]]:
         places = list(self._places(directory))
         for place in places:
-            if self._is_filled(place):
+            if self.is_filled(place):
                 self.filled.append(place)
             else:
                 yield place, ON_PATH
@@ -134,9 +145,9 @@ class Finder:
             if directory not in DISTRIBUTIONS and not directory.startswith("/nix/store/"):
                 yield from self._through(find_links(self.tree, directory, 1, [MOST_OF_OTHERS]))
 
-    def _is_filled(self, place: str) -> bool:
+    def is_filled(self, place: str) -> bool:
         """Whether tools put programs there: a virtual environment, packages, what was built."""
-        return any(posixpath.basename(above) in SKIPPED for above in (place, *parents(place)) if self._is_ours(above))
+        return any(posixpath.basename(above) in FILLED for above in (place, *parents(place)) if self._is_ours(above))
 
     def by_links(self) -> Iterator[tuple[str, str]]:
         for directory in SYSTEMS:
@@ -157,7 +168,7 @@ class Finder:
     def _through(self, links: Iterable[str]) -> Iterator[tuple[str, str]]:
         for link in links:
             for place in self._places(link):
-                yield place, f"{self._short(link)} leads here"
+                yield place, f"{self._short(link)} {LEADS}"
             if link.startswith(self.obeyed):
                 self._note_above(link)
 
@@ -209,7 +220,7 @@ class Finder:
         return shorten_home(path, self.person.home)
 
 
-def _by_directories(guarded: tuple[Guarded, ...], roots: tuple[str, ...]) -> tuple[Guarded, ...]:
+def _by_directories(guarded: list[Guarded], roots: tuple[str, ...]) -> tuple[Guarded, ...]:
     """One place for all that are in the same directory of a root: a mount for each would be too many."""
     found: dict[str, Guarded] = {}
     for one in guarded:
