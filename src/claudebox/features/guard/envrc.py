@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAMED = "a shell obeys it on cd: what that runs names it"
 MOST_BYTES = 1 << 16
+MOST_WORDS = 500  # an agent may have left the file
 FILE = ".envrc"
 TOML = (".mise", "mise.", ".rtx")  # how files of mise begin
 SOURCES = ("source", ".", "source_env", "source_env_if_exists")
@@ -46,7 +47,7 @@ def named_places(tree: Tree, path: str) -> Iterator[str]:
     """The scripts that it runs, and the directories that it puts on PATH."""
     base, name = posixpath.split(path)
     found = _in_toml(tree, path) if name.startswith(TOML) else _in_script(tree, path)
-    for word, is_certain in found:
+    for word, is_certain in tuple(found)[:MOST_WORDS]:
         place = posixpath.normpath(posixpath.join(base, word))
         if SKIPPED.keys().isdisjoint(place.split("/")) and (is_certain or tree.is_file(place)):
             yield place
@@ -67,9 +68,9 @@ def _in_toml(tree: Tree, path: str) -> Iterator[tuple[str, bool]]:
     """The strings after `_.source`, `_.path` and `_.file` of mise."""
     text = (tree.read_plain(path, MOST_BYTES) or b"").decode(errors="surrogateescape")
     for line in text.splitlines():
-        if "_." in line or line.lstrip().startswith(("source", "path", "file")):
+        if "_." in line or line.lstrip().startswith(("source", "path")):
             for word in line.replace("'", '"').split('"')[1::2]:
-                yield word.removeprefix("{{config_root}}/"), "path" not in line
+                yield word.removeprefix("{{config_root}}/"), True
 
 
 def is_evaluated(tree: Tree, path: str) -> bool:

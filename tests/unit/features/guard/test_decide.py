@@ -231,3 +231,18 @@ def test_includes() -> None:
     assert is_include("include.path")
     assert is_include("includeif.gitdir:x.path")
     assert not is_include("core.path")
+
+
+def test_script_that_names_thousands_of_files_does_not_hold_them_all(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(1500)]
+    files = "\n".join(f"~/shop/{name}" for name in names)
+    assert 400 < len(held(plant(tmp_path, f"~/shop/.envrc: source {' '.join(names)}\\n\n{files}"))) <= 501
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [('_.source = "tools/env.sh"', ["tools/env.sh"]), ("_.path = ['tools']", ["tools"]), ('run = "tools/env.sh"', [])],
+)
+def test_what_mise_runs_besides_is_held(tmp_path: Path, said: str, expected: list[str]) -> None:
+    tree = plant(tmp_path, f"~/shop/mise.toml: [env]\\n{said}\\n\n~/shop/tools/env.sh")
+    assert sorted(held(tree)) == ["mise.toml", *expected]
