@@ -289,6 +289,10 @@ class Guard(Record):
     others: tuple[Guarded, ...] = ()  # the agent may write them; they are compared when the box has ended
     roots: tuple[str, ...] = ()  # the project, and whatever else of the host the agent can write
     git_configs: tuple[str, ...] = ()  # the user's own
+    ways: tuple[Guarded, ...] = ()  # what the host runs because something outside leads there
+    made: tuple[Guarded, ...] = ()  # the same, but tools make it anew, so that it cannot be held
+    filled: tuple[str, ...] = ()  # directories of PATH that the agent fills with programs
+    commands: tuple[str, ...] = ()  # those where no agent can write
 
 
 class Trace(Record):

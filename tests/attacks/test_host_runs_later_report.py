@@ -248,12 +248,24 @@ QUIET = (
     "python3 -m venv --without-pip .venv; mkdir docs; ln -s ../src docs/src; ln -s /usr/bin/env docs/env",
     'echo \'[project]\' > pyproject.toml; mkdir app; echo \'{"scripts": {"dev": "vite"}}\' > app/package.json',
     "touch -d 2001-01-01 package.json; git stash -q; git gc -q; git tag x",
+    "mkdir -p target/debug .pytest_cache .next sub; touch target/debug/x Cargo.lock .pytest_cache/x .next/x.json",
+    "touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig; mkdir sub; touch sub/.tool",
 )
 
 
 @pytest.mark.parametrize("script", QUIET)
 def test_ordinary_session_ends_without_a_word(box: Box, repository: Path, script: str) -> None:
     done = box.inside("sh", "-ec", script)
+    assert done.returncode == 0, done.stderr
+    assert said(done) == ""
+
+
+@pytest.mark.npm
+def test_installing_packages_ends_without_a_word(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "vendor/lib/package.json", '{"name": "lib", "version": "1.0.0", "bin": {"lib": "x.js"}}')
+    account.write(repository / "vendor/lib/x.js", "#!/usr/bin/env node\n")
+    install = "npm install --offline --no-audit --no-fund --install-links ./vendor/lib"
+    done = box.inside("sh", "-c", f"{install} && test -e node_modules/.bin/lib")
     assert done.returncode == 0, done.stderr
     assert said(done) == ""
 

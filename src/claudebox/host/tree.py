@@ -90,6 +90,10 @@ class Tree:
         _, met = self._walk(path)
         return met
 
+    def follow(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        """The real path, as by `resolve`, and the symlinks on the way to it, as by `links`."""
+        return self._walk(path)
+
     def _walk(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         met: list[tuple[str, str]] = []
         waiting = [part for part in path.split("/") if part and part != "."][::-1]
