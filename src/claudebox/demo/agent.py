@@ -59,7 +59,8 @@ def _installed(say: Callable[[str], None]) -> str:
     say(f"Installing Claude Code for the demo, some 370 MB: npm install --prefix {place} {PACKAGE}")
     os.makedirs(place, exist_ok=True)
     command = [npm, "install", "--no-fund", "--no-audit", "--prefix", place, PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # npm obeys the settings of the directory that it is started in.
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
     if done.returncode == 0 and os.access(claude, os.X_OK):
         return claude
     say(f"npm failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")
