@@ -139,6 +139,10 @@ ATTACKS = {
 }
 
 
+# A symlink among git's own files is always taken away.
+MENDED = ("gitlink-in-an-index-elsewhere", "rebase-symlink")
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, repository: Path, name: str) -> None:
     script, expected = ATTACKS[name]
@@ -146,7 +150,7 @@ def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, reposit
     assert TITLE in said(done)
     for words in expected:
         assert words in said(done)
-    assert ran(account, repository), "the attack is real: without a terminal nothing is moved"
+    assert ran(account, repository) == (name not in MENDED), "the attack is real: without a terminal nothing is moved"
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -17,6 +17,7 @@ MOST_LINES = 24
 LABEL = len("changed ")
 
 TITLE = "claudebox: left in the project, and this host may run it:"
+DETOURS = "claudebox: taken out of git's directory:"
 ORDINARY = "claudebox: changed, and run when you ask for it:"
 
 
@@ -40,6 +41,16 @@ def report(leftovers: list[Leftover], where: Where, style: Style) -> str:
         lines.append(f"  and {len(grave) - MOST_LISTED} more")
     ordinary = [leftover for leftover in leftovers if leftover.is_ordinary]
     lines += _ordinary(ordinary, where) if ordinary else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def detours(leftovers: list[Leftover], where: Where, style: Style) -> str:
+    """What git on the host would have written through, which is moved away without a question."""
+    lines = [style.paint(DETOURS, BOLD)]
+    for number, leftover in enumerate(leftovers[:MOST_LISTED], 1):
+        lines += _row(number, leftover, where, style)
+    if len(leftovers) > MOST_LISTED:
+        lines.append(f"  and {len(leftovers) - MOST_LISTED} more")
     return "".join(f"{line}\n" for line in lines)
 
 

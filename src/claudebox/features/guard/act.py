@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from claudebox.features.guard.changes import Leftover
     from claudebox.model import Trace
     from claudebox.view.aftermath import Where
+    from claudebox.view.text import Style
 
     Ask = Callable[[str], str]
 
@@ -91,10 +92,13 @@ def report(
     """
     has_looked = False
     try:
-        leftovers = find_leftovers(plan, before)
+        detours, leftovers = find_leftovers(plan, before)
         has_looked = True
-        if leftovers:
+        if detours or leftovers:
             restore_terminal()
+        if detours:
+            _end_detours(plan, detours)
+        if leftovers:
             _report(plan, leftovers, asking)
     except KeyboardInterrupt:
         # An agent can make the look last long.
@@ -107,18 +111,44 @@ def report(
         say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
 
 
-def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
+def find_leftovers(plan: Plan, before: dict[str, Trace]) -> tuple[list[Leftover], list[Leftover]]:
+    """What git would write through, and everything else that matters."""
     tree = Tree()
-    after = look(tree, plan.guard, plan.person.home)
-    return Comparison(tree, plan.guard, before, after).leftovers()
+    comparison = Comparison(tree, plan.guard, before, look(tree, plan.guard, plan.person.home))
+    return comparison.detours(), comparison.leftovers()
+
+
+def _end_detours(plan: Plan, detours: list[Leftover]) -> None:
+    """Move away what would make the next git command on this host write elsewhere. Nobody has to be asked.
+
+    The user's next prompt may be that command, and git never makes such a thing itself.
+    """
+    from claudebox.view import aftermath as view
+
+    where = view.Where(plan.project, plan.person.home)
+    say(view.detours(detours, where, style_for_errors()))
+    if plan.state is not None:
+        _quarantine(plan, detours, where)
+        return
+    from claudebox.features.guard.quarantine import remove
+
+    for detour in detours:
+        try:
+            remove(detour.path)
+        except OSError as error:
+            say(view.moved("", [], [], [(detour.path, error.strerror or str(error))], where))
+
+
+def style_for_errors() -> Style:
+    from claudebox.view.text import style_for
+
+    return style_for(sys.stderr.isatty(), dict(os.environ))
 
 
 def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
     from claudebox.view import aftermath as view
-    from claudebox.view.text import style_for
 
-    where = view.Where(plan.project, plan.person.home)
-    style = style_for(sys.stderr.isatty(), dict(os.environ))
+    where, style = view.Where(plan.project, plan.person.home), style_for_errors()
     say(view.report(leftovers, where, style))
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
     if not grave or asking is None:

@@ -10,6 +10,7 @@ import posixpath
 import stat
 
 from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others
+from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
@@ -65,6 +66,7 @@ class Moment(Record):
 
     places: tuple[Guarded, ...]
     files: dict[str, Trace]
+    detours: tuple[Entry, ...] = ()
 
 
 def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
@@ -83,8 +85,10 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
     others_found = find_others(entries, within)
-    files = take_picture(tree, Guard(absent=within, others=others_found))
-    return Moment((*within, *others_found), files)
+    detours = detours_in(tree, within, guard.roots)
+    led_away = tuple(Guarded(entry.path, GIT, DETOUR) for entry in detours)
+    files = take_picture(tree, Guard(absent=(*within, *led_away), others=others_found))
+    return Moment((*within, *others_found), files, tuple(detours))
 
 
 def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
@@ -162,6 +166,17 @@ class Comparison:
         # What any git command runs comes first, so that many others do not drown it.
         return sorted(found.values(), key=lambda leftover: (leftover.is_ordinary, not leftover.is_gits, leftover.path))
 
+    def detours(self) -> list[Leftover]:
+        """What git would write through. Where there was one before, the user has said so."""
+        found = [
+            (entry.path, self.before.get(entry.path), self.after.files.get(entry.path)) for entry in self.after.detours
+        ]
+        return [
+            Leftover(NEW if old is None else CHANGED, path, DETOUR, _target(new), is_gits=True, old=old, new=new)
+            for path, old, new in found
+            if old is None or new is None or not _is_same(old, new)
+        ]
+
     def _files_of(self, place: str) -> list[str]:
         if place in self.after.files:
             return [place]
@@ -204,7 +219,7 @@ class Comparison:
         if place.group == LINKS:
             return self._leaving(path, new)
         if stat.S_ISLNK(new.mode):
-            return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",)
+            return _target(new)
         if place.reason in (CONFIG, INCLUDED):
             return _running_pairs(old, new)
         if place.reason == TODO:
@@ -263,6 +278,11 @@ def _by_directory(moment: Moment) -> dict[str, list[str]]:
             if above in found:
                 found[above].append(path)
     return found
+
+
+def _target(new: Trace | None) -> tuple[str, ...]:
+    is_link = new is not None and stat.S_ISLNK(new.mode)
+    return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",) if is_link and new is not None else ()
 
 
 def _is_same(old: Trace, new: Trace) -> bool:

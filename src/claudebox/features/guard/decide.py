@@ -12,6 +12,7 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.features.guard.detours import accept_detours, detours_in
 from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_row_of, row_of
 from claudebox.host.git.config import host_configs
@@ -47,9 +48,12 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     opened = openings(facts.settings.writable, project, facts.host.person.home)
     candidates = find_guarded(tree, (project, *others), entries, account)
     outside = [facts.repository.outside] if facts.repository.outside else []
-    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
+    roots = tuple(dict.fromkeys((project, *others, *outside)))
+    guard = plan_guard(tree, candidates, draft.mounts, opened)
+    guard = guard.replace(
+        opened=(*guard.opened, *accept_detours(detours_in(tree, candidates, roots), opened)),
         others=find_others(entries, candidates),
-        roots=tuple(dict.fromkeys((project, *others, *outside))),
+        roots=roots,
         git_configs=account.configs,
     )
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)

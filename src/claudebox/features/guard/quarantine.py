@@ -49,6 +49,16 @@ class Quarantine:
             os.close(target)
 
 
+def remove(path: str) -> None:
+    """Remove something of which nobody needs a copy. Raises OSError if that is not possible."""
+    parent, _, last = path.rpartition("/")
+    directory = _open_below("/", parent)
+    try:
+        _remove(directory, last)
+    finally:
+        os.close(directory)
+
+
 def _open_below(root: str, path: str, *, makes: bool = False) -> int:
     """Open a directory, entering it name by name, so that none of them is a symlink."""
     here = os.open(root, DIRECTORY)

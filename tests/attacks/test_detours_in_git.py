@@ -1,0 +1,146 @@
+"""A symlink among git's own files makes the next git command on the host write the agent's text where it leads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Account, Box
+
+pytestmark = pytest.mark.req("INST-02")
+
+AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "init.defaultBranch=main")
+# A reflog has the message of a commit, which the agent can prepare.
+EVIL = "touch ~/ran"
+
+
+def git(account: Account, where: Path, *arguments: str) -> str:
+    result = account.run("git", *AS_SOMEBODY, *arguments, cwd=where)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def repository(account: Account, project: Path) -> Path:
+    git(account, project, "init", "-q")
+    git(account, project, "commit", "-qm", "first", "--allow-empty")
+    git(account, project, "branch", "side")
+    account.write(account.home / ".bashrc", "mine\n")
+    return project
+
+
+def use_git(account: Account, repository: Path) -> None:
+    account.write(repository / "new", "new\n")
+    for words in (
+        "status",
+        "add -A",
+        f"commit -q -m ;{EVIL}",
+        "checkout -q side",
+        "fetch -q . main",
+        "reset -q main",
+        "gc -q",
+    ):
+        account.run("git", *AS_SOMEBODY, *words.split(" ", 3), cwd=repository)
+
+
+DETOURS = {
+    "message": "ln -sf ~/.bashrc .git/COMMIT_EDITMSG",
+    "fetched": "ln -sf ~/.bashrc .git/FETCH_HEAD",
+    "log": "ln -sf ~/.bashrc .git/logs/HEAD",
+    "log-of-a-branch": "ln -sf ~/.bashrc .git/logs/refs/heads/main",
+    "directory": "rm -r .git/logs; mkdir d; ln -s ~/.bashrc d/HEAD; ln -s ../d .git/logs",
+    "directory-of-the-same-name": "mv .git/logs .; ln -sf ~/.bashrc logs/HEAD; ln -s ../logs .git/logs",
+    "inside-of-the-project": "rm .git/logs/HEAD; ln -s ../hooks/pre-commit .git/logs/HEAD",
+}
+
+
+@pytest.mark.parametrize("name", DETOURS)
+def test_detour_is_taken_away(box: Box, account: Account, repository: Path, name: str) -> None:
+    victim = account.home / ".bashrc"
+    if name == "inside-of-the-project":
+        victim = account.write(repository / ".git/hooks/pre-commit", "#!/bin/sh\nmine\n", 0o755)
+    before = victim.read_text()
+    done = box.inside("sh", "-c", DETOURS[name])
+    assert "taken out of git's directory" in done.stderr
+    assert "git would write where it leads" in " ".join(done.stderr.split())
+    use_git(account, repository)
+    assert victim.read_text() == before
+    assert box.inside("true").returncode == 0, "nothing is left that keeps a box from starting"
+
+
+@pytest.mark.parametrize("name", DETOURS)
+def test_attack_is_real_and_nothing_starts_meanwhile(box: Box, account: Account, repository: Path, name: str) -> None:
+    """As if claudebox had been killed before it could look."""
+    victim = account.home / ".bashrc"
+    if name == "inside-of-the-project":
+        victim = account.write(repository / ".git/hooks/pre-commit", "#!/bin/sh\nmine\n", 0o755)
+    before = victim.read_bytes()
+    account.run("sh", "-c", DETOURS[name], cwd=repository)
+    refused = box.inside("true")
+    assert refused.returncode == 125
+    assert "on this host it would write where that leads" in " ".join(refused.stderr.split())
+    use_git(account, repository)
+    assert victim.read_bytes() != before
+
+
+def test_hint_mends_it(box: Box, account: Account, repository: Path) -> None:
+    account.run("sh", "-c", DETOURS["log"], cwd=repository)
+    hint = box.inside("true").stderr.partition("hint: ")[2].splitlines()[0]
+    account.run("sh", "-c", hint, cwd=repository)
+    assert box.inside("true").returncode == 0
+
+
+# What people and tools have, which git never writes through, or which leads to what git writes anyway.
+HONEST = (
+    "mkdir tools; echo > tools/pre-commit; ln -s ../../tools/pre-commit .git/hooks/pre-commit",
+    "echo x > ignored; rm -f .git/info/exclude; ln -s ../../ignored .git/info/exclude",
+    "mv .git/config shared; ln -s ../shared .git/config",
+    (
+        "git init -q --bare other.git; rm -rf .git/rr-cache; mkdir other.git/rr-cache; "
+        "ln -s ../other.git/rr-cache .git/rr-cache"
+    ),
+    "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".git/fsmonitor--daemon.ipc\")'",
+)
+
+
+@pytest.mark.parametrize("script", HONEST)
+def test_honest_one_stops_nobody(box: Box, account: Account, repository: Path, script: str) -> None:
+    made = account.run("sh", "-ec", script, cwd=repository)
+    assert made.returncode == 0, made.stderr
+    done = box.inside("true")
+    assert done.returncode == 0, done.stderr
+    assert "taken out" not in done.stderr
+
+
+def test_one_that_the_user_made_may_stay_but_not_turn(box: Box, account: Account, repository: Path) -> None:
+    account.write(account.home / "logs/HEAD")
+    account.run("sh", "-c", f"rm -rf .git/logs; ln -s {account.home}/logs .git/logs", cwd=repository)
+    assert box.inside("true").returncode == 125
+    opened = ("--writable", ".git/logs")
+    done = box.inside("true", options=opened)
+    assert (done.returncode, "taken out" in done.stderr) == (0, False)
+    done = box.inside("sh", "-c", "rm .git/logs; ln -s /elsewhere .git/logs", options=opened)
+    assert "taken out" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["inner/.git", ".git/modules/x", "bare.git"])
+def test_other_directories_of_git_are_looked_at(box: Box, repository: Path, where: str) -> None:
+    made = f"git init -q --bare {where}; " if where != "inner/.git" else "git init -q inner; "
+    done = box.inside("sh", "-c", f"{made} ln -s /x {where}/COMMIT_EDITMSG")
+    assert f"{where}/COMMIT_EDITMSG" in done.stderr
+    assert "taken out of git's directory" in done.stderr
+
+
+def test_fifo_is_taken_away(box: Box, repository: Path) -> None:
+    """Git would wait for somebody who reads it, and tell them."""
+    assert "taken out" in box.inside("sh", "-c", "cd .git; rm COMMIT_EDITMSG; mkfifo COMMIT_EDITMSG").stderr
+    assert not (repository / ".git/COMMIT_EDITMSG").exists()
+
+
+def test_directory_that_cannot_be_listed_hides_nothing(box: Box, account: Account, repository: Path) -> None:
+    if account.is_root:
+        return  # root can list it
+    script = "rm .git/logs/HEAD; ln -s ~/.bashrc .git/logs/HEAD; chmod 0300 .git/logs"
+    assert "taken out" in box.inside("sh", "-c", script).stderr
+    assert not (repository / ".git/logs").is_dir()
