@@ -288,6 +288,7 @@ class Guard(Record):
     others: tuple[Guarded, ...] = ()  # the agent may write them; they are compared when the box has ended
     roots: tuple[str, ...] = ()  # the project, and whatever else of the host the agent can write
     git_configs: tuple[str, ...] = ()  # the user's own
+    directories: frozenset[str] = frozenset()  # of the project, as they were before the box
 
 
 class Trace(Record):

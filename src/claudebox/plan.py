@@ -44,7 +44,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     instance = all_projects.instance(canonical_root(host.cwd, repository))
     state = _find_state(tree, all_projects, instance, host.person.uid)
     claude = find_claude_home(all_projects, instance, person, environ)
-    entries = walk_project(tree, host.cwd, IN_PROJECT)
+    directories: set[str] = set()
+    entries = walk_project(tree, host.cwd, IN_PROJECT, directories)
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     return Facts(
@@ -63,6 +64,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         reach=reach,
         trusted=TrustedSource(reach, claude.users, host.person.homes, places),
         entries=entries,
+        directories=frozenset(directories),
         secrets=find_secrets(host, settings, repository, state, entries),
         answered=answered,
     )

@@ -92,8 +92,11 @@ class NameFilter(Record):
         return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
 
 
-def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, ...]:
-    """Everything of interest, nearest to the project's root first, and the directories that could not be searched."""
+def walk_project(tree: Tree, project: str, wanted: NameFilter, entered: set[str] | None = None) -> tuple[Entry, ...]:
+    """Everything of interest, nearest to the project's root first, and the directories that could not be searched.
+
+    `entered` takes in every directory below the project that the walk comes to.
+    """
     names, prefixes, suffixes, links = wanted.names, wanted.prefixes, wanted.suffixes, wanted.links
     found: list[Entry] = []
     level, seen = [project], 0
@@ -118,6 +121,8 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, .
                         found.append(Entry(f"{directory}/{name}", LINK))
                     if entry.is_dir(follow_symlinks=False) and name not in SKIPPED:
                         below.append(f"{directory}/{name}")
+        if entered is not None:
+            entered.update(below)
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
 

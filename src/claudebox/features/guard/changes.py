@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.features.guard.checkouts import Checkouts, Familiar
 from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
@@ -42,7 +43,6 @@ COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/nul
 RUN_BY_THEMSELVES = (
     *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
 )
-GIT_CONFIG = "/.git/config"
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
 TOO_LARGE = ("too large to be looked at",)
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
@@ -128,32 +128,9 @@ class Comparison:
         self.after = after
         self.known = {one.path for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)}
         self.files_in = _by_directory(after)
-        # A worktree has the same files as the project, which are no news.
-        self.familiar = self._familiar()
-        self.by_request = [one.path for one in guard.opened if one.group != GIT] + self._new_checkouts()
-
-    def _familiar(self) -> set[tuple[str, str, bytes | None]]:
-        """The files of the project that are obeyed already, without those of repositories that lie in it."""
-        guard = self.guard
-        groups = {
-            one.path: one.group for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
-        }
-        cloned = {path.removesuffix(GIT_CONFIG) for path in groups if path.endswith(GIT_CONFIG)} - {*guard.roots}
-        return {
-            (group, posixpath.basename(path), trace.content)
-            for path, trace in self.before.items()
-            if trace.content and cloned.isdisjoint(parents(path))
-            for group in [next((groups[above] for above in (path, *parents(path)) if above in groups), "")]
-        }
-
-    def _new_checkouts(self) -> list[str]:
-        """Projects of others that were cloned into this one: an editor obeys their files when it is opened there."""
-        gits = {path for path in self.known if path.endswith(GIT_CONFIG)}
-        return [
-            place.path.removesuffix(GIT_CONFIG)
-            for place in self.after.places
-            if place.path.endswith(GIT_CONFIG) and place.path not in gits and self.tree.lstat(place.path) is not None
-        ]
+        checkouts = Checkouts(tree, guard, after.places)
+        self.familiar = Familiar(guard, before, checkouts)
+        self.by_request = [one.path for one in guard.opened if one.group != GIT] + checkouts.cloned
 
     def leftovers(self) -> list[Leftover]:
         found: dict[str, Leftover] = {}
@@ -161,7 +138,7 @@ class Comparison:
             if place.group == UNSEEN and place.path not in self.known:
                 found[place.path] = Leftover(NEW, place.path, place.reason)
             for path in self._files_of(place.path):
-                for leftover in self._judge(place, path) if path not in found else ():
+                for leftover in self._judged(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)
         # What any git command runs comes first, so that many others do not drown it.
         return sorted(found.values(), key=lambda leftover: (leftover.is_ordinary, not leftover.is_gits, leftover.path))
@@ -182,13 +159,21 @@ class Comparison:
             return [place]
         return self.files_in.get(place, [])
 
+    def _judged(self, place: Guarded, path: str) -> list[Leftover]:
+        """Judge a file. What the agent has written must never keep the rest from being said."""
+        try:
+            return list(self._judge(place, path))
+        except Exception as error:
+            return [
+                Leftover(NEW, path, place.reason, (f"could not be looked at: {error}",), is_gits=place.group == GIT)
+            ]
+
     def _judge(self, place: Guarded, path: str) -> Iterator[Leftover]:
         old, new = self.before.get(path), self.after.files[path]
         if (old is not None and _is_same(old, new)) or self._is_editors_own(path):
             return
         what = NEW if old is None else CHANGED
-        key = (place.group, posixpath.basename(path), new.content)
-        if old is None and place.group not in (GIT, LINKS) and key in self.familiar:
+        if old is None and place.group not in (GIT, LINKS) and self.familiar.has(place, path, new):
             return
         is_ordinary = place.group in (BUILD, USE) or (
             place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)

@@ -55,6 +55,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         others=find_others(entries, candidates),
         roots=roots,
         git_configs=account.configs,
+        directories=facts.directories,
     )
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
     return Contribution(
