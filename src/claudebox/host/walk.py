@@ -7,6 +7,7 @@ symlink, skips directories whose content tools can make again, and stops at a li
 from __future__ import annotations
 
 import os
+import stat
 
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -16,15 +17,19 @@ DIRECTORY = "directory"
 LINK = "link"
 OTHER = "other"  # a FIFO, a socket, a device
 UNREAD = "unread"  # a directory that could not be listed
+PRIVILEGED = "privileged"  # a file that is setuid or setgid
 BEYOND = "beyond"  # the first directory that was left out, because there are too many or it is too deep
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
+MOST_DIRECTORIES_AFTERWARDS = 300_000
 MOST_ENTRIES_SEARCHED = 2_000_000
+
+GIT = ".git"
 
 # Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
 SKIPPED = {
-    ".git": "git's own: a feature that needs something in there knows where it is",
+    GIT: "git's own: a feature that needs something in there knows where it is",
     ".hg": "Mercurial's own",
     ".svn": "Subversion's own",
     ".jj": "Jujutsu's own",
@@ -125,6 +130,49 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter, entered: set[str]
             entered.update(below)
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
+
+
+def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, modes: bool) -> list[Entry]:
+    """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
+
+    There are the things with these names, and symlinks that are younger than `since`. With `modes` all files of the
+    project are looked at, to find those that are privileged.
+    """
+    found: list[Entry] = []
+    waiting, seen = [(project, False)], 0
+    while waiting:
+        directory, is_skipped = waiting.pop()
+        seen += 1
+        if seen > MOST_DIRECTORIES_AFTERWARDS:
+            return [*found, Entry(directory, BEYOND)]
+        try:
+            with os.scandir(tree.root + directory) as listing:
+                entries = list(listing)
+        except OSError:
+            found += [Entry(directory, UNREAD)] if is_skipped and _is_since(tree, directory, since) else []
+            continue
+        for entry in entries:
+            name, path = entry.name, f"{directory}/{entry.name}"
+            if is_skipped and name in names:
+                found.append(Entry(path, _kind(entry)))
+            elif is_skipped and entry.is_symlink():
+                found += [Entry(path, LINK)] if _is_since(tree, path, since) else []
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT else []
+            elif modes and _is_privileged(tree, path) and _is_since(tree, path, since):
+                found.append(Entry(path, PRIVILEGED))
+    return found
+
+
+def _is_since(tree: Tree, path: str, since: int) -> bool:
+    """Whether something was made, changed or moved here since. A box cannot forge this time."""
+    status = tree.lstat(path)
+    return status is not None and status.st_ctime_ns >= since
+
+
+def _is_privileged(tree: Tree, path: str) -> bool:
+    status = tree.lstat(path)
+    return status is not None and stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID))
 
 
 def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:

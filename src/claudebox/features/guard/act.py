@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
 from claudebox.host.tree import Tree
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     Ask = Callable[[str], str]
 
+COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
+
 KEEP = ("k", "keep", "n", "no")
 SHOW = ("s", "show")
 QUARANTINE = ("q", "quarantine")
@@ -35,11 +38,12 @@ QUARANTINE = ("q", "quarantine")
 def after(plan: Plan) -> Callable[[bool], None]:
     """Look at what could be run later, before the program starts. Returns what to do when the box has ended."""
     before = take_picture(Tree(), plan.guard)
+    since = time.time_ns() - COARSEST_CLOCK
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
     restore_terminal = _remember_terminal()
-    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal)
+    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal, since)
 
 
 def _remember_terminal() -> Callable[[], None]:
@@ -84,7 +88,11 @@ def _import_everything() -> None:
 
 
 def report(
-    plan: Plan, before: dict[str, Trace], asking: Ask | None, restore_terminal: Callable[[], None] = lambda: None
+    plan: Plan,
+    before: dict[str, Trace],
+    asking: Ask | None,
+    restore_terminal: Callable[[], None] = lambda: None,
+    since: int = 0,
 ) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask.
 
@@ -92,7 +100,7 @@ def report(
     """
     has_looked = False
     try:
-        detours, leftovers = find_leftovers(plan, before)
+        detours, leftovers = find_leftovers(plan, before, since)
         has_looked = True
         if detours or leftovers:
             restore_terminal()
@@ -111,10 +119,10 @@ def report(
         say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
 
 
-def find_leftovers(plan: Plan, before: dict[str, Trace]) -> tuple[list[Leftover], list[Leftover]]:
+def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[list[Leftover], list[Leftover]]:
     """What git would write through, and everything else that matters."""
     tree = Tree()
-    comparison = Comparison(tree, plan.guard, before, look(tree, plan.guard, plan.person.home))
+    comparison = Comparison(tree, plan.guard, before, look(tree, plan.guard, plan.person.home, since))
     return comparison.detours(), comparison.leftovers()
 
 

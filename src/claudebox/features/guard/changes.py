@@ -10,24 +10,25 @@ import posixpath
 import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
-from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others
+from claudebox.features.guard.decide import LINKS, PRIVILEGES, TODO, find_guarded, find_others
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
     POINTER,
+    PROGRAM,
     Account,
     checkout_of,
     is_include,
     pointed_to,
     runs_program,
 )
-from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, UNSEEN, USE, WANTED
+from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, HEAD, UNSEEN, USE, WANTED
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
-from claudebox.host.walk import DIRECTORY, FILE, LINK, UNREAD, Entry, list_directory, walk_project
+from claudebox.host.walk import DIRECTORY, FILE, LINK, SKIPPED, UNREAD, Entry, list_directory, search_rest, walk_project
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
@@ -43,6 +44,7 @@ COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/nul
 RUN_BY_THEMSELVES = (
     *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
 )
+REPOSITORIES = frozenset((DOT_GIT, HEAD))
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
 TOO_LARGE = ("too large to be looked at",)
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
@@ -67,6 +69,7 @@ class Moment(Record):
     places: tuple[Guarded, ...]
     files: dict[str, Trace]
     detours: tuple[Entry, ...] = ()
+    since: int = 0  # when the box started, in nanoseconds
 
 
 def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
@@ -75,20 +78,24 @@ def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
     return Fingerprint(tree).take(place.path for place in places if place.group != UNSEEN)
 
 
-def look(tree: Tree, guard: Guard, home: str) -> Moment:
-    """Look at everything as it is now. The tree has to be a new one: an old one remembers what it has read."""
+def look(tree: Tree, guard: Guard, home: str, since: int = 0) -> Moment:
+    """Look at everything as it is now. The tree has to be a new one: an old one remembers what it has read.
+
+    `since` is when the box started. Before it, nobody looked into the directories that the walk skips.
+    """
     project, *others = guard.roots
     entries = [*walk_project(tree, project, WANTED)]
     for directory in others:
         entries += list_directory(tree, directory, WANTED)
     entries += _linked(tree, entries)
+    entries += search_rest(tree, project, REPOSITORIES, since, modes=is_shared(tree, project))
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
     others_found = find_others(entries, within)
     detours = detours_in(tree, within, guard.roots)
     led_away = tuple(Guarded(entry.path, GIT, DETOUR) for entry in detours)
     files = take_picture(tree, Guard(absent=(*within, *led_away), others=others_found))
-    return Moment((*within, *others_found), files, tuple(detours))
+    return Moment((*within, *others_found), files, tuple(detours), since)
 
 
 def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
@@ -173,10 +180,12 @@ class Comparison:
         if (old is not None and _is_same(old, new)) or self._is_editors_own(path):
             return
         what = NEW if old is None else CHANGED
+        if old is None and self._was_unseen(place, path):
+            return
         if old is None and place.group not in (GIT, LINKS) and self.familiar.has(place, path, new):
             return
         is_ordinary = place.group in (BUILD, USE) or (
-            place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)
+            place.group not in (GIT, PRIVILEGES) and any(is_inside(path, asked) for asked in self.by_request)
         )
         details = self._details(place, path, old, new)
         if details is None:
@@ -191,6 +200,15 @@ class Comparison:
         else:
             is_gits = place.group == GIT
             yield Leftover(what, path, place.reason, details, is_ordinary, is_gits, old, new)
+
+    def _was_unseen(self, place: Guarded, path: str) -> bool:
+        """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
+        inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
+        names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
+        if SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, PROGRAM):
+            return False
+        statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]
+        return all(status.st_ctime_ns < self.after.since for status in statuses)
 
     def _is_editors_own(self, path: str) -> bool:
         """Whether an editor on this host writes it all the time, in a place where the agent cannot write."""
@@ -235,7 +253,14 @@ class Comparison:
             for place in (named, real)
             if not any(is_inside(place, known) for known in (*self.guard.roots, *COMMON))
         ]
-        return (f"-> {target}",) if leaves else None
+        return (f"-> {target}",) if leaves and not self._is_interpreter(path, named) else None
+
+    def _is_interpreter(self, path: str, target: str) -> bool:
+        """Whether it is the Python of a virtual environment, which may be anywhere."""
+        directory, name = posixpath.split(path)
+        names = {posixpath.basename(one).rstrip("0123456789.") for one in (name, target)}
+        is_environment = self.tree.is_file(f"{posixpath.dirname(directory)}/pyvenv.cfg")
+        return names == {"python"} and is_environment and self.tree.is_executable(path)
 
     def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What a pointer says, unless it is a new one of the usual kind.
@@ -253,6 +278,12 @@ class Comparison:
         else:
             is_usual = any(is_inside(named, root) for root in self.guard.roots) and "/.git/" in f"{named}/"
         return None if old is None and is_usual else (said,)
+
+
+def is_shared(tree: Tree, project: str) -> bool:
+    """Whether a group shares the project, so that the box could make files that are setgid."""
+    statuses = (tree.status(path) for path in (project, f"{project}/{DOT_GIT}"))
+    return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
 
 
 def _by_directory(moment: Moment) -> dict[str, list[str]]:

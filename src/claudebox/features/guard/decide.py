@@ -17,7 +17,7 @@ from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_row_of, row_of
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
+from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, list_directory
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move, parents
@@ -35,6 +35,8 @@ MOST_LINKED = 200  # files of one directory that are looked at for hard links
 # Groups and reasons for what is only looked at when the box has ended.
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
+PRIVILEGE = "makes whoever starts it you, or one of your group"
+PRIVILEGES = "privileges"
 HIDDEN = "cannot be listed: nothing in it was looked at"
 TODO = "git rebase --continue runs it"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
@@ -100,6 +102,8 @@ def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
             yield Guarded(entry.path, UNSEEN, HIDDEN)
         elif entry.kind == LINK:
             yield Guarded(entry.path, LINKS, LEAVING)
+        elif entry.kind == PRIVILEGED:
+            yield Guarded(entry.path, PRIVILEGES, PRIVILEGE)
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
