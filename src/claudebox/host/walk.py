@@ -146,21 +146,21 @@ def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, 
         if seen > MOST_DIRECTORIES_AFTERWARDS:
             return [*found, Entry(directory, BEYOND)]
         try:
-            with os.scandir(tree.root + directory) as listing:
-                entries = list(listing)
+            listing = os.scandir(tree.root + directory)
         except OSError:
             found += [Entry(directory, UNREAD)] if is_skipped and _is_since(tree, directory, since) else []
             continue
-        for entry in entries:
-            name, path = entry.name, f"{directory}/{entry.name}"
-            if is_skipped and name in names:
-                found.append(Entry(path, _kind(entry)))
-            elif is_skipped and entry.is_symlink():
-                found += [Entry(path, LINK)] if _is_since(tree, path, since) else []
-            if entry.is_dir(follow_symlinks=False):
-                waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT else []
-            elif modes and _is_privileged(tree, path) and _is_since(tree, path, since):
-                found.append(Entry(path, PRIVILEGED))
+        with listing:
+            for entry in listing:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [(f"{directory}/{name}", is_skipped or name in SKIPPED)] if name != GIT else []
+                elif modes and entry.is_file(follow_symlinks=False) and _is_privileged(entry, since):
+                    found.append(Entry(f"{directory}/{name}", PRIVILEGED))
+                if is_skipped and name in names:
+                    found.append(Entry(f"{directory}/{name}", _kind(entry)))
+                elif is_skipped and entry.is_symlink() and _is_since(tree, f"{directory}/{name}", since):
+                    found.append(Entry(f"{directory}/{name}", LINK))
     return found
 
 
@@ -170,9 +170,12 @@ def _is_since(tree: Tree, path: str, since: int) -> bool:
     return status is not None and status.st_ctime_ns >= since
 
 
-def _is_privileged(tree: Tree, path: str) -> bool:
-    status = tree.lstat(path)
-    return status is not None and stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID))
+def _is_privileged(entry: os.DirEntry[str], since: int) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID)) and status.st_ctime_ns >= since
 
 
 def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:

@@ -10,6 +10,7 @@ import posixpath
 import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
+from claudebox.features.guard.contents import build_system, commands, running_pairs, scripts
 from claudebox.features.guard.decide import LINKS, PRIVILEGES, TODO, find_guarded, find_others
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
@@ -19,13 +20,10 @@ from claudebox.features.guard.git import (
     PROGRAM,
     Account,
     checkout_of,
-    is_include,
     pointed_to,
-    runs_program,
 )
 from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, HEAD, UNSEEN, USE, WANTED
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
-from claudebox.host.git import config as gitconfig
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, SKIPPED, UNREAD, Entry, list_directory, search_rest, walk_project
@@ -41,12 +39,8 @@ NEW = "new"
 CHANGED = "changed"
 # A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
-RUN_BY_THEMSELVES = (
-    *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
-)
 REPOSITORIES = frozenset((DOT_GIT, HEAD))
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
-TOO_LARGE = ("too large to be looked at",)
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
 
 
@@ -224,15 +218,15 @@ class Comparison:
         if stat.S_ISLNK(new.mode):
             return _target(new)
         if place.reason in (CONFIG, INCLUDED):
-            return _running_pairs(old, new)
+            return running_pairs(old, new)
         if place.reason == TODO:
-            return _commands(new)
+            return commands(new)
         if place.reason == POINTER:
             return self._pointer(path, old, new)
         if path.endswith("/package.json"):
-            return _scripts(old, new)
+            return scripts(old, new)
         if path.endswith("/pyproject.toml"):
-            return _build_system(old, new)
+            return build_system(old, new)
         return ()
 
     def _new_repository(self, path: str) -> str:
@@ -311,72 +305,3 @@ def _merged(one: Leftover | None, other: Leftover) -> Leftover:
     if one is None:
         return other
     return one.replace(details=tuple(dict.fromkeys((*one.details, *other.details))))
-
-
-def _pairs(trace: Trace | None) -> list[tuple[str, str]]:
-    content = (trace.content or b"") if trace is not None else b""
-    return [
-        (name, value)
-        for name, value in gitconfig.parse(content.decode(errors="surrogateescape"))
-        if is_include(name) or name == "core.hookspath" or runs_program(name, value)
-    ]
-
-
-def _running_pairs(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    if new.content is None:
-        return TOO_LARGE
-    before = _pairs(old)
-    added = [pair for pair in _pairs(new) if pair not in before]
-    return tuple(f"{name} = {value}" for name, value in added) or None
-
-
-def _commands(new: Trace) -> tuple[str, ...] | None:
-    if new.content is None:
-        return TOO_LARGE
-    lines = new.content.decode(errors="replace").splitlines()
-    return tuple(line.strip() for line in lines if line.split()[:1] in (["exec"], ["x"])) or None
-
-
-def _scripts(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    """The scripts of a package that changed. In a new package, only those count that run without being named."""
-    if new.content is None:
-        return TOO_LARGE
-    before, after = _table(old, "scripts"), _table(new, "scripts")
-    changed = [name for name, script in after.items() if before.get(name) != script]
-    changed = changed if old is not None else [name for name in changed if name in RUN_BY_THEMSELVES]
-    return tuple(changed) or None
-
-
-def _table(trace: Trace | None, name: str) -> dict[str, object]:
-    import json
-
-    try:
-        document = json.loads((trace.content or b"{}") if trace is not None else b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    table = document.get(name) if isinstance(document, dict) else None
-    return table if isinstance(table, dict) else {}
-
-
-def _build_system(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    """Whether what builds a package has changed: unlike dependencies, that changes rarely.
-
-    In a new package it counts if the package is built by code of its own.
-    """
-    if new.content is None:
-        return TOO_LARGE
-    before, after = _toml_table(old, "build-system"), _toml_table(new, "build-system")
-    if old is None:
-        return ("build-system",) if "backend-path" in after else None
-    return ("build-system",) if before != after else None
-
-
-def _toml_table(trace: Trace | None, name: str) -> dict[str, object]:
-    import tomllib
-
-    try:
-        document = tomllib.loads(((trace.content or b"") if trace is not None else b"").decode())
-    except (ValueError, RecursionError):
-        return {}
-    table = document.get(name)
-    return table if isinstance(table, dict) else {}
