@@ -11,7 +11,7 @@ import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
 from claudebox.features.guard.contents import build_system, commands, running_pairs, scripts
-from claudebox.features.guard.decide import LINKS, PRIVILEGES, TODO, find_guarded, find_others
+from claudebox.features.guard.decide import LINKS, PRIVILEGES, TODO, find_guarded, find_others, own_settings
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
@@ -85,7 +85,7 @@ def look(tree: Tree, guard: Guard, home: str, since: int = 0) -> Moment:
     entries += search_rest(tree, project, REPOSITORIES, since, modes=is_shared(tree, project))
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
-    others_found = find_others(entries, within)
+    others_found = (*find_others(entries, within), own_settings(project))
     detours = detours_in(tree, within, guard.roots)
     led_away = tuple(Guarded(entry.path, GIT, DETOUR) for entry in detours)
     files = take_picture(tree, Guard(absent=(*within, *led_away), others=others_found))

@@ -23,6 +23,7 @@ from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.places import Opening, openings
 from claudebox.problem import Problem
+from claudebox.settings.values import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ MOST_LINKED = 200  # files of one directory that are looked at for hard links
 # Groups and reasons for what is only looked at when the box has ended.
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
+SETTLES = "claudebox obeys it in the next box"
+SETTINGS = "settings"
 PRIVILEGE = "makes whoever starts it you, or one of your group"
 PRIVILEGES = "privileges"
 HIDDEN = "cannot be listed: nothing in it was looked at"
@@ -54,7 +57,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     guard = plan_guard(tree, candidates, draft.mounts, opened)
     guard = guard.replace(
         opened=(*guard.opened, *accept_detours(detours_in(tree, candidates, roots), opened)),
-        others=find_others(entries, candidates),
+        others=(*find_others(entries, candidates), own_settings(project)),
         roots=roots,
         git_configs=account.configs,
         directories=facts.directories,
@@ -90,6 +93,11 @@ def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
 def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
     """What is not guarded but looked at afterwards: symlinks, what runs on request, and what git would go on with."""
     return tuple(dict.fromkeys([*_looked_at(entries), *_unfinished(guarded)]))
+
+
+def own_settings(project: str) -> Guarded:
+    """The project's settings for claudebox. Where there are some, the box has them read-only."""
+    return Guarded(f"{project}/{PROJECT_FILE}", SETTINGS, SETTLES)
 
 
 def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
