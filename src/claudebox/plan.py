@@ -11,7 +11,6 @@ from claudebox.features.secrets.decide import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import COMPLETING, DECIDING, load
 from claudebox.host import Host
-from claudebox.host.git.repository import find_repository
 from claudebox.host.system import find_certificates, find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
@@ -19,7 +18,7 @@ from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource, reach_of
+from claudebox.reach import TrustedSource, find_own_repository, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, canonical_root, check_state
@@ -38,7 +37,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     tree, environ, home = host.tree, host.environ, host.person.home
     places, reach = _check_places(host), reach_of(host)
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
-    repository = find_repository(tree, host.cwd)
+    repository = find_own_repository(reach, home)
     person = box_person(host.person)
     all_projects = State(home)
     instance = all_projects.instance(canonical_root(host.cwd, repository))

@@ -183,6 +183,8 @@ NEW_PLACES = {
     "mkdir -p e c/objects c/refs; cp .git/HEAD e; echo ../c > e/commondir; "
     f"{CONFIG} > e/config.worktree": "new e/config.worktree (git obeys it)",
     "git init -q n; git -C n config protocol.ext.allow always": "new n/.git (a repository: git obeys it)",
+    "git init -q n; git -C n config core.worktree $HOME": "new n/.git (a repository: git obeys it) core.worktree = ",
+    "git init -q n; git -C n config core.worktree $PWD": "new n/.git (a repository: git obeys it) core.worktree = ",
     "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
     "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
     "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",

@@ -10,7 +10,7 @@ import posixpath
 import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
-from claudebox.features.guard.contents import build_system, commands, running_pairs, scripts
+from claudebox.features.guard.contents import added_pairs, build_system, commands, running_pairs, scripts
 from claudebox.features.guard.decide import LINKS, PRIVILEGES, TODO, find_guarded, find_others, own_settings
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
@@ -39,6 +39,7 @@ NEW = "new"
 CHANGED = "changed"
 # A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
+WORK_TREE = "core.worktree"
 REPOSITORIES = frozenset((DOT_GIT, HEAD))
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
@@ -218,7 +219,7 @@ class Comparison:
         if stat.S_ISLNK(new.mode):
             return _target(new)
         if place.reason in (CONFIG, INCLUDED):
-            return running_pairs(old, new)
+            return (*(running_pairs(old, new) or ()), *self._work_tree(path, old, new)) or None
         if place.reason == TODO:
             return commands(new)
         if place.reason == POINTER:
@@ -255,6 +256,17 @@ class Comparison:
         names = {posixpath.basename(one).rstrip("0123456789.") for one in (name, target)}
         is_environment = self.tree.is_file(f"{posixpath.dirname(directory)}/pyvenv.cfg")
         return names == {"python"} and is_environment and self.tree.is_executable(path)
+
+    def _work_tree(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...]:
+        """Where a repository has its files checked out, if that place is not its own: git would write them there."""
+        git_dir = posixpath.dirname(path)
+        found = []
+        for name, value in added_pairs(old, new):
+            dot_git = posixpath.normpath(posixpath.join(git_dir, value, DOT_GIT))
+            checkout = checkout_of(self.tree, Entry(dot_git, _kind(self.tree, dot_git))) if name == WORK_TREE else None
+            if name == WORK_TREE and (checkout is None or checkout.git_dir != git_dir):
+                found.append(f"{name} = {value}")
+        return tuple(found)
 
     def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What a pointer says, unless it is a new one of the usual kind.

@@ -12,21 +12,25 @@ RUN_BY_THEMSELVES = (
 TOO_LARGE = ("too large to be looked at",)
 
 
+def added_pairs(old: Trace | None, new: Trace) -> list[tuple[str, str]]:
+    """All that git's configuration says now and did not say before."""
+    before = set(_pairs(old))
+    return [pair for pair in _pairs(new) if pair not in before]
+
+
 def _pairs(trace: Trace | None) -> list[tuple[str, str]]:
     content = (trace.content or b"") if trace is not None else b""
-    return [
-        (name, value)
-        for name, value in gitconfig.parse(content.decode(errors="surrogateescape"))
-        if is_include(name) or name == "core.hookspath" or runs_program(name, value)
-    ]
+    return gitconfig.parse(content.decode(errors="surrogateescape"))
 
 
 def running_pairs(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
     if new.content is None:
         return TOO_LARGE
-    before = _pairs(old)
-    added = [pair for pair in _pairs(new) if pair not in before]
-    return tuple(f"{name} = {value}" for name, value in added) or None
+    return tuple(f"{name} = {value}" for name, value in added_pairs(old, new) if _runs(name, value)) or None
+
+
+def _runs(name: str, value: str) -> bool:
+    return is_include(name) or name == "core.hookspath" or runs_program(name, value)
 
 
 def commands(new: Trace) -> tuple[str, ...] | None:
