@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,9 +139,28 @@ def test_fifo_is_taken_away(box: Box, repository: Path) -> None:
     assert not (repository / ".git/COMMIT_EDITMSG").exists()
 
 
-def test_directory_that_cannot_be_listed_hides_nothing(box: Box, account: Account, repository: Path) -> None:
+@pytest.mark.parametrize("mode", ["0300", "0100", "0555"])
+def test_locked_directory_keeps_nothing(box: Box, account: Account, repository: Path, mode: str) -> None:
+    """Git writes a file whose name it knows in a directory that cannot be listed, and one that cannot be written."""
     if account.is_root:
-        return  # root can list it
-    script = "rm .git/logs/HEAD; ln -s ~/.bashrc .git/logs/HEAD; chmod 0300 .git/logs"
-    assert "taken out" in box.inside("sh", "-c", script).stderr
-    assert not (repository / ".git/logs").is_dir()
+        return  # root can do both
+    script = f"rm .git/logs/HEAD; ln -s ~/.bashrc .git/logs/HEAD; chmod {mode} .git/logs"
+    assert "taken out" in box.inside("sh", "-c", f"{script}; [ {mode} = 0555 ] || chmod {mode} .git").stderr
+    use_git(account, repository)
+    assert (account.home / ".bashrc").read_text() == "mine\n"
+    assert (repository / ".git/logs/refs").is_dir(), "nothing else was moved"
+
+
+def test_many_are_taken_away(box: Box, account: Account, repository: Path) -> None:
+    done = box.inside("sh", "-c", "for i in $(seq 500); do ln -s x .git/refs/heads/x$i; done; ln -sf x .git/logs/HEAD")
+    assert "and 489 more" in done.stderr
+    assert not (repository / ".git/logs/HEAD").is_symlink()
+    assert box.inside("true").returncode == 0
+
+
+def test_name_that_cannot_be_shown(box: Box, account: Account, repository: Path) -> None:
+    box.inside("python3", "-c", r"import os; os.symlink('x', b'.git/a\xff\x1b[2J\n')")
+    assert [name for name in os.listdir(os.fsencode(repository / ".git")) if name.startswith(b"a")] == []
+    os.symlink("x", os.fsencode(repository) + b"/.git/a\xff\x1b[2J\n")
+    refused = box.inside("true")
+    assert (refused.returncode, "\x1b[2J" in refused.stderr) == (125, False)

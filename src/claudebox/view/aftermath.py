@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.guard.decide import within
+from claudebox.host.git.detours import MOST_FOUND
 from claudebox.model import Trace
 from claudebox.paths import shorten_home
 from claudebox.quoting import quote
@@ -51,6 +52,8 @@ def detours(leftovers: list[Leftover], where: Where, style: Style) -> str:
         lines += _row(number, leftover, where, style)
     if len(leftovers) > MOST_LISTED:
         lines.append(f"  and {len(leftovers) - MOST_LISTED} more")
+    if len(leftovers) >= MOST_FOUND:
+        lines.append("There are others. Do not use git here before claudebox starts without a complaint.")
     return "".join(f"{line}\n" for line in lines)
 
 

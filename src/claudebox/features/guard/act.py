@@ -12,6 +12,7 @@ import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
 from claudebox.host.tree import Tree
+from claudebox.host.walk import UNREAD
 from claudebox.model import Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     Ask = Callable[[str], str]
 
 COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
+
+MOST_LOOKS = 20  # for directories in each other that were locked
 
 KEEP = ("k", "keep", "n", "no")
 SHOW = ("s", "show")
@@ -122,8 +125,27 @@ def report(
 def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[list[Leftover], list[Leftover]]:
     """What git would write through, and everything else that matters."""
     tree = Tree()
-    comparison = Comparison(tree, plan.guard, before, look(tree, plan.guard, plan.person.home, since))
+    moment = look(tree, plan.guard, plan.person.home, since)
+    for _ in range(MOST_LOOKS):
+        unread = [entry.path for entry in moment.detours if entry.kind == UNREAD]
+        if not unread or not _make_listable(unread):
+            break
+        tree = Tree()
+        moment = look(tree, plan.guard, plan.person.home, since)
+    comparison = Comparison(tree, plan.guard, before, moment)
     return comparison.detours(), comparison.leftovers()
+
+
+def _make_listable(directories: list[str]) -> bool:
+    """Have directories of git listed that an agent has locked: git would still write a file in there that it knows."""
+    from claudebox.features.guard.quarantine import make_listable
+
+    try:
+        for directory in directories:
+            make_listable(directory)
+    except OSError:
+        return False
+    return True
 
 
 def _end_detours(plan: Plan, detours: list[Leftover]) -> None:

@@ -11,7 +11,7 @@ import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
 from claudebox.features.guard.contents import added_pairs, build_system, commands, running_pairs, scripts
-from claudebox.features.guard.decide import LINKS, PRIVILEGES, TODO, find_guarded, find_others, own_settings
+from claudebox.features.guard.decide import HIDDEN, LINKS, PRIVILEGES, TODO, find_guarded, find_others, own_settings
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
@@ -26,7 +26,19 @@ from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, HEAD, UNSEEN, US
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
-from claudebox.host.walk import DIRECTORY, FILE, LINK, SKIPPED, UNREAD, Entry, list_directory, search_rest, walk_project
+from claudebox.host.walk import (
+    BEYOND,
+    DIRECTORY,
+    FILE,
+    LINK,
+    OTHER,
+    SKIPPED,
+    UNREAD,
+    Entry,
+    list_directory,
+    search_rest,
+    walk_project,
+)
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
@@ -139,6 +151,10 @@ class Comparison:
         for place in self.after.places:
             if place.group == UNSEEN and place.path not in self.known:
                 found[place.path] = Leftover(NEW, place.path, place.reason)
+        for entry in self.after.detours:
+            if entry.kind in (UNREAD, BEYOND):
+                found[entry.path] = Leftover(NEW, entry.path, HIDDEN, is_gits=True)
+        for place in self.after.places:
             for path in self._files_of(place.path):
                 for leftover in self._judged(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)
@@ -147,14 +163,14 @@ class Comparison:
 
     def detours(self) -> list[Leftover]:
         """What git would write through. Where there was one before, the user has said so."""
-        found = [
-            (entry.path, self.before.get(entry.path), self.after.files.get(entry.path)) for entry in self.after.detours
-        ]
-        return [
-            Leftover(NEW if old is None else CHANGED, path, DETOUR, _target(new), is_gits=True, old=old, new=new)
-            for path, old, new in found
-            if old is None or new is None or not _is_same(old, new)
-        ]
+        found = []
+        for entry in self.after.detours:
+            old, new = self.before.get(entry.path), self.after.files.get(entry.path)
+            is_same = old is not None and new is not None and _is_same(old, new)
+            if entry.kind in (LINK, OTHER) and not is_same:
+                what = NEW if old is None else CHANGED
+                found.append(Leftover(what, entry.path, DETOUR, _target(new), is_gits=True, old=old, new=new))
+        return found
 
     def _files_of(self, place: str) -> list[str]:
         if place in self.after.files:
@@ -198,6 +214,8 @@ class Comparison:
 
     def _was_unseen(self, place: Guarded, path: str) -> bool:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
+        if place.path in self.known:
+            return False
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
         if SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, PROGRAM):

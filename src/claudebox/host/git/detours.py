@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_DIRECTORIES = 50_000
-MOST_FOUND = 100
+MOST_FOUND = 1000
 ONLY_READ = ("config", "description", "info/exclude", "info/attributes")
 HOOKS = "hooks"
 # Git gives the files in the other directories of these fresh names, and renames them: it writes through none of them.
