@@ -37,7 +37,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     tree, environ, home = host.tree, host.environ, host.person.home
     places, reach = _check_places(host), reach_of(host)
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
-    repository = find_own_repository(reach, home)
+    repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = State(home)
     instance = all_projects.instance(canonical_root(host.cwd, repository))

@@ -13,7 +13,7 @@ from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.places import is_systems, refuse_readable
 from claudebox.quoting import quote
-from claudebox.state import SHOWN, State, canonical_root, names_a_writable_place
+from claudebox.state import SHOWN, State, canonical_root, instance_name, names_a_writable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _records(tree: Tree, instances: str) -> Iterator[tuple[str, list[str]]]:
         yield directory, [f"{directory}/{name}" for name in tree.entries(directory) if names_a_writable_place(name)]
 
 
-def find_own_repository(reach: Reach, home: str) -> Repository:
+def find_own_repository(reach: Reach) -> Repository:
     """The repository of the project, if its claim to be a worktree or a submodule of another one can be believed.
 
     The claim has two ends: a `.git` file here, and a file in the other repository that names it. Agents that work in
@@ -105,9 +105,9 @@ def find_own_repository(reach: Reach, home: str) -> Repository:
     repository = find_repository(tree, project)
     if not repository.outside:
         return repository
-    owner = State(home).instance(canonical_root(project, repository)).directory
+    owner = instance_name(canonical_root(project, repository))
     for directory, places in reach.recorded().items():
-        if directory == owner or not any(is_inside(project, place) for place in places):
+        if directory.endswith(f"/{owner}") or not any(is_inside(project, place) for place in places):
             continue
         if not any(is_inside(repository.outside, place) for place in places):
             return Repository(

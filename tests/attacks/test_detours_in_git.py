@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
+from patience import comes_true
 
 pytestmark = pytest.mark.req("INST-02")
 
@@ -101,6 +102,7 @@ HONEST = (
         "git init -q --bare other.git; rm -rf .git/rr-cache; mkdir other.git/rr-cache; "
         "ln -s ../other.git/rr-cache .git/rr-cache"
     ),
+    "git symbolic-ref HEAD; rm .git/HEAD; ln -s refs/heads/main .git/HEAD",
     "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".git/fsmonitor--daemon.ipc\")'",
 )
 
@@ -164,3 +166,22 @@ def test_name_that_cannot_be_shown(box: Box, account: Account, repository: Path)
     os.symlink("x", os.fsencode(repository) + b"/.git/a\xff\x1b[2J\n")
     refused = box.inside("true")
     assert (refused.returncode, "\x1b[2J" in refused.stderr) == (125, False)
+
+
+def test_full_disk_keeps_nothing(box: Box, account: Account, repository: Path) -> None:
+    """Where there is no quarantine, it is removed."""
+    (account.home / ".claudebox").mkdir(mode=0o700)
+    account.own(account.home / ".claudebox")
+    box.inside("true")
+    (state,) = (account.home / ".claudebox/instances").iterdir()
+    account.write(state / "quarantine")
+    assert "taken out" in box.inside("sh", "-c", DETOURS["log"]).stderr
+    assert not (repository / ".git/logs/HEAD").is_symlink()
+
+
+def test_nobody_listens(box: Box, account: Account, repository: Path) -> None:
+    """The report goes to a pipe whose reader the agent made end."""
+    script = f"{DETOURS['log']}; yes | head -c 1000000 >&2"
+    words = f"{CLAUDEBOX} --yes --run sh -c '{script}' 2>&1 | head -c 1"
+    account.run("sh", "-c", words, cwd=repository)
+    assert comes_true(lambda: not (repository / ".git/logs/HEAD").is_symlink())

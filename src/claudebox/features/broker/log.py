@@ -12,6 +12,6 @@ from claudebox.terminal import show
 
 def show_auth_log(_: Request) -> int:
     host = read_host()
-    root = canonical_root(host.cwd, find_own_repository(reach_of(host), host.person.home))
+    root = canonical_root(host.cwd, find_own_repository(reach_of(host)))
     show(auth_log_text(read_journal(State(host.person.home).instance(root).journal)))
     return 0

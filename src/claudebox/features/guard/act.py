@@ -151,22 +151,20 @@ def _make_listable(directories: list[str]) -> bool:
 def _end_detours(plan: Plan, detours: list[Leftover]) -> None:
     """Move away what would make the next git command on this host write elsewhere. Nobody has to be asked.
 
-    The user's next prompt may be that command, and git never makes such a thing itself.
+    The user's next prompt may be that command, and git never makes such a thing itself. What cannot be moved, since an
+    agent can fill the disk, is removed. All of it happens before anything is said: perhaps nobody listens.
     """
+    from claudebox.features.guard.quarantine import remove
     from claudebox.view import aftermath as view
 
     where = view.Where(plan.project, plan.person.home)
-    say(view.detours(detours, where, style_for_errors()))
-    if plan.state is not None:
-        _quarantine(plan, detours, where)
-        return
-    from claudebox.features.guard.quarantine import remove
-
-    for detour in detours:
+    told, failed = _move_away(plan, detours, where) if plan.state is not None else ("", {one: "" for one in detours})
+    for detour in failed:
         try:
             remove(detour.path)
         except OSError as error:
-            say(view.moved("", [], [], [(detour.path, error.strerror or str(error))], where))
+            told += view.moved("", [], [], [(detour.path, error.strerror or str(error))], where)
+    say(view.detours(detours, where, style_for_errors()) + told)
 
 
 def style_for_errors() -> Style:
@@ -214,14 +212,25 @@ def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
 
 
 def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
+    from claudebox.view.aftermath import moved
+
+    told, failed = _move_away(plan, leftovers, where)
+    say(told + moved("", [], [], [(one.path, why) for one, why in failed.items()], where))
+
+
+def _move_away(plan: Plan, leftovers: list[Leftover], where: Where) -> tuple[str, dict[Leftover, str]]:
+    """Move what was left to the quarantine. Returns what to say about it, and why something could not be moved."""
     from claudebox.features.guard.quarantine import Old, Quarantine
     from claudebox.view.aftermath import moved
 
     assert plan.state is not None
-    quarantine = Quarantine(plan.state.quarantine)
+    try:
+        quarantine = Quarantine(plan.state.quarantine)
+    except OSError as error:
+        return "", dict.fromkeys(leftovers, error.strerror or str(error))
     names: list[str] = []
     restored: list[str] = []
-    failed: list[tuple[str, str]] = []
+    failed: dict[Leftover, str] = {}
     for leftover in leftovers:
         # What lies outside of the project is called by its whole name.
         root = plan.project if is_below(leftover.path, plan.project) else ""
@@ -233,5 +242,5 @@ def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
             names.append(name if root else leftover.path)
             restored += [leftover.path] if old is not None else []
         except OSError as error:
-            failed.append((leftover.path, error.strerror or str(error)))
-    say(moved(quarantine.directory, names, restored, failed, where))
+            failed[leftover] = error.strerror or str(error)
+    return moved(quarantine.directory, names, restored, [], where), failed

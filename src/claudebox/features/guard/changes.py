@@ -95,7 +95,7 @@ def look(tree: Tree, guard: Guard, home: str, since: int = 0) -> Moment:
     for directory in others:
         entries += list_directory(tree, directory, WANTED)
     entries += _linked(tree, entries)
-    entries += search_rest(tree, project, REPOSITORIES, since, modes=is_shared(tree, project))
+    entries += search_rest(tree, project, REPOSITORIES, since, modes=is_shared(tree, guard.roots))
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
     others_found = (*find_others(entries, within), own_settings(project))
@@ -304,9 +304,9 @@ class Comparison:
         return None if old is None and is_usual else (said,)
 
 
-def is_shared(tree: Tree, project: str) -> bool:
+def is_shared(tree: Tree, roots: tuple[str, ...]) -> bool:
     """Whether a group shares the project, so that the box could make files that are setgid."""
-    statuses = (tree.status(path) for path in (project, f"{project}/{DOT_GIT}"))
+    statuses = (tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}"))
     return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
 
 

@@ -6,6 +6,7 @@ So the rule is: no symlink anywhere, no FIFO and no device; and these are let be
 
 - what git only reads, which people do link to files of their own: hooks, the configuration, lists of patterns. The
   guard looks at them;
+- a HEAD that names a branch: git replaces it, and writes where the branch is;
 - what leads to the same part of another directory of git in the same project, as `git-new-workdir` and the `repo` tool
   make it: git writes there what it would write here. It is looked at like a part of this one.
 """
@@ -98,8 +99,13 @@ class _Search:
         )
         if real is not None and is_same_part:
             self.enter(real, name) if self.tree.is_plain_directory(real) else None
-        elif name not in ONLY_READ:
+        elif name not in ONLY_READ and not (name == HEAD and _names_branch(self.tree.link_target(path))):
             self.found.append(Entry(path, LINK))
+
+
+def _names_branch(target: str) -> bool:
+    """Whether git takes the symlink for the name of a branch: it makes such a HEAD if `core.preferSymlinkRefs` asks."""
+    return target.startswith("refs/") and ".." not in target
 
 
 def _is_ours(tree: Tree, directory: str) -> bool:
