@@ -158,7 +158,7 @@ def _end_detours(plan: Plan, detours: list[Leftover]) -> None:
     from claudebox.view import aftermath as view
 
     where = view.Where(plan.project, plan.person.home)
-    told, failed = _move_away(plan, detours, where) if plan.state is not None else ("", {one: "" for one in detours})
+    told, failed = _move_away(plan, detours, where) if plan.state is not None else ("", dict.fromkeys(detours, ""))
     for detour in failed:
         try:
             remove(detour.path)
