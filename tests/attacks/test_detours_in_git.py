@@ -127,12 +127,30 @@ def test_one_that_the_user_made_may_stay_but_not_turn(box: Box, account: Account
     assert "taken out" in done.stderr
 
 
-@pytest.mark.parametrize("where", ["inner/.git", ".git/modules/x", "bare.git"])
-def test_other_directories_of_git_are_looked_at(box: Box, repository: Path, where: str) -> None:
-    made = f"git init -q --bare {where}; " if where != "inner/.git" else "git init -q inner; "
-    done = box.inside("sh", "-c", f"{made} ln -s /x {where}/COMMIT_EDITMSG")
-    assert f"{where}/COMMIT_EDITMSG" in done.stderr
-    assert "taken out of git's directory" in done.stderr
+# Each makes a directory of git, and says where it is.
+ELSEWHERE = {
+    "inner/.git": "git init -q inner",
+    "bare.git": "git init -q --bare bare.git",
+    ".git/modules/x": "git init -q --bare .git/modules/x",
+    ".git/modules/a/b/modules/c": "git init -q --bare .git/modules/a/b; git init -q --bare .git/modules/a/b/modules/c",
+    ".git/worktrees/tree": "git worktree add -q tree",
+    "hidden": "git init -q --bare hidden; mkdir x; ln -s ../hidden x/.git",
+    "node_modules/g": "git init -q --bare node_modules/g; mkdir x; echo gitdir: ../node_modules/g > x/.git",
+    "node_modules/y/.git": "git init -q node_modules/y",
+    "common": "git init -q --bare common; git init -q x; echo ../../common > x/.git/commondir",
+    ".git/objects/ab": "git init -q --bare .git/objects/ab; mkdir x; echo gitdir: ../.git/objects/ab > x/.git",
+    ".git/objects/info": "true",
+    ".git/refs/heads/objects/x": "mkdir -p .git/refs/heads/objects/x",
+    ".git/lfs/tmp": "mkdir -p .git/lfs/tmp",
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_every_directory_of_git_is_looked_at(box: Box, account: Account, repository: Path, where: str) -> None:
+    done = box.inside("sh", "-ec", f"{ELSEWHERE[where]}; ln -s /x {where}/COMMIT_EDITMSG")
+    assert done.returncode == 0, done.stderr
+    assert f"{where}/COMMIT_EDITMSG" in done.stderr.partition("taken out of git's directory")[2]
+    assert not (repository / where / "COMMIT_EDITMSG").is_symlink()
 
 
 def test_fifo_is_taken_away(box: Box, repository: Path) -> None:
