@@ -185,6 +185,7 @@ NEW_PLACES = {
     "git init -q n; git -C n config protocol.ext.allow always": "new n/.git (a repository: git obeys it)",
     "git init -q n; git -C n config core.worktree $HOME": "new n/.git (a repository: git obeys it) core.worktree = ",
     "git init -q n; git -C n config core.worktree $PWD": "new n/.git (a repository: git obeys it) core.worktree = ",
+    "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "(git worktree repair writes there)",
     "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
     "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
     "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
@@ -206,6 +207,16 @@ def test_what_appears_is_named(box: Box, repository: Path, account: Account, scr
     assert NEW_PLACES[script] in said(box.inside("sh", "-c", script))
     if "chmod" in script:
         (repository / "locked").chmod(0o755)
+
+
+def test_worktree_that_the_user_adds_meanwhile_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "agent.sh", "touch started; until test -e added; do sleep 0.02; done\n")
+    with claudebox_terminal(box, "--yes", "--run", "sh", "agent.sh", env=PLAIN) as opened:
+        assert comes_true((repository / "started").exists)
+        git(account, repository, "worktree", "add", "-q", str(account.home / "tree"))
+        account.write(repository / "added")
+        opened.wait()
+        assert "worktree repair" not in opened.seen.decode()
 
 
 def test_hooks_where_there_were_none(box: Box, account: Account, repository: Path) -> None:

@@ -11,7 +11,16 @@ import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
 from claudebox.features.guard.contents import added_pairs, build_system, commands, running_pairs, scripts
-from claudebox.features.guard.decide import HIDDEN, LINKS, PRIVILEGES, TODO, find_guarded, find_others, own_settings
+from claudebox.features.guard.decide import (
+    HIDDEN,
+    LINKS,
+    PRIVILEGES,
+    REPAIRED,
+    TODO,
+    find_guarded,
+    find_others,
+    own_settings,
+)
 from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
@@ -240,6 +249,8 @@ class Comparison:
             return (*(running_pairs(old, new) or ()), *self._work_tree(path, old, new)) or None
         if place.reason == TODO:
             return commands(new)
+        if place.reason == REPAIRED:
+            return self._back_pointer(path, new)
         if place.reason == POINTER:
             return self._pointer(path, old, new)
         if path.endswith("/package.json"):
@@ -285,6 +296,15 @@ class Comparison:
             if name == WORK_TREE and (checkout is None or checkout.git_dir != git_dir):
                 found.append(f"{name} = {value}")
         return tuple(found)
+
+    def _back_pointer(self, path: str, new: Trace) -> tuple[str, ...] | None:
+        """Where a worktree is said to be, if that is outside and nothing there says so."""
+        said = (new.content or b"").decode(errors="surrogateescape").rstrip("\n")
+        named = posixpath.normpath(posixpath.join(posixpath.dirname(path), said))
+        if any(is_inside(named, root) for root in self.guard.roots):
+            return None
+        checkout = checkout_of(self.tree, Entry(named, _kind(self.tree, named)))
+        return None if checkout is not None and checkout.git_dir == posixpath.dirname(path) else (said,)
 
     def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What a pointer says, unless it is a new one of the usual kind.

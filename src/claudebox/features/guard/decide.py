@@ -42,6 +42,7 @@ PRIVILEGE = "makes whoever starts it you, or one of your group"
 PRIVILEGES = "privileges"
 HIDDEN = "cannot be listed: nothing in it was looked at"
 TODO = "git rebase --continue runs it"
+REPAIRED = "git worktree repair writes there"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
 
@@ -115,11 +116,12 @@ def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
-    """The lists of an unfinished rebase: there may be commands among the next steps."""
+    """The lists of an unfinished rebase, with commands among the next steps; and where a worktree is to be repaired."""
     for one in guarded:
         if one.group == GIT and posixpath.basename(one.path) == "config":
             for name in TODO_LISTS:
                 yield Guarded(f"{posixpath.dirname(one.path)}/{name}", GIT, TODO)
+            yield Guarded(f"{posixpath.dirname(one.path)}/gitdir", GIT, REPAIRED)
 
 
 def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
