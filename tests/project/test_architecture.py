@@ -315,7 +315,8 @@ MOST_MODULES_OF_OURS = 81
 # Loaded while bwrap makes the mounts, when there is time.
 MEANWHILE = {
     *("claudebox.features.guard.act", "claudebox.launch.parent.witness", "claudebox.features.guard.changes"),
-    *("claudebox.features.guard.checkouts", "claudebox.features.guard.contents", "claudebox.host.fingerprint"),
+    *("claudebox.features.guard.checkouts", "claudebox.features.guard.contents"),
+    *("claudebox.features.guard.pointers", "claudebox.host.fingerprint"),
 }
 # A machine where bwrap may not work is tried before, which costs what it costs, and one with a Nix store has more to
 # look at: not measured here.

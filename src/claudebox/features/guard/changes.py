@@ -10,7 +10,7 @@ import posixpath
 import stat
 
 from claudebox.features.guard.checkouts import Checkouts, Familiar
-from claudebox.features.guard.contents import added_pairs, build_system, commands, running_pairs, scripts
+from claudebox.features.guard.contents import build_system, commands, running_pairs, scripts
 from claudebox.features.guard.decide import (
     HIDDEN,
     LINKS,
@@ -29,16 +29,14 @@ from claudebox.features.guard.git import (
     PROGRAM,
     Account,
     checkout_of,
-    pointed_to,
 )
+from claudebox.features.guard.pointers import back_pointer, kind_of, leaving, pointer, work_tree
 from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, HEAD, UNSEEN, USE, WANTED
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import (
     BEYOND,
-    DIRECTORY,
-    FILE,
     LINK,
     OTHER,
     SKIPPED,
@@ -58,9 +56,6 @@ if TYPE_CHECKING:
 
 NEW = "new"
 CHANGED = "changed"
-# A symlink into one of these leads to what everybody has.
-COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
-WORK_TREE = "core.worktree"
 REPOSITORIES = frozenset((DOT_GIT, HEAD))
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
@@ -132,13 +127,9 @@ def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
             path = posixpath.normpath(posixpath.join(checkout.work_tree, name, DOT_GIT))
             if path not in known and tree.lstat(path):
                 known.add(path)
-                waiting.append(Entry(path, _kind(tree, path)))
+                waiting.append(Entry(path, kind_of(tree, path)))
                 found.append(waiting[-1])
     return found
-
-
-def _kind(tree: Tree, path: str) -> str:
-    return LINK if tree.is_link(path) else DIRECTORY if tree.is_plain_directory(path) else FILE
 
 
 class Comparison:
@@ -242,17 +233,17 @@ class Comparison:
         if new == ONE_TOO_MANY:
             return ("there are more files than were looked at",)
         if place.group == LINKS:
-            return self._leaving(path, new)
+            return leaving(self.tree, self.guard.roots, path, new)
         if stat.S_ISLNK(new.mode):
             return _target(new)
         if place.reason in (CONFIG, INCLUDED):
-            return (*(running_pairs(old, new) or ()), *self._work_tree(path, old, new)) or None
+            return (*(running_pairs(old, new) or ()), *work_tree(self.tree, path, old, new)) or None
         if place.reason == TODO:
             return commands(new)
         if place.reason == REPAIRED:
-            return self._back_pointer(path, new)
+            return back_pointer(self.tree, self.guard.roots, path, new)
         if place.reason == POINTER:
-            return self._pointer(path, old, new)
+            return pointer(self.guard.roots, path, old, new)
         if path.endswith("/package.json"):
             return scripts(old, new)
         if path.endswith("/pyproject.toml"):
@@ -267,61 +258,6 @@ class Comparison:
             if self.tree.lstat(f"{above}/HEAD") is not None and self.tree.lstat(f"{above}/objects") is not None:
                 return "" if f"{above}/config" in self.known else above
         return ""
-
-    def _leaving(self, path: str, new: Trace) -> tuple[str, ...] | None:
-        target = (new.content or b"").decode(errors="surrogateescape")
-        named = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-        real = self.tree.resolve(path) or named
-        leaves = [
-            place
-            for place in (named, real)
-            if not any(is_inside(place, known) for known in (*self.guard.roots, *COMMON))
-        ]
-        return (f"-> {target}",) if leaves and not self._is_interpreter(path, named) else None
-
-    def _is_interpreter(self, path: str, target: str) -> bool:
-        """Whether it is the Python of a virtual environment, which may be anywhere."""
-        directory, name = posixpath.split(path)
-        names = {posixpath.basename(one).rstrip("0123456789.") for one in (name, target)}
-        is_environment = self.tree.is_file(f"{posixpath.dirname(directory)}/pyvenv.cfg")
-        return names == {"python"} and is_environment and self.tree.is_executable(path)
-
-    def _work_tree(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...]:
-        """Where a repository has its files checked out, if that place is not its own: git would write them there."""
-        git_dir = posixpath.dirname(path)
-        found = []
-        for name, value in added_pairs(old, new):
-            dot_git = posixpath.normpath(posixpath.join(git_dir, value, DOT_GIT))
-            checkout = checkout_of(self.tree, Entry(dot_git, _kind(self.tree, dot_git))) if name == WORK_TREE else None
-            if name == WORK_TREE and (checkout is None or checkout.git_dir != git_dir):
-                found.append(f"{name} = {value}")
-        return tuple(found)
-
-    def _back_pointer(self, path: str, new: Trace) -> tuple[str, ...] | None:
-        """Where a worktree is said to be, if that is outside and nothing there says so."""
-        said = (new.content or b"").decode(errors="surrogateescape").rstrip("\n")
-        named = posixpath.normpath(posixpath.join(posixpath.dirname(path), said))
-        if any(is_inside(named, root) for root in self.guard.roots):
-            return None
-        checkout = checkout_of(self.tree, Entry(named, _kind(self.tree, named)))
-        return None if checkout is not None and checkout.git_dir == posixpath.dirname(path) else (said,)
-
-    def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-        """What a pointer says, unless it is a new one of the usual kind.
-
-        Worktrees and submodules that were added point to a directory of their own repository.
-        """
-        text = (new.content or b"").decode(errors="surrogateescape")
-        said = pointed_to(text, "" if path.endswith("/commondir") else "gitdir: ")
-        base = posixpath.dirname(path)
-        named = posixpath.normpath(posixpath.join(base, said))
-        if path.endswith("/commondir"):
-            is_usual = posixpath.basename(posixpath.dirname(base)) == "worktrees" and named == posixpath.dirname(
-                posixpath.dirname(base)
-            )
-        else:
-            is_usual = any(is_inside(named, root) for root in self.guard.roots) and "/.git/" in f"{named}/"
-        return None if old is None and is_usual else (said,)
 
 
 def is_shared(tree: Tree, roots: tuple[str, ...]) -> bool:
