@@ -12,6 +12,7 @@ from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.places import is_systems, refuse_readable
+from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.state import SHOWN, State, canonical_root, instance_name, names_a_writable_place
 
@@ -78,7 +79,7 @@ class Reach:
     def recorded(self) -> dict[str, list[str]]:
         """Every directory that a box could ever write, by the state of its project: each launch has noted its own."""
         return {
-            directory: [text.removesuffix("\n") for file in files if (text := self.tree.text(file))]
+            directory: [place for file in files if (place := _noted_place(self.tree, file))]
             for state in self.states
             for directory, files in _records(self.tree, f"{state}{INSTANCES}")
         }
@@ -116,6 +117,19 @@ def find_own_repository(reach: Reach) -> Repository:
             )
         repository = repository.replace(is_worktree=False)
     return repository
+
+
+def _noted_place(tree: Tree, file: str) -> str:
+    """The path in such a note; "" if it is gone by now. One that is not whole may hide where an agent can write."""
+    content = tree.read_plain(file) or b""
+    if content.startswith(b"/") and content.endswith(b"\n"):
+        return content[:-1].decode(errors="surrogateescape")
+    if tree.lacks(file):
+        return ""
+    raise Problem(
+        f"{file} tells where boxes could write, and is damaged",
+        f"remove it; the next box of that project writes it again:\n      rm {quote(file)}",
+    )
 
 
 def host_certificates(reach: Reach, environ: dict[str, str]) -> str:

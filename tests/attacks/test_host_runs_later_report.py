@@ -328,6 +328,23 @@ def test_keep_leaves_all_as_it_is(box: Box, repository: Path, answer: str) -> No
     assert (repository / ".mcp.json").read_text() == "{}\n"
 
 
+def test_what_was_typed_while_the_box_ran_is_no_answer(box: Box, account: Account, repository: Path) -> None:
+    """An agent could plant something when it sees the user type a line that begins with a k."""
+    waiting = f"cd {box.project}; {PLANTED}; echo working; until [ -e typed ]; do sleep 0.05; done\n"
+    agent = account.write(account.home / "agent.sh", waiting)
+    words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "/agent.sh")
+    with claudebox_terminal(box, *words, env=PLAIN) as opened:
+        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
+        opened.type("y\n")
+        opened.read_until("^working")
+        opened.type("k\n")
+        account.write(repository / "typed")
+        opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
+        opened.type("q\n")
+        assert opened.wait() == 0
+    assert not (repository / ".mcp.json").exists()
+
+
 def test_bare_enter_shows_and_then_keeps(box: Box, repository: Path) -> None:
     with asked(box, PLANTED) as opened:
         opened.type("\n")

@@ -61,8 +61,8 @@ class OwnedTree(Tree):
         owner = self.owners.get(path, self.uid if is_state else status.st_uid)
         if owner == status.st_uid:
             return status
-        more = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
-        return os.stat_result((*status[:4], owner, *status[5:]), more)
+        _, (fields, more) = status.__reduce__()
+        return os.stat_result((*fields[:4], owner, *fields[5:]), more)
 
 
 @dataclass

@@ -33,6 +33,16 @@ class Tree:
                 self._seen[path] = None
         return self._seen[path]
 
+    def lacks(self, path: str) -> bool:
+        """Whether nothing is there. Unlike `lstat`, this is false if it cannot be found out."""
+        try:
+            os.lstat(self.root + path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except (OSError, ValueError):
+            return False
+        return False
+
     def is_link(self, path: str) -> bool:
         status = self.lstat(path)
         return status is not None and stat.S_ISLNK(status.st_mode)
