@@ -102,6 +102,7 @@ HONEST = (
         "git init -q --bare other.git; rm -rf .git/rr-cache; mkdir other.git/rr-cache; "
         "ln -s ../other.git/rr-cache .git/rr-cache"
     ),
+    "git worktree add -q tree; mkdir .git/annex; ln -s ../../annex .git/worktrees/tree/annex",
     "git symbolic-ref HEAD; rm .git/HEAD; ln -s refs/heads/main .git/HEAD",
     "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".git/fsmonitor--daemon.ipc\")'",
 )

@@ -7,8 +7,8 @@ So the rule is: no symlink anywhere, no FIFO and no device; and these are let be
 - what git only reads, which people do link to files of their own: hooks, the configuration, lists of patterns. The
   guard looks at them;
 - a HEAD that names a branch: git replaces it, and writes where the branch is;
-- what leads to the same part of another directory of git in the same project, as `git-new-workdir` and the `repo` tool
-  make it: git writes there what it would write here. It is looked at like a part of this one.
+- what leads to the same part of another directory of git in the same project, as `git-new-workdir`, git-annex and the
+  `repo` tool make it: git writes there what it would write here. It is looked at like a part of this one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HOOKS = "hooks"
 # There may be thousands.
 OBJECTS = ("objects", "lfs/objects", "annex/objects")
 WRITTEN_IN_OBJECTS = ("info", "pack")
-MODULES = "modules/"
+WITH_OTHERS = ("modules/", "worktrees/")  # parts that have directories of git in them
 HEAD = "HEAD"
 
 
@@ -78,7 +78,7 @@ class _Search:
             return
         except OSError:
             return
-        if part.startswith(MODULES) and any(entry.name == HEAD for entry in entries):
+        if part.startswith(WITH_OTHERS) and any(entry.name == HEAD for entry in entries):
             part = ""  # a directory of git in itself
         for entry in entries:
             name = f"{part}/{entry.name}" if part else entry.name
