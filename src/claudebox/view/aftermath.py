@@ -114,13 +114,23 @@ def _text(trace: Trace | None) -> list[str] | None:
     return trace.content.decode(errors="surrogateescape").splitlines()
 
 
-def moved(directory: str, names: list[str], restored: list[str], failed: list[tuple[str, str]], where: Where) -> str:
+def moved(
+    directory: str,
+    names: list[str],
+    restored: list[str],
+    failed: list[tuple[str, str]],
+    where: Where,
+    *,
+    for_good: bool = False,
+) -> str:
     """Where the files are now, and how to get them back."""
     lines = []
     if names:
         place = shorten_home(directory, where.home) if quote(directory) == directory else quote(directory)
-        lines += ["Moved, under the same names, to", f"  {place}", "To get one of them back:"]
-        lines.append(f"  mv -T {place}/{quote(names[0])} {quote(names[0])}")
+        lines += ["Moved, under the same names, to", f"  {place}"]
+        lines += (
+            [] if for_good else ["To get one of them back:", f"  mv -T {place}/{quote(names[0])} {quote(names[0])}"]
+        )
     if restored:
         lines += fill(f"Restored as before the box: {', '.join(map(where.name, restored))}".split(" "), 0)
     lines += [f"{where.name(path)} could not be moved: {escape(reason)}" for path, reason in failed]

@@ -11,6 +11,7 @@ import sys
 import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
+from claudebox.features.guard.detours import DETOUR
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import Plan
@@ -243,4 +244,6 @@ def _move_away(plan: Plan, leftovers: list[Leftover], where: Where) -> tuple[str
             restored += [leftover.path] if old is not None else []
         except OSError as error:
             failed[leftover] = error.strerror or str(error)
-    return moved(quarantine.directory, names, restored, [], where), failed
+    # Nobody is told how to get back what leads git elsewhere.
+    are_detours = all(leftover.reason == DETOUR for leftover in leftovers)
+    return moved(quarantine.directory, names, restored, [], where, for_good=are_detours), failed
