@@ -78,6 +78,7 @@ class Facts(Record):
     reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
+    directories: frozenset[str]  # of the project, without those whose content tools can make again
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can
     answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 

@@ -7,6 +7,7 @@ symlink, skips directories whose content tools can make again, and stops at a li
 from __future__ import annotations
 
 import os
+import stat
 from itertools import islice
 
 from claudebox.host.tree import Tree
@@ -21,17 +22,21 @@ DIRECTORY = "directory"
 LINK = "link"
 OTHER = "other"  # a FIFO, a socket, a device
 UNREAD = "unread"  # a directory that could not be listed
+PRIVILEGED = "privileged"  # a file that is setuid or setgid
 BEYOND = "beyond"  # the first directory that was left out, because there are too many or it is too deep
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
+MOST_DIRECTORIES_AFTERWARDS = 300_000
 MOST_AT_ONCE = 10_000  # entries of a directory, which may have millions
 MOST_ENTRIES_SEARCHED = 2_000_000
 COST_OF_A_DIRECTORY = 10
 
+GIT = ".git"
+
 # Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
 SKIPPED = {
-    ".git": "git's own: a feature that needs something in there knows where it is",
+    GIT: "git's own: a feature that needs something in there knows where it is",
     ".hg": "Mercurial's own",
     ".svn": "Subversion's own",
     ".jj": "Jujutsu's own",
@@ -151,8 +156,11 @@ class _Sieve:
         return found
 
 
-def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, ...]:
-    """Everything of interest, nearest to the project's root first, and the directories that could not be searched."""
+def walk_project(tree: Tree, project: str, wanted: NameFilter, entered: set[str] | None = None) -> tuple[Entry, ...]:
+    """Everything of interest, nearest to the project's root first, and the directories that could not be searched.
+
+    `entered` takes in every directory below the project that the walk comes to.
+    """
     sieve = _Sieve(wanted)
     found: list[Entry] = []
     level, seen = [project], 0
@@ -179,8 +187,56 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, .
                             f"{directory}/{name}" for name in inner if is_whole or name.lower() in wanted.directories
                         )
                     below += [f"{directory}/{name}" for name in inner]
+        if entered is not None:
+            entered.update(below)
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
+
+
+def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, modes: bool) -> list[Entry]:
+    """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
+
+    There are the things with these names, and symlinks that are younger than `since`. With `modes` all files of the
+    project are looked at, to find those that are privileged.
+    """
+    found: list[Entry] = []
+    waiting, seen = [(project, False)], 0
+    while waiting:
+        directory, is_skipped = waiting.pop()
+        seen += 1
+        if seen > MOST_DIRECTORIES_AFTERWARDS:
+            return [*found, Entry(directory, BEYOND)]
+        try:
+            listing = os.scandir(tree.root + directory)
+        except OSError:
+            found += [Entry(directory, UNREAD)] if is_skipped and _is_since(tree, directory, since) else []
+            continue
+        with listing:
+            for entry in listing:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [(f"{directory}/{name}", is_skipped or name in SKIPPED)] if name != GIT else []
+                elif modes and entry.is_file(follow_symlinks=False) and _is_privileged(entry, since):
+                    found.append(Entry(f"{directory}/{name}", PRIVILEGED))
+                if is_skipped and name in names:
+                    found.append(Entry(f"{directory}/{name}", _kind(entry)))
+                elif is_skipped and entry.is_symlink() and _is_since(tree, f"{directory}/{name}", since):
+                    found.append(Entry(f"{directory}/{name}", LINK))
+    return found
+
+
+def _is_since(tree: Tree, path: str, since: int) -> bool:
+    """Whether something was made, changed or moved here since. A box cannot forge this time."""
+    status = tree.lstat(path)
+    return status is not None and status.st_ctime_ns >= since
+
+
+def _is_privileged(entry: os.DirEntry[str], since: int) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID)) and status.st_ctime_ns >= since
 
 
 def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:
