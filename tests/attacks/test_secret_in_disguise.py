@@ -20,6 +20,8 @@ PATTERN = f"[{CANARY[0]}]{CANARY[1:]}"  # the canary is not in the command itsel
 SEARCH = f"find . -type f | while read -r f; do tr -d '\\000' <$f | grep -qa '{PATTERN}' && echo $f; done; true"
 LONG = "".join(f"NUMBER_{number}={number % 10}\n" for number in range(20_000))
 
+DER = b"0\x82\x04\xbd\x02\x01\x000\r\x06\x09*\x86H\x86\xf7\r\x01\x01\x01\x05\x00" + CANARY.encode()
+
 FILES = {
     "after 64 KiB": (".env", f"{LONG}API_KEY={CANARY}\n".encode()),
     "after 64 KiB, read gently": ("prod.env", f"{LONG}API_KEY={CANARY}\n".encode()),
@@ -44,6 +46,13 @@ FILES = {
     "eval": (".envrc", f"eval 'export TOKEN={CANARY}'\n".encode()),
     "header": (".envrc", f"alias api=\"curl -H 'Authorization: Bearer {CANARY}' x\"\n".encode()),
     "Rails": ("config/credentials/production.key", f"{CANARY}{'0' * 23}".encode()),
+    "Rails, with a line end": ("config/master.key", f"{CANARY}{'0' * 23}\n".encode()),
+    "MongoDB": ("mongo-keyfile", f"{'0a' * 32}\n{CANARY}{'0' * 55}\n0a\n".encode()),
+    "tokens one by one": ("keys.txt", f"sk-ant-api03-{'0a' * 20}\nsk-ant-{CANARY}{'0' * 20}\n".encode()),
+    "key in DER": ("platform.pk8", DER),
+    "key in DER, of any name": ("deploy_rsa", DER),
+    "encrypted key in DER": ("x.p8", b"0\x81\x900\x40\x06\x09*\x86H\x86\xf7\r\x01\x05\r" + CANARY.encode()),
+    "key of random bytes": ("x.key", b"\xff\x00\xfe" + CANARY.encode() * 3),
     "yarn": (".yarnrc.yml", f"npmScopes:\n  x:\n    npmAuthIdent: {CANARY}\n".encode()),
     "Android": ("key.properties", f"storePass={CANARY}\nstorePassword={CANARY}\n".encode()),
     "Composer": ("auth.json", f'{{"gitlab-oauth": {{"gitlab.com": "{CANARY}"}}}}'.encode()),

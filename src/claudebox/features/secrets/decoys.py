@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from claudebox.features.secrets.lines import LineMasker
 from claudebox.features.secrets.rows import GIT, KEY, LOOKS, MARKUP, PLAIN, QUOTED, SHAPE, SHELL, SURE, VALUES
-from claudebox.features.secrets.table import KEY_MARKS
+from claudebox.features.secrets.table import KEY_MARKS, is_binary_key
 from claudebox.features.secrets.values import (
     BEGIN,
     MASKED,
@@ -43,6 +43,8 @@ DEEPEST = 60
 NAMING = ("key", "name")  # in a table that also has a `value`, what that value is called
 # A key that is one word and nothing else, as those of Rails are.
 SHORTEST_WORD, LONGEST_WORD = 16, 1024
+LONGEST_RAW = 256  # bytes of one that is no text
+LONGEST_BARE = 1 << 14  # characters of one that has several lines, as servers of MongoDB share it
 
 
 def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -> bytes | None:
@@ -58,6 +60,7 @@ def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -
     if style not in STYLES:
         return NOTHING
     is_such = style not in (PLAIN, KEY, SHAPE, SURE) or _is_such(text, style)
+    is_such = is_such or (style == KEY and (is_binary_key(content) or _is_raw_key(content)))
     if not is_such and not (is_cut and style == KEY and BEGIN in text):
         return None
     if is_cut or "\0" in text or style == PLAIN:
@@ -80,12 +83,36 @@ def _is_such(text: str, style: str) -> bool:
     if style == PLAIN:
         return not text.startswith(PROGRAMS)
     if style == KEY:
-        words = text.split()
-        is_word = len(words) == 1 and SHORTEST_WORD <= len(words[0]) <= LONGEST_WORD and text.isprintable()
-        return is_word or any(mark in text for mark in (*KEY_MARKS, "<auth-user-pass>"))
+        return _is_bare_key(text.strip()) or any(mark in text for mark in (*KEY_MARKS, "<auth-user-pass>"))
     if style == SHAPE:
         return bool(secret_value(text) or any(shape in text for shape in SHAPES))
     return bool(known_token(text)) or _has_password(text) or any(map(_is_surely_secret, _pieces(text)))
+
+
+def _is_bare_key(text: str) -> bool:
+    """Whether there is a key and nothing else: one word, known tokens, or Base64 on several lines."""
+    lines = text.splitlines()
+    if len(lines) == 1 and SHORTEST_WORD <= len(text) <= LONGEST_WORD and text.isprintable() and " " not in text:
+        return True
+    if BEGIN in text:
+        return False
+    return bool(known_token(text)) or (len(text) <= LONGEST_BARE and bool(lines[1:]) and all(map(_is_code, lines[:-1])))
+
+
+def _is_raw_key(content: bytes) -> bool:
+    """Whether there are some random bytes and nothing else: not a certificate or public key, and no slides."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return SHORTEST_WORD <= len(content) <= LONGEST_RAW and not content.startswith((b"0", b"PK"))
+    return False
+
+
+def _is_code(line: str) -> bool:
+    """Whether a line is one of Base64 or of hexadecimal digits, and no name of something."""
+    line = line.strip()
+    is_plain = len(line) >= SHORTEST_WORD and line.isascii() and all(one.isalnum() or one in "+/=" for one in line)
+    return is_plain and any(map(str.isdigit, line)) and any(map(str.isalpha, line))
 
 
 def _pieces(text: str) -> list[str]:

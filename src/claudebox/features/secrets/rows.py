@@ -63,7 +63,7 @@ ROWS = (
     (LOOKS, "settings with secrets of Chef and HashiCorp", "knife.rb vault.hcl consul.hcl nomad.hcl"),
     # Keys
     (KEY, "private key", "id_rsa* id_dsa* id_ecdsa* id_ed25519* *.pem *.key *.p8 *.ppk *.priv *.pk8 *.asc .ssh/"),
-    (KEY, "private key", "*.crt *.cer *.cert identity *.ssh *.rsa *.ed25519 *.privkey *.sec"),
+    (KEY, "private key", "*.crt *.cer *.cert identity *.ssh *.rsa *.ed25519 *.privkey *.sec *.der"),
     (KEY, "VPN key", "*.ovpn"),
     (KEY, "age key", "*.agekey keys.txt key.txt *key.txt *keys.txt"),
     (LOOKS, "VPN key", "wg0.conf wg1.conf *.nmconnection *.mobileconfig"),

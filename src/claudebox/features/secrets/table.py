@@ -53,6 +53,11 @@ KEY_MARKS = (
     "encrypted secret key",
     "signify secret key",
 )
+# Behind the length of a private key or a key store in DER: its version, and what comes next. In a certificate and in a
+# public key, something else comes first.
+DER_SEQUENCE, DER_LONG = 0x30, 0x80
+DER_KEYS = (b"\2\1\0\x30", b"\2\1\1\x30", b"\2\1\0\2", b"\2\1\1\4", b"\2\1\3\x30")
+ENCRYPTED_DER = b"\x2a\x86\x48\x86\xf7\x0d\x01\x05"  # how the names of ways to encrypt a key begin
 OTHER_MARKS = (b"PrivateKey", b"PresharedKey", b"requirepass ", b"masterauth ")
 _MARKS = tuple(mark.encode() for mark in KEY_MARKS)
 LARGEST_KEY = 1 << 14  # bytes of a file that may be a private key and nothing else
@@ -181,6 +186,9 @@ def _peek(tree: Tree, paths: list[str]) -> list[Candidate]:
         content = tree.read_plain(path, LARGEST_KEY + 1) or b""
         if len(content) > LARGEST_KEY:
             continue
+        if is_binary_key(content):
+            found.append(Candidate(path, KEY, "private key"))
+            continue
         content = content.replace(b"\0", b"")  # as in UTF-16
         if any(mark in content for mark in OTHER_MARKS) and b"\n[" in b"\n" + content:
             found.append(Candidate(path, LOOKS, "VPN key"))
@@ -189,6 +197,15 @@ def _peek(tree: Tree, paths: list[str]) -> list[Candidate]:
         elif any(mark in content for mark in _MARKS):
             found.append(Candidate(path, KEY, "private key"))
     return found
+
+
+def is_binary_key(content: bytes) -> bool:
+    """Whether this is a private key in DER, as `*.pk8` usually are, and others for Java."""
+    if content[:1] != bytes([DER_SEQUENCE]) or len(content) < 2:
+        return False
+    length = content[1]
+    inner = content[2 + (length - DER_LONG if length > DER_LONG else 0) :]
+    return inner.startswith(DER_KEYS) or ENCRYPTED_DER in inner[:16]
 
 
 def kind_of(path: str, project: str = "") -> Kind | None:

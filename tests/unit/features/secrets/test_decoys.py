@@ -63,6 +63,8 @@ def test_dotenv_keeps_keys_and_what_is_harmless() -> None:
         ("registry=https://npm.example/\n//npm.example/:_authToken=${NPM_TOKEN}\nalways-auth=true\n", LOOKS, ".npmrc"),
         ("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n", KEY, "ca.pem"),
         ("PK\x03\x04 slides", KEY, "talk.key"),
+        ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx joe@example\n", KEY, "keys.txt"),
+        ("settings.profile.title\nsettingsOfTheProfile2\n", KEY, "keys.txt"),
         ('{"password": "Passwort", "account": "Konto"}', SHAPE, "account.json"),
         ('[core]\n\tbare = false\n[remote "o"]\n\turl = https://git.example/x\n', GIT, "config"),
         ("use flake\nsource_url https://x.example/ sha256-XQzUAvL6pysIJnRJyR7uVpmUSZfc7LSgWQwq=\n", SHELL, ".envrc"),
@@ -86,6 +88,13 @@ def test_of_what_is_too_long_nothing_is_shown() -> None:
     assert make_decoy(b'{"a": 1', VALUES, "x.tfstate", is_cut=True) == b"{}\n"
     assert make_decoy(b"-----BEGIN CERTIFICATE-----\n", KEY, "x.pem", is_cut=True) == b"# masked-by-claudebox\n"
     assert make_decoy(b"some words\n", KEY, "allkeys.txt", is_cut=True) is None
+
+
+def test_certificate_and_public_key_in_der_are_kept() -> None:
+    certificate = b"0\x82\x02\xff0\x82\x01\xe7\xa0\x03\x02\x01\x02\x02\x14"
+    public = b"0\x820\r\x06\x09*\x86H\x86\xf7\r\x01\x01\x01\x05\x00\x03\x82"
+    assert make_decoy(certificate, KEY, "x.crt") is None
+    assert make_decoy(public, KEY, "x.der") is None
 
 
 def test_certificate_beside_a_key_is_kept() -> None:
