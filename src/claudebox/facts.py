@@ -46,6 +46,7 @@ class Masked(Record):
     style: str
     reason: str
     inode: int
+    device: int
     decoy: bytes | None  # None: the box sees it empty
     mode: int
 

@@ -97,7 +97,9 @@ class Mount(Record):
     content: bytes = b""  # what a file contains that the box makes
     mode: int = 0o755  # the permissions of something that the box makes
     is_dir: bool = True  # whether a hide has to cover a directory
-    # Device and inode of a source that an agent may be able to replace; UNSEEN if the launch makes or replaces it.
+    covers: str = ""  # host path of a secret that has to lie below a mask or a hide, which lets nobody see it
+    # Device and inode of a source, or of what is covered, that an agent may be able to replace; UNSEEN if the launch
+    # makes or replaces it.
     identity: tuple[int, int] | None = None
 
 

@@ -57,9 +57,28 @@ def launch_another(plan):
 start.launch = launch_another
 cli.main()
 """
+# claudebox, while an agent exchanges a directory with a secret for another one as soon as it has been looked at.
+EXCHANGED = """
+import os, sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli, start
+import claudebox.launch as module
+launch = start.launch
+if "--blind" in sys.argv:
+    sys.argv.remove("--blind")
+    module.expect = lambda plan: ()
+def launch_another(plan):
+    os.rename("app", "kept")
+    os.rename("node_modules", "app")
+    os.rename("kept", "node_modules")
+    launch(plan)
+start.launch = launch_another
+cli.main()
+"""
 LOOKING = (CLAUDEBOX,)
 Attack = Callable[[Box, tuple[str, ...], int], Counter[str]]
 NOT_LOOKING = (os.path.realpath(sys.executable), "-I", "-c", BLIND, str(CHECKOUT / "src"))
+EXCHANGING = (os.path.realpath(sys.executable), "-I", "-c", EXCHANGED, str(CHECKOUT / "src"))
 TOO_LATE = (os.path.realpath(sys.executable), "-I", "-c", LATE, str(CHECKOUT / "src"))
 
 
@@ -164,6 +183,19 @@ def test_directory_that_nobody_has_looked_at_is_not_mounted(box: Box) -> None:
     done = launch(box, TOO_LATE, os.open(mono / "sub", os.O_RDONLY), "--run", "cat", ".env")
     assert (done.returncode, done.stdout) == (REFUSED, "")
     assert "is not what it was" in done.stderr
+
+
+@pytest.mark.parametrize(("option", "shown"), [((), ""), (("--blind",), f"API_KEY={CANARY}\n")])
+def test_mask_does_not_land_on_another_file(box: Box, option: tuple[str, ...], shown: str) -> None:
+    """Where nobody looks, the secret is shown: it lies where no walk looks, and the mask over the agent's own file."""
+    project = box.account.home / "shop"
+    box.account.write(project / "app" / ".env", f"API_KEY={CANARY}\n")
+    box.account.write(project / "node_modules" / ".env", "API_KEY=of-the-agent-1\n")
+    here = os.open(project, os.O_RDONLY)
+    done = launch(box, (*EXCHANGING, *option), here, "--run", "cat", "node_modules/.env")
+    os.close(here)
+    assert done.stdout == shown
+    assert done.returncode == (0 if shown else REFUSED), done.stderr
 
 
 @pytest.mark.parametrize("attack", [of_an_exchanged_project, of_an_exchanged_place])

@@ -136,8 +136,11 @@ class Tree:
         real = self.resolve(path)
         return None if real is None else self.read_plain(real, limit)
 
-    def read_plain(self, path: str, limit: int = 1 << 20) -> bytes | None:
-        """Like `read`, but never through a symlink: for what the agent may have put there."""
+    def read_plain(self, path: str, limit: int = 1 << 20, inode: int = 0) -> bytes | None:
+        """Like `read`, but never through a symlink: for what the agent may have put there.
+
+        With an inode, only that file is read, and none that has taken its place.
+        """
         # Opening a FIFO must not block, and opening a device must not do anything.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
@@ -146,7 +149,7 @@ class Tree:
             return None
         try:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(status.st_mode) or inode not in (0, status.st_ino):
                 return None
             return os.read(descriptor, min(limit, status.st_size)) if status.st_size else _read_all(descriptor, limit)
         except OSError:

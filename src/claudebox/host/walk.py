@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from itertools import islice
 
 from claudebox.host.tree import Tree
@@ -31,6 +32,7 @@ MOST_DIRECTORIES_AFTERWARDS = 300_000
 MOST_AT_ONCE = 10_000  # entries of a directory, which may have millions
 MOST_ENTRIES_SEARCHED = 2_000_000
 COST_OF_A_DIRECTORY = 10
+TICK_NANOSECONDS = 10_000_000  # by this much the time of a file may be behind the clock
 
 GIT = ".git"
 
@@ -289,15 +291,18 @@ def _kind(entry: os.DirEntry[str]) -> str:
     return FILE if entry.is_file(follow_symlinks=False) else OTHER
 
 
-def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, int] | None:
+def find_inodes(tree: Tree, project: str, inodes: frozenset[int], names: int = 0) -> dict[str, int] | None:
     """Every path of these files, wherever they are in the project.
 
-    None if that is not certain: the project is too large, or has a directory that can be listed later, but not now.
+    None if that is not certain: the project is too large, or has a directory that can be listed later, but not now; or
+    they have fewer than this many names, and an agent in another box may have moved one to where the search had been.
     """
     found: dict[str, int] = {}
     waiting, seen = [project], 0
+    visited, began = [], time.time_ns() - TICK_NANOSECONDS
     while waiting:
         directory = waiting.pop()
+        visited.append(directory)
         try:
             listing = os.scandir(tree.root + directory)
         except OSError:
@@ -313,7 +318,15 @@ def find_inodes(tree: Tree, project: str, inodes: frozenset[int]) -> dict[str, i
                     waiting.append(f"{directory}/{entry.name}")
         if seen > MOST_ENTRIES_SEARCHED:
             return None
-    return found
+    is_stirred = len(found) < names and any(_has_changed(tree, directory, began) for directory in visited)
+    return None if is_stirred else found
+
+
+def _has_changed(tree: Tree, directory: str, since: int) -> bool:
+    try:
+        return os.lstat(tree.root + directory).st_ctime_ns >= since
+    except OSError:
+        return True
 
 
 def _may_be_opened(tree: Tree, directory: str) -> bool:

@@ -48,9 +48,10 @@ def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> l
 
 def _mount(masked: Masked, path: str) -> Mount:
     origin = Origin.of_rule(RULE, masked.reason)
+    identity = masked.device, masked.inode
     if masked.decoy is None:
-        return Mount(HIDE, path, origin, is_dir=False)
-    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode)
+        return Mount(HIDE, path, origin, is_dir=False, covers=masked.path, identity=identity)
+    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
 
 
 def find_secrets(

@@ -108,15 +108,17 @@ class Search:
     def _mask(self, candidate: Candidate) -> Masked | None:
         """The file as the box sees it; None if there is nothing secret in it."""
         path, status = candidate.path, self.tree.lstat(candidate.path)
+        if candidate.inode and (status is None or status.st_ino != candidate.inode):
+            raise changed_meanwhile(path)
         if status is None or stat.S_ISDIR(status.st_mode) or self.tree.resolve(path) != path:
             return None  # a symlink is not followed: it may lead to somebody else's secret
-        unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, None, 0)
+        unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, status.st_dev, None, 0)
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
         is_document = path.lower().endswith(DOCUMENTS)
         is_document = is_document or candidate.style == KEY  # which is only searched for marks
         longest = LONGEST_DOCUMENT if is_document else LONGEST
-        content = self.tree.read_plain(path, longest + 1)
+        content = self.tree.read_plain(path, longest + 1, status.st_ino)
         if content is None:
             return unreadable  # the agent, who is its owner in the box, can change that
         name, is_cut = path.rpartition("/")[2], len(content) > longest
@@ -129,7 +131,7 @@ class Search:
         """Whether git has this very content: then the agent can read it there, and a mask would hide nothing."""
         if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
             return False
-        content = self.tree.read_plain(candidate.path, LONGEST_TRACKED) or b""
+        content = self.tree.read_plain(candidate.path, LONGEST_TRACKED, masked.inode) or b""
         has = self.indexes.has(candidate.path, content)
         why = looks_revealing(content) if has else "changed"
         if why or not candidate.is_guess:
@@ -138,24 +140,32 @@ class Search:
 
     def _follow_hard_links(self) -> None:
         """Mask the other names of a masked file, too: under them it would be seen as it is."""
-        several = {
-            masked.inode: masked
-            for masked in self.masked.values()
-            if (status := self.tree.lstat(masked.path)) is not None and status.st_nlink > 1
-        }
+        several, names = {}, 0
+        for masked in self.masked.values():
+            status = self.tree.lstat(masked.path)
+            if status is not None and status.st_nlink > 1:
+                names += status.st_nlink if masked.inode not in several else 0
+                several[masked.inode] = masked
         if not several:
             return
-        found = find_inodes(self.tree, self.project, frozenset(several))
+        found = find_inodes(self.tree, self.project, frozenset(several), names)
         if found is None:
             name = next(iter(several.values())).path.removeprefix(self.project + "/")
             raise Problem(
                 f"{name} holds secrets and has another name, a hard link; the project is too large to look for it, "
-                "or has a directory that cannot be listed",
+                "has a directory that cannot be listed, or is being changed by another box",
                 f"if it need not be masked: --reveal {quote(name)}",
             )
         for path, inode in found.items():
             if self._reveal(path) is None:
                 self.masked.setdefault(path, several[inode].replace(path=path))
+
+
+def changed_meanwhile(path: str) -> Problem:
+    return Problem(
+        f"{path} was moved while claudebox looked for secrets",
+        "start it again; if that does not help, end the other box that works there",
+    )
 
 
 def judge(search: Search, found: Iterable[Candidate]) -> Secrets:

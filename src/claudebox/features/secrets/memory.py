@@ -83,11 +83,14 @@ def still_there(tree: Tree, project: str, known: dict[str, MaskedBefore], reveal
         for path, one in ours.items()
         if tree.resolve(path) != path or (status := tree.lstat(path)) is None or status.st_ino != one.inode
     }
-    found = find_inodes(tree, project, frozenset(moved)) if moved else {}
+    names = sum(one.inode in moved for one in ours.values())
+    found = find_inodes(tree, project, frozenset(moved), names) if moved else {}
     if found is None:
         _check_revealed(project, [path for path, _ in moved.values()], reveals)
-    now = {**{path: moved[inode][1] for path, inode in (found or {}).items()}, **ours}
-    return [Candidate(path, one.style, one.reason) for path, one in now.items()]
+    there = [Candidate(path, one.style, one.reason) for path, one in ours.items()]
+    for path, inode in (found or {}).items():
+        there.append(Candidate(path, moved[inode][1].style, moved[inode][1].reason, inode=inode))
+    return there
 
 
 def _check_revealed(project: str, lost: list[str], reveals: tuple[Word, ...]) -> None:
@@ -95,7 +98,7 @@ def _check_revealed(project: str, lost: list[str], reveals: tuple[Word, ...]) ->
         if not any(is_inside(path, f"{project}/{reveal.text}") for reveal in reveals):
             raise Problem(
                 f"{path} held secrets and is gone, or has been moved; the project is too large to look for it, "
-                "or has a directory that cannot be listed",
+                "has a directory that cannot be listed, or is being changed by another box",
                 f"if it need not be masked wherever it is: --reveal {quote(path.removeprefix(project + '/'))}",
             )
 

@@ -84,6 +84,7 @@ class Candidate(Record):
     style: str
     reason: str
     is_guess: bool = False  # whether only a word in its name speaks for it
+    inode: int = 0  # of the file that has to be there, if it is known
 
 
 Pattern = tuple[list[str], Kind]  # what is between the stars

@@ -29,13 +29,20 @@ class Expected(Record):
     path: str
     is_read_only: bool
     source: int  # a descriptor of the source; -1 if there is nothing to compare with
+    # Of a secret that is covered, its directory and what it is itself.
+    covered: tuple[tuple[int, int], tuple[int, int]] | None
 
 
 def expect(plan: Plan) -> tuple[Expected, ...]:
     """The mounts to check later. Raises a Problem if a source is no longer what the plan saw."""
     writable = [mount.path for mount in plan.mounts if mount.kind == RW]
     return tuple(
-        Expected(mount.path, mount.kind in READ_ONLY, _open_source(mount) if mount.identity is not None else -1)
+        Expected(
+            mount.path,
+            mount.kind in READ_ONLY,
+            _open_source(mount) if mount.identity is not None and not mount.covers else -1,
+            _find_covered(mount) if mount.covers else None,
+        )
         for mount in plan.mounts
         if mount.identity is not None
         or (mount.kind in MOUNTED and any(is_below(mount.path, place) for place in writable))
@@ -50,6 +57,33 @@ def _open_source(mount: Mount) -> int:
     if mount.identity not in (UNSEEN, identity(descriptor)):
         raise _changed(mount.source)
     return descriptor
+
+
+def _find_covered(mount: Mount) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The directory of a secret, and the secret itself, which has to be there still.
+
+    No agent that finds it masked can move it out of its directory, but the directory can be moved.
+    """
+    assert mount.identity is not None
+    directory, name = os.path.split(mount.covers)
+    try:
+        descriptor = open_without_symlinks(directory)
+    except OSError:
+        raise _changed(mount.covers) from None
+    try:
+        if _identity_in(descriptor, name) != mount.identity:
+            raise _changed(mount.covers)
+        return identity(descriptor), mount.identity
+    finally:
+        os.close(descriptor)
+
+
+def _identity_in(directory: int, name: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def identity(descriptor: int) -> tuple[int, int]:
@@ -124,13 +158,17 @@ def _is_right(each: Expected, options: dict[bytes, list[bytes]], root: str) -> b
     found = options.get(_as_in_mountinfo(each.path))
     if found is None or (each.is_read_only and b"ro" not in found):
         return False
-    if each.source < 0:
+    if each.source < 0 and each.covered is None:
         return True
+    directory, name = os.path.split(each.path)
     try:
-        descriptor = open_without_symlinks(each.path, root)
+        descriptor = open_without_symlinks(each.path if each.covered is None else directory, root)
     except OSError:
         return False
     try:
+        if each.covered is not None:
+            where, secret = each.covered
+            return identity(descriptor) == where and _identity_in(descriptor, name) not in (None, secret)
         return identity(descriptor) == identity(each.source)
     finally:
         os.close(descriptor)
