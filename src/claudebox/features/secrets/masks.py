@@ -8,7 +8,7 @@ import stat
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
 from claudebox.features.secrets.rows import KEY, STRICTEST
-from claudebox.features.secrets.table import Candidate
+from claudebox.features.secrets.table import Candidate, original
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
@@ -115,13 +115,14 @@ class Search:
         unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, status.st_dev, None, 0)
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
-        is_document = path.lower().endswith(DOCUMENTS)
+        named = original(path)
+        is_document = named.lower().endswith(DOCUMENTS)
         is_document = is_document or candidate.style == KEY  # which is only searched for marks
         longest = LONGEST_DOCUMENT if is_document else LONGEST
         content = self.tree.read_plain(path, longest + 1, status.st_ino)
         if content is None:
             return unreadable  # the agent, who is its owner in the box, can change that
-        name, is_cut = path.rpartition("/")[2], len(content) > longest
+        name, is_cut = named.rpartition("/")[2], len(content) > longest
         self.left -= 0 if is_cut else len(content) * (1 if is_document else LINES_COST)
         decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS

@@ -63,6 +63,8 @@ _MARKS = tuple(mark.encode() for mark in KEY_MARKS)
 LARGEST_KEY = 1 << 14  # bytes of a file that may be a private key and nothing else
 MOST_PEEKED = 20_000  # such files, of which each costs some microseconds
 PEEKED = (".conf", ".bak", ".old", ".orig", ".save", ".age", ".gpg", ".enc")
+# Endings of copies that editors and people leave: what is in them is what the name before the ending says.
+COPIES = ("~", ".bak", ".old", ".orig", ".save", ".swp", ".swo")
 BARE_TEXTS = frozenset("license copying readme makefile dockerfile changelog authors notice gemfile rakefile".split())
 
 GIT_FILES = ("config", "config.worktree", "credentials")
@@ -121,8 +123,8 @@ def _wanted() -> NameFilter:
     return NameFilter(
         frozenset({*names, *_SKIPPED, *_DIRECTORIES, *SOURCES, ".git", ".jj"}),
         tuple(dict.fromkeys(first for first, *_ in parts if first)),
-        (*_ENDINGS, *PEEKED),
-        _shortest([*WORDS, DOTENV, *(rest[0] for first, *rest in parts if not first)]),
+        (*_ENDINGS, *PEEKED, *COPIES[1:]),
+        _shortest([*WORDS, DOTENV, COPIES[0], *(rest[0] for first, *rest in parts if not first)]),
         frozenset((*_DIRECTORIES, *NAMED_DIRECTORIES)),
         bare=True,
     )
@@ -210,7 +212,21 @@ def is_binary_key(content: bytes) -> bool:
 
 
 def kind_of(path: str, project: str = "") -> Kind | None:
-    """What is known of a file by its name and by the directories below the project's that it lies in."""
+    """What is known of a file, by its name or that of the file of which it is a copy, and by its directories."""
+    kind, copied = _kind_of(path, project), original(path)
+    return kind if kind is not None or copied == path else _kind_of(copied, project)
+
+
+def original(path: str) -> str:
+    """The path of which this is that of a copy; the path itself if it is of none."""
+    ending = next((ending for ending in COPIES if path.endswith(ending)), "")
+    above, slash, name = path.removesuffix(ending).rpartition("/")
+    # The editor vi puts a dot before the name.
+    return f"{above}{slash}{name.removeprefix('.') if ending in COPIES[-2:] else name}"
+
+
+def _kind_of(path: str, project: str) -> Kind | None:
+    """What the name says, and the directories below the project's that the file lies in."""
     above, _, name = path[len(project) :].lower().rpartition("/")
     parent = above.rpartition("/")[2]
     kind = _WHOLE.get(f"{parent}/{name}") or _WHOLE.get(name)

@@ -66,6 +66,23 @@ def test_ordinary_file_is_not_looked_into(name: str, tmp_path: Path) -> None:
     assert found(tmp_path) == {}
 
 
+@pytest.mark.parametrize("ending", ["~", ".bak", ".old", ".orig", ".save"])
+@pytest.mark.parametrize("name", ["database.yml", "wp-config.php", "config/secrets.yml", "prod.tfvars", ".npmrc"])
+def test_copy_counts_as_the_file_itself(name: str, ending: str, tmp_path: Path) -> None:
+    write(tmp_path, name, "x")
+    write(tmp_path, f"{name}{ending}", "x")
+    styles = found(tmp_path)
+    assert set(styles) == {name, f"{name}{ending}"}
+
+
+def test_file_that_an_editor_works_on(tmp_path: Path) -> None:
+    for name in (".secrets.yml.swp", "..npmrc.swp", ".wp-config.php.swo"):
+        write(tmp_path, name, "x")
+    write(tmp_path, ".main.py.swp", "x")
+    write(tmp_path, "main.py~", "x")
+    assert set(found(tmp_path)) == {".secrets.yml.swp", "..npmrc.swp", ".wp-config.php.swo"}
+
+
 def test_private_key_of_any_name(tmp_path: Path) -> None:
     """Without an ending, or with that of a copy. A large file is none."""
     for name in ("deploy", "prod-server", "x.bak", "a/b/c/laptop", "x.old"):
