@@ -244,7 +244,9 @@ def test_index_cannot_claim_that_git_has_it(box: Box, planted: Path) -> None:
     assert box.sh(SEARCH) == ""
 
 
-def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Account) -> None:
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Account, version: str) -> None:
+    git(account, planted, "config", "index.version", version)
     git(account, planted, "add", "-f", "app/.env")
     result = box.inside("cat", "app/.env", ".env")
     assert CANARY in result.stdout.splitlines()[0]

@@ -11,6 +11,7 @@ import posixpath
 from claudebox.host.digest import git_blob
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
+from claudebox.record import Record
 
 LARGEST_INDEX_BYTES = 1 << 26
 NAME_LENGTH = 0xFFF  # these bits of an entry's flags
@@ -67,6 +68,9 @@ class Indexes:
 
 def _blob(index: bytes, name: bytes) -> bytes:
     """The hash of the first entry with this name, and of no other: a made-up index could have one for each guess."""
+    if index.startswith(b"DIRC\0\0\0\4"):
+        wanted = name.decode(errors="surrogateescape")
+        return next((entry.blob for entry in _entries(index, BLOB) if entry.name == wanted), b"")
     if not index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")):
         return b""
     place = index.find(name + b"\0")
@@ -101,15 +105,23 @@ def find_gitlinks(tree: Tree, git_dir: str, room: list[int]) -> list[str] | None
             continue
         entries = [entry for size in HASHES for entry in _entries(index, size)]
         # An entry that replaces one of the shared part has no name here.
-        found += [name for name, is_link in entries if name and (is_link or is_nameless)]
-        is_nameless = is_nameless or ("", True) in entries
+        found += [entry.name for entry in entries if entry.name and (entry.is_link or is_nameless)]
+        is_nameless = is_nameless or any(entry.is_link and not entry.name for entry in entries)
     return found
 
 
-def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
-    """Each name, and whether it is a submodule. With the wrong size the names are nonsense, which does no harm."""
+class _Entry(Record):
+    """A file, or a submodule, that git has."""
+
+    name: str
+    is_link: bool
+    blob: bytes
+
+
+def _entries(index: bytes, hash_size: int) -> list[_Entry]:
+    """Everything in an index. With the wrong size the names are nonsense, which does no harm."""
     version, amount = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
-    found: list[tuple[str, bool]] = []
+    found: list[_Entry] = []
     position, name, head = 12, b"", HASH + hash_size
     for _ in range(amount):
         start, flags = position, int.from_bytes(index[position + head : position + head + FLAGS], "big")
@@ -122,7 +134,8 @@ def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
         if end < 0 or shared < 0:
             break  # not an index that git would read
         name = name[:shared] + index[position:end]
-        found.append((name.decode(errors="surrogateescape"), index[start + MODE : start + MODE + 4] == GITLINK))
+        is_link = index[start + MODE : start + MODE + 4] == GITLINK
+        found.append(_Entry(name.decode(errors="surrogateescape"), is_link, index[start + HASH : start + head]))
         # Entries begin at multiples of eight bytes, and a name ends with at least one zero.
         position = end + 1 if version == NAMES_ARE_CUT else start + (end - start + 8) // 8 * 8
     return found
