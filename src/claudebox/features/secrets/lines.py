@@ -160,7 +160,7 @@ class LineMasker:
 
     def _separator(self, rest: str) -> int:
         if self.is_yaml:
-            place = rest.find(": ")
+            place = rest.replace("\t", " ").find(": ")
             return len(rest) - 1 if place < 0 and rest.endswith(":") else place
         if rest.startswith('"') and '" ' in rest and "=" not in rest:
             return rest.find('" ') + 1  # as in .yarnrc
@@ -171,7 +171,7 @@ class LineMasker:
         return place if place > 0 and not rest[place:].startswith("://") else rest.replace("\t", " ").find(" ")
 
     def _value(self, name: str, value: str, indent: int) -> str:
-        if self.is_yaml and value.startswith(BLOCKS):
+        if self.is_yaml and _without_marks(value).startswith(BLOCKS):
             return self._text_block(name, indent)
         if value.startswith("<<") and not self.is_yaml:
             return self._document(name, value)
@@ -297,6 +297,13 @@ def _without_account(value: str) -> str:
     is_named = (at and "ssh" in scheme.lower()) or user in path.split("/")
     clean = f"{scheme}://{f'{user}@' if user and is_named else ''}{host}{slash}{path}"
     return MASKED if holds_secret(clean) else clean
+
+
+def _without_marks(value: str) -> str:
+    """A value of YAML without what may stand before it: the name by which others refer to it, and its type."""
+    while value.startswith(("&", "!")):
+        value = value.partition(" ")[2].lstrip()
+    return value
 
 
 def _is_padded(name: str, value: str) -> bool:

@@ -12,7 +12,8 @@ from claudebox.secret_values import looks_secret
 QUOTES = "\"'`"
 # Their first text names the second.
 NAMING_CALLS = ("define", "putenv", "setenv", "ini_set", "set", "env", "getenv", "get", "fetch", "setdefault")
-JOINING = (".", "+", "..", "<>")
+JOINING = ("", ".", "+", "..", "<>")
+INSTEAD = (" or", "||", "??", "?:")  # before what is taken if there is nothing else
 PREFIXES = ("b", "r", "f", "u", "br", "rb", "L", "@")  # of texts, as in `b"x"`
 NAMING = ("key", "name", "id")  # attributes and elements that say what the next one is
 
@@ -24,15 +25,17 @@ def mask_quoted(text: str) -> str:
     for start in _quotes(text):
         if start < place:
             continue  # inside of the text before
-        end = _end_of_quote(text, start)
+        long = text[start] * 3  # a text of several lines, in Python
+        last = text.find(long, start + 3) if text.startswith(long, start) else -1
+        width, end = (3, last + 3) if last >= 0 else (1, _end_of_quote(text, start))
         between = text[place:start]
-        own = _last_name(between)
+        own = _assigned(text, start) if between.rstrip().endswith(INSTEAD) else _last_name(between)
         is_second = between.strip() == "," and caller in NAMING_CALLS
-        if between.strip() not in JOINING:  # more of the same text keeps its name
+        if between.strip(" \t\n\\") not in JOINING:  # more of the same text keeps its name
             name = own or (before if is_second or between.strip(" \t\n]") in ("=>", ":", "=") else "")
         caller = own.rpartition(".")[2]
-        inner = text[start + 1 : end - 1]
-        made += [between, text[start], _masked(name, inner), text[end - 1 : end]]
+        inner = text[start + width : end - width]
+        made += [between, text[start] * width, _masked(name, inner), text[end - width : end]]
         before = inner
         place = end
     return "".join(made) + text[place:]
@@ -52,9 +55,21 @@ def _end_of_quote(text: str, start: int) -> int:
     return len(text) + 1
 
 
+def _assigned(text: str, place: int) -> str:
+    """What the line of this place assigns to: of `KEY = get("X") or "y"`, the first word."""
+    words = text[text.rfind("\n", 0, place) + 1 : place].partition("=")[0].partition(":")[0].split()
+    return words[-1].lstrip("$") if words else ""
+
+
 def _last_name(between: str) -> str:
     """The name just before a value: of `x.password = ` and `WIFI_PASSWORD `, the last word."""
     line = between.rpartition("\n")[2]
+    before = between.rstrip(" \t\n\\([{")
+    if not line.strip() and before.endswith(("=", ":")):  # the value is on a line of its own
+        line = before.rpartition("\n")[2]
+    name, colon, rest = line.partition(":")
+    if colon and rest.rstrip(" \t\\([{").endswith("=") and name.split()[-1:] and name.split()[-1].isidentifier():
+        return name.split()[-1]  # with a type, as in `PASSWORD: str = `
     bare = next((line[: -len(one)] for one in PREFIXES if line.endswith(one)), line)
     line = (bare if bare[-1:] in tuple(" \t=>:([{,") else line).rstrip(" \t=>:([{")
     start = len(line)
@@ -117,8 +132,8 @@ def _longer(above: str, name: str) -> str:
 
 
 def _attributes(tag: str) -> tuple[str, str]:
-    """The tag with made-up values, and what it names: of `key="Password" value="x"`, what the second is."""
-    made, said = [], ""
+    """The tag with made-up values, and what it names: of `key="Password" value="x"`, what the other one is."""
+    found = []
     place = 0
     for start in _quotes(tag):
         if start < place:
@@ -126,10 +141,11 @@ def _attributes(tag: str) -> tuple[str, str]:
         end = tag.find(tag[start], start + 1)
         if end < 0:
             break
-        name = _last_name(tag[place:start])
-        value = tag[start + 1 : end]
-        called = said if name.lower() == "value" and said else _own(name)
-        made += [tag[place : start + 1], _masked(called, value), tag[end]]
-        said = value if name.lower() in NAMING else said
+        found.append((_last_name(tag[place:start]), place, start + 1, end))
         place = end + 1
+    said = next((tag[start:end] for name, _, start, end in found if name.lower() in NAMING), "")
+    made = []
+    for name, before, start, end in found:
+        called = said if name.lower() == "value" and said else _own(name)
+        made += [tag[before:start], _masked(called, tag[start:end]), tag[end]]
     return "".join(made) + tag[place:], said

@@ -105,6 +105,8 @@ CASES = [
     (LOOKS, ".actrc", "-s TOKEN=SECRET"),
     (LOOKS, ".actrc", "--secret TOKEN=SECRET"),
     (LOOKS, "local.properties", "MAPS_API_KEY=SECRET"),
+    (LOOKS, "database.yml", "x:\n  password:\tSECRET"),
+    (LOOKS, "values.yaml", "tls_key: &key |\n  a: SECRET"),
 ]
 
 
