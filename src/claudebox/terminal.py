@@ -53,6 +53,7 @@ def ask(question: str) -> str:
             raise nobody_to_ask() from None
         terminal = os.dup(0)
     try:
+        _forget_keys(terminal)
         os.write(2, question.encode())
         # Read the whole line: the rest of it would go to whatever reads next, perhaps a shell.
         line = os.read(terminal, LONGEST_LINE_BYTES)
@@ -60,6 +61,16 @@ def ask(question: str) -> str:
         os.close(terminal)
     # End of input is a no.
     return line.decode(errors="replace").strip().lower() if line else "no"
+
+
+def _forget_keys(terminal: int) -> None:
+    """Throw away what was typed before the question was there: it was meant for something else."""
+    import termios
+
+    try:
+        termios.tcflush(terminal, termios.TCIFLUSH)
+    except termios.error:
+        pass  # the terminal is gone
 
 
 def says_yes(question: str) -> bool:

@@ -181,7 +181,7 @@ def test_few_become_or_start_another_program() -> None:
         module for module, path in MODULES.items() if any(name.startswith(STARTING) for name in used_of_os(path))
     }
     assert becoming == {
-        *("launch.child", "launch.parent.attend", "launch.parent.witness"),
+        *("launch.child", "launch.parent.attend", "launch.parent.keeper"),
         *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
         "prove.probe",  # which forks, to try what cannot be undone
     }
@@ -294,7 +294,7 @@ BUDGET |= {"__future__"}  # small, and asked for by every file
 MOST_MODULES_OF_OURS = 80
 # Loaded while bwrap makes the mounts, when there is time.
 MEANWHILE = {
-    *("claudebox.features.guard.act", "claudebox.launch.parent.witness", "claudebox.features.guard.changes"),
+    *("claudebox.features.guard.act", "claudebox.features.guard.changes"),
     "claudebox.host.fingerprint",
 }
 # A machine where bwrap may not work is tried before, which costs what it costs, and one with a Nix store has more to

@@ -123,6 +123,10 @@ class Terminal:
         """The program that gets what is typed."""
         return name_of(os.tcgetpgrp(self.master))
 
+    def foreground_inside(self) -> str:
+        """The program that gets what is typed into the terminal of the box."""
+        return name_of(int(_stat_field(keeper_of(self.pid), 8) or 0))
+
     def hang_up(self) -> None:
         """Close the terminal's window."""
         if self.master >= 0:
@@ -196,6 +200,19 @@ def claudebox_path() -> str:
 def session_of(leader: int) -> list[int]:
     """Every process of a terminal session, the oldest first."""
     return [pid for pid in _pids() if _stat_field(pid, 6) == str(leader)]
+
+
+def children_of(parent: int) -> list[int]:
+    return [pid for pid in _pids() if _stat_field(pid, 4) == str(parent)]
+
+
+def keeper_of(claudebox: int) -> int:
+    """The process that leads the session of the box's terminal; 0 if there is none (yet)."""
+    return next((pid for pid in children_of(claudebox) if _stat_field(pid, 6) == str(pid)), 0)
+
+
+def sentinel_of(claudebox: int) -> int:
+    return next(iter(children_of(keeper_of(claudebox))), 0)
 
 
 def name_of(pid: int) -> str:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def launch(plan: Plan) -> NoReturn:
     """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
 
-    What comes afterwards has standard error and the terminal, but not standard output. A Problem there is shown, and the
-    exit status is 125.
+    What comes afterwards has standard error and the terminal, but not standard output. A Problem there is shown, and
+    the exit status is 125.
     """
     check_standard_streams()
     if not plan.network.is_hosts:

@@ -66,7 +66,7 @@ def fork_sibling() -> int:
     """Fork like `os.fork`, but make the new process a child of this one's parent."""
     child = _clone(0, as_sibling=True)
     if child < 0:
-        raise Problem("the kernel does not let claudebox start another process", "claudebox --check")
+        raise ChildProcessError("clone")
     return child
 
 

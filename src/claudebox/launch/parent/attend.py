@@ -206,7 +206,7 @@ class Attendant:
             return False
 
         for life in lives:
-            relay.watch(life, lambda _, life=life: answer(life))
+            relay.watch(life, answer)
         relay.run()
 
     def _say_why_ended(self, companions: list[Companion]) -> None:

@@ -49,7 +49,7 @@ class Relay:
         self.waking = -1
 
     def watch(self, descriptor: int, answer: Callable[[int], bool]) -> None:
-        """Call this function with the event if the pipe has something to read or ends; and again if it returns True."""
+        """Call this function if the pipe has something to read or ends; and again if it has returned True."""
         self.watched[descriptor] = answer
         self.poll.register(descriptor, select.POLLIN)
 
@@ -108,7 +108,7 @@ class Relay:
             self._serve_user(event)
         elif descriptor == self.master:
             self._serve_box(event)
-        elif not self.watched[descriptor](event):
+        elif not self.watched[descriptor](descriptor):
             self.poll.unregister(descriptor)
             del self.watched[descriptor]
 

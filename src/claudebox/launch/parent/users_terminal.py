@@ -109,13 +109,6 @@ class UsersTerminal:
         except OSError:
             pass  # it is gone
 
-    def forget_keys(self) -> None:
-        """Throw away what was typed and not read."""
-        try:
-            termios.tcflush(self.descriptor, termios.TCIFLUSH)
-        except termios.error:
-            pass
-
 
 def require_one_terminal(terminal: int, streams: tuple[int, ...] = STREAMS) -> None:
     """Refuse standard streams that are different terminals: the box has one."""
