@@ -89,7 +89,8 @@ def two_terminals(scene: Scene) -> None:
         users_terminal.require_one_terminal(pairs[0][1], (pairs[0][1], pairs[1][1]))
     except Problem as problem:
         # The number is another each time.
-        raise problem.replace(message=problem.message.replace(str(pairs[1][1]), "1")) from None
+        problem.message = problem.message.replace(str(pairs[1][1]), "1", 1)
+        raise
     finally:
         for descriptor in (*pairs[0], *pairs[1]):
             os.close(descriptor)

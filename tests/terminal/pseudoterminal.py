@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -187,9 +188,10 @@ def program_terminal(
     return claudebox_terminal(box, "--yes", "--run", interpreter, "program", **how)
 
 
-def shell_terminal(box: Box) -> contextlib.AbstractContextManager[Terminal]:
-    """An interactive shell on the host, in the project, where `claudebox` is the command."""
-    box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ '{claudebox_path()}' \"$@\"; }}\n")
+def shell_terminal(box: Box, *command: str) -> contextlib.AbstractContextManager[Terminal]:
+    """An interactive shell on the host, in the project, where `claudebox` is the command, or another one."""
+    words = shlex.join(command or (claudebox_path(),))
+    box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ {words} \"$@\"; }}\n")
     return terminal(box.account, "bash", "--rcfile", "rc", "-i", cwd=box.project, env=PLAIN)
 
 

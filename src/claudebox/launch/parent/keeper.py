@@ -76,7 +76,7 @@ def open_users_terminal() -> int:
     if streams:
         raise Problem(
             f"descriptor {streams[0]} is a terminal that is not yours: it cannot be kept out of the box",
-            "start claudebox in a terminal of your own: script -qc 'claudebox …' /dev/null",
+            "in a terminal of your own: script -qc 'claudebox …' /dev/null",
         )
     return -1
 

@@ -25,6 +25,7 @@ STUCK_MILLISECONDS = 200  # after which a terminal that takes nothing is left al
 LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the shell that it is in front now
 NOTED = (_signal.SIGWINCH, _signal.SIGCONT, _signal.SIGTSTP, _signal.SIGCHLD)
 IGNORED = (_signal.SIGTTIN, _signal.SIGTTOU)
+LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
 ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGALRM)
 
 
@@ -36,7 +37,7 @@ class Relay:
         self.hang_up = hang_up  # tells the program that its terminal is gone
         self.user = UsersTerminal(line.terminal, line.note, is_output=os.isatty(1))
         self.master = line.master
-        self.filter = OutputFilter()
+        self.filter = OutputFilter(is_utf8=_reads_utf8())
         self.keys = b""  # typed, and not taken by the box yet
         self.output = b""  # shown, and not taken by the user's terminal yet
         # In a pipeline somebody else may be reading keys: we do when the program asks for some.
@@ -165,7 +166,7 @@ class Relay:
         except OSError:
             pass  # nothing more is there
         self.output = self.filter.feed(b"".join(pieces))
-        self.user.note_undo(self.filter.undo())
+        self.user.note_undo(self.filter.undoing)
         self._write_output()
         return total
 
@@ -294,3 +295,10 @@ class Relay:
             self.poll.unregister(self.master)
             os.close(self.master)
             self.master = -1
+
+
+def _reads_utf8() -> bool:
+    """Whether the user's terminal reads UTF-8: nearly all do, whether or not the locale says so."""
+    locale = next((os.environ[name] for name in LOCALE if os.environ.get(name)), "")
+    charset = locale.partition(".")[2].partition("@")[0]
+    return charset.lower().replace("-", "") in ("", "utf8")
