@@ -18,6 +18,7 @@ import pytest
 
 from claudebox.launch.parent.escape_codes import OutputFilter
 from patience import comes_true
+from unit.launch.parent.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS
 
 pytestmark = pytest.mark.tmux
 
@@ -129,3 +130,13 @@ def test_clipboard_is_not_planted_through_a_second_tmux(terminal: UsersTerminal)
     assert terminal.clipboard() == b""
     terminal.shows(output)
     assert comes_true(lambda: terminal.clipboard() == PLANTED), terminal.tmux("capture-pane", "-p").stdout
+
+
+def test_of_all_attacks_together_nothing_is_typed_or_planted(terminal: UsersTerminal) -> None:
+    terminal.keep(SECRET)
+    strings = b"".join(b"\x1b" + body + end for body in DANGEROUS_STRINGS for end in (b"\x07", b"\x1b\\"))
+    output = strings + b"".join(DANGEROUS_CODES) + b"\x1b\\"
+    assert terminal.shows(passed(output)) == b""
+    assert terminal.clipboard() == SECRET
+    assert terminal.shows(output) != b""
+    assert terminal.clipboard() != SECRET

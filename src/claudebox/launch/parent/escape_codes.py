@@ -22,8 +22,9 @@ from claudebox.launch.parent.escape_rules import CONTROL_SEQUENCES, CONTROLS, ES
 from claudebox.launch.parent.escape_undo import LeftOn
 
 ESC, BEL, STRING_END = "\x1b", "\x07", "\x1b\\"
+SHIFT_OUT = "\x0e"  # to another character set
 # A picture of kitty comes in pieces of 4096; an address may be longer.
-LONGEST_STRING = 16384
+LONGEST_STRING = 8192
 LONGEST_NUMBERS = 256
 
 # What breaks off every code. It stands for all control characters that do not pass, and does not pass itself.
@@ -100,7 +101,8 @@ class OutputFilter:
             passing.append(code)
         passing.append(text[position:])
         passed = "".join(passing)
-        self._left_on.is_styled = self._left_on.is_styled or ESC in passed
+        if ESC in passed or SHIFT_OUT in passed:
+            self._left_on.is_styled = True
         return passed.encode(self._encoding, "surrogateescape")
 
     def undo(self) -> bytes:

@@ -27,11 +27,8 @@ class Refused(Record):
     unless: str = ""  # a pattern for the numbers
 
 
-COLOUR = r"(?:\?|[#\w:/., -]+)"
+COLOUR = r"(?:\?|[#\w:/., -]{1,40})"
 SMALL = r"\d{1,3}"
-# No number of five digits or more: some terminals count only up to 65535 and begin anew.
-NUMBER = r"(?:0|[1-9]\d{0,3})"
-MODE = r"(?!2\b)" + NUMBER
 
 OSC = (
     Passing(r"[012];(?!\?$).*", "title of the window and its icon; a lone `?` would ask some terminals for it"),
@@ -41,9 +38,9 @@ OSC = (
     Passing(
         r"8;[^;]*;(?:(?:https?|mailto|file):[!-~]*)?", "links to the web, mail and files; other kinds start programs"
     ),
-    Passing(r"9;(?:4;[0-4]?(?:;\d{0,3})?;?|[^\d;].*)", "notification, progress; other numbers are ConEmu's commands"),
+    Passing(r"9;(?:4;[0-4]?(?:;\d{0,3})?;?|[^\d; ].*)", "notification, progress; other numbers are ConEmu's commands"),
     Passing(
-        r"99;(?:(?:[deifnotuw]=[^:;?]*|p=(?:title|body)|a=-?focus)(?::(?!;)|(?=;)))*;.*",
+        r"99;(?:(?:[deifnotuw]=[\w+/=.,-]*|p=(?:title|body)|a=-?focus)(?::(?!;)|(?=;)))*;.*",
         "notification of kitty, without questions and reports, which echo a text",
     ),
     Passing(r"777;notify;.*", "notification; other words run extensions, or open tabs elsewhere"),
@@ -61,7 +58,7 @@ DCS = (
 )
 APC = (
     Passing(
-        r"G(?:(?:t=d|[a-su-zA-Z]=-?\w+)(?:,(?!;|$)|(?=;|$)))*(?:;[\w+/=]*)?",
+        r"G(?:(?:t=d|[a-su-zA-Z]=(?:-?\d{1,10}|[a-zA-Z]))(?:,(?!;|$)|(?=;|$)))*(?:;[\w+/=]*)?",
         "a picture of kitty whose data is in it; others would have the terminal read or remove files",
     ),
 )
@@ -83,37 +80,8 @@ ESCAPES = (
     Passing(r"<| F", "how terminals begin"),
 )
 
-CONTROL_SEQUENCES = (
-    Refused(
-        ("t",),
-        "types the title, or moves the window; asking for sizes, and keeping the title aside, passes",
-        r"(?:1[134-689]|2[23])(?:;[0-2]){0,2}",
-    ),
-    Refused((">t", ">T"), "titles in hexadecimal digits, which can hold anything; what the screen shows, typed"),
-    Refused(("n",), "rxvt types the name of its display; asking for the cursor passes", r"[56]"),
-    Refused(("i", "?i"), "prints, and can send everything that follows to the printer alone"),
-    Refused(
-        ("*y", "$w", "$u", "&u"), "tells what the screen shows, in checksums, or what was loaded into the terminal"
-    ),
-    Refused(("*z",), "plays back a text that the terminal has stored"),
-    Refused(("'w", "'z", "'{", "'|"), "mouse of DEC: it goes on reporting when the program has ended"),
-    Refused(('"p',), "makes another terminal of it, with other control codes"),
-    Refused(("$}", "$~"), "writes into a status line, which is not part of the screen"),
-    Refused(("]",), "the Linux console: changes to another console, keeps the screen dark"),
-    Refused(
-        ("h", "l", "?h", "?l", "?s", "?r"),
-        "mode 2 locks the keyboard, or makes a VT52 of it, with other control codes; other modes pass",
-        rf"(?:{MODE}(?:;{MODE})*)?",
-    ),
-)
-
-CONTROLS = {
-    "\x05": "the terminal types its answerback",
-    "\x18": "does nothing but start a transfer of files (ZMODEM)",
-}
-
-# Modes that a program may leave on, with what switches them off. The screen is first: what follows is about the one
-# that the user goes on with.
+# Modes that pass, with what switches them off again: nothing, if terminals differ in what is usual. The screen is
+# first: what follows is about the one that the user goes on with.
 MODES = {
     "?1049": ("l", "alternate screen"),
     "?1047": ("l", "alternate screen"),
@@ -134,6 +102,7 @@ MODES = {
     "?2031": ("l", "reports of colours"),
     "?2048": ("l", "reports of the size"),
     "?9001": ("l", "keys as Windows reports them"),
+    "?7727": ("l", "Escape key of mintty, which tmux asks for"),
     "?1": ("l", "application cursor keys"),
     "?66": ("l", "application keypad"),
     "?67": ("l", "backspace key"),
@@ -143,8 +112,62 @@ MODES = {
     "?69": ("l", "left and right margins"),
     "?7": ("h", "wrapping of long lines"),
     "?25": ("h", "visible cursor"),
+    "?3": ("", "columns, as `reset` sets them"),
+    "?4": ("", "smooth scrolling, as `reset` sets it"),
+    "?8": ("", "repeating keys"),
+    "?12": ("", "blinking cursor"),
+    "?1007": ("", "mouse wheel as cursor keys"),
+    "?1034": ("", "Meta key, as readline sets it"),
+    "?1048": ("", "saved cursor"),
+    "?2027": ("", "width of characters"),
     "4": ("l", "inserting"),
     "12": ("h", "no echo by the terminal itself"),
     "20": ("l", "what Enter sends"),
+    "34": ("", "form of the cursor in screen"),
 }
 ALTERNATE_SCREENS = ("?1049", "?1047", "?47")
+MODE_LIST = r"(?:{0})(?:;(?:{0}))*"
+
+CONTROL_SEQUENCES = (
+    Refused(
+        ("t",),
+        "types the title, or moves the window; asking for sizes, and keeping the title aside, passes",
+        r"(?:1[134-689]|2[23])(?:;[0-2]){0,2}",
+    ),
+    Refused((">t", ">T"), "titles in hexadecimal digits, which can hold anything; what the screen shows, typed"),
+    Refused(("n",), "rxvt types the name of its display; asking for the cursor passes", r"[56]"),
+    Refused(("i", "?i"), "prints, and can send everything that follows to the printer alone"),
+    Refused(
+        ("*y", "$w", "$u", "&u"), "tells what the screen shows, in checksums, or what was loaded into the terminal"
+    ),
+    Refused(("*z",), "plays back a text that the terminal has stored"),
+    Refused(("'w", "'z", "'{", "'|"), "mouse of DEC: it goes on reporting when the program has ended"),
+    Refused(('"p',), "makes another terminal of it, with other control codes"),
+    Refused(("$}", "$~"), "writes into a status line, which is not part of the screen"),
+    Refused(("]",), "the Linux console: changes to another console, keeps the screen dark"),
+    Refused(("$|", "*|"), "another size of the window"),
+    Refused(("p",), "programs a key, as DOS did"),
+    Refused(
+        ("?h", "?l", "?s", "?r"),
+        "modes that are not named below: some read letters as control codes, log to a file, or change what keys send",
+        MODE_LIST.format("|".join(mode[1:] for mode in MODES if mode[0] == "?")),
+    ),
+    Refused(
+        ("h", "l"),
+        "the same; mode 2 locks the keyboard",
+        MODE_LIST.format("|".join(mode for mode in MODES if mode[0] != "?")),
+    ),
+)
+
+CONTROLS = {
+    "\x05": "the terminal types its answerback",
+    "\x18": "does nothing but start a transfer of files (ZMODEM)",
+}
+
+# Strings that leave something on, by how they begin, with how each of them may end it, and what ends it here.
+LASTING_STRINGS = {
+    "8;": (r"8;[^;]*;", "8;;", "link: all that follows would be part of it"),
+    "9;4;": (r"9;4;(?:0.*)?", "9;4;0;", "progress"),
+    "7501;state=": (r"7501;state=clear.*", "7501;state=clear", "status of Claude Code"),
+    "21337;": (r"21337(?:;[a-z-]+=)*", "21337;indicator=;status=;status-color=", "status of Claude Code"),
+}

@@ -5,7 +5,9 @@ Only what makes a terminal hard to use: keys that arrive in another form, a mous
 
 from __future__ import annotations
 
-from claudebox.launch.parent.escape_rules import ALTERNATE_SCREENS, MODES
+import re
+
+from claudebox.launch.parent.escape_rules import ALTERNATE_SCREENS, LASTING_STRINGS, MODES
 
 MOST_KEYBOARDS = 99  # how often a program may have put the keyboard's state aside; terminals keep fewer
 LAST_COLOUR = 19
@@ -23,6 +25,7 @@ class LeftOn:
         self._is_keyboard_set = {True: False, False: False}
         self._key_options: set[str] = set()  # xterm's modifyOtherKeys and its like
         self._colours: set[str] = set()  # by the number that resets them
+        self._strings: set[str] = set()  # by how they begin
         self._has_keypad = False
         self._has_margins = False
         self._has_cursor_style = False
@@ -49,6 +52,12 @@ class LeftOn:
             self._note_modes("?", "2026", "h" if body == "=1s" else "l")
         if introducer != "]":
             return
+        for beginning, (ending, _, _) in LASTING_STRINGS.items():
+            if body.startswith(beginning):
+                (self._strings.discard if re.fullmatch(ending, body) else self._strings.add)(beginning)
+        self._note_colours(body)
+
+    def _note_colours(self, body: str) -> None:
         number, *values = body.split(";")
         if number in ("4", "5"):
             self._colours.update(f"10{number}" for colour in values[1::2] if colour != "?")
@@ -79,6 +88,7 @@ class LeftOn:
                 *(("\x1b7\x1b[r\x1b8",) if self._has_margins else ()),
                 *(("\x1b[0 q",) if self._has_cursor_style else ()),
                 *("\x1b]R" if number == "R" else f"\x1b]{number}\x1b\\" for number in sorted(self._colours)),
+                *(f"\x1b]{LASTING_STRINGS[beginning][1]}\x1b\\" for beginning in sorted(self._strings)),
                 SGR_AND_CHARSET,
             )
         )
@@ -91,9 +101,10 @@ class LeftOn:
         """`r` is what was put aside before: on, perhaps."""
         for number in numbers.split(";"):
             mode = private + number
-            if mode in MODES and switch == MODES[mode][0]:
+            normal = MODES[mode][0]
+            if switch == normal:
                 self._modes.discard(mode)
-            elif mode in MODES:
+            elif normal:
                 self._modes.add(mode)
 
     def _note_keyboard(self, private: str, numbers: str) -> None:

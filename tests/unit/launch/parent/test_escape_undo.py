@@ -28,7 +28,7 @@ def test_program_without_codes_needs_none() -> None:
     assert output.undo() == b""
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [mode for mode, (normal, _) in MODES.items() if normal])
 def test_mode_that_was_left_is_undone(mode: str) -> None:
     normal = MODES[mode][0]
     other = {"h": "l", "l": "h"}[normal]
@@ -65,11 +65,26 @@ def test_mode_that_was_left_is_undone(mode: str) -> None:
         (b"\x1b]11;#000\x07\x1b]111\x07", b""),
         (b"\x1b]11;?\x07\x1b]4;1;?\x07", b""),
         (b"\x1b]P0123456", b"\x1b]R"),
+        (b"\x1b]8;;https://evil\x07", b"\x1b]8;;\x1b\\"),
+        (b"\x1b]8;id=1;https://x\x07x\x1b]8;;\x1b\\", b""),
+        (b"\x1b]9;4;3;\x07", b"\x1b]9;4;0;\x1b\\"),
+        (b"\x1b]9;4;3;\x07\x1b]9;4;0;\x07", b""),
+        (b"\x1b]7501;state=working:id=a\x07", b"\x1b]7501;state=clear\x1b\\"),
+        (b"\x1b]7501;state=working\x07\x1b]7501;state=clear\x07", b""),
+        (b"\x1b]21337;indicator=#fff\x07", b"\x1b]21337;indicator=;status=;status-color=\x1b\\"),
+        (b"\x1b]21337;status=a\x07\x1b]21337;indicator=;status=;status-color=\x07", b""),
+        (b"\x0e", b""),
         (b"\x1b]0;unfinished\x1b[1m\x1b]0;unfin", b""),
     ],
 )
 def test_state_that_was_left_is_undone(codes: bytes, undoing: bytes) -> None:
     assert undone(codes + b"\x1b[m") == undoing
+
+
+def test_other_character_set_alone_is_undone() -> None:
+    output = OutputFilter()
+    output.feed(b"\x0elqk")
+    assert output.undo().endswith(b"\x0f")
 
 
 def test_what_was_held_is_forgotten() -> None:
