@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PATIENCE = 20.0  # seconds
+PATIENCE = 120.0  # seconds
 PAUSE = 0.01
 
 

@@ -73,7 +73,7 @@ def test_suspended_and_resumed(user_talk: Talk) -> None:
     with shell_screen(user_talk) as (opened, _):
         for _ in range(2):
             opened.type("C-z")
-            assert comes_true(lambda: "Stopped" in opened.text().rstrip().splitlines()[-2:][0]), opened.text()
+            assert comes_true(lambda: "Stopped" in opened.text() and opened.text().rstrip().endswith("host>"))
             assert comes_true(lambda: is_ordinary(opened))
             opened.type("clear; echo the shell lis''tens", "Enter")
             assert opened.shows("the shell listens"), opened.text()
@@ -85,7 +85,6 @@ def test_killed(user_talk: Talk) -> None:
     with shell_screen(user_talk) as (opened, _):
         shell = int(opened.tmux("display-message", "-p", "-t", "box", "#{pane_pid}"))
         os.kill(children_of(shell)[0], signal.SIGKILL)
-        assert opened.shows("Killed"), opened.text()
         assert comes_true(lambda: is_ordinary(opened))
         opened.type("clear; echo the shell lis''tens", "Enter")
         assert opened.shows("the shell listens"), opened.text()

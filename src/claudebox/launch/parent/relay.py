@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1 << 16  # bytes
 LITTLE = 1024  # one read of a terminal gives 4096 bytes at most: after a short one nothing more is there
+ESCAPE = b"\x1b"
 LAST_WORDS = 1 << 18  # bytes that a box can have written before it stopped or ended
 STUCK_MILLISECONDS = 200  # after which a terminal that takes nothing is left alone, if somebody wants us to end
 LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the shell that it is in front now
@@ -166,8 +167,10 @@ class Relay:
         except OSError:
             pass  # nothing more is there
         self.output = self.filter.feed(b"".join(pieces))
-        self.user.note_undo(self.filter.undoing)
+        is_code = ESCAPE in self.output
         self._write_output()
+        if is_code:
+            self.user.note_undo(self.filter.undoing)
         return total
 
     def _write_output(self) -> None:
