@@ -45,6 +45,7 @@ LONGEST_NUMBER = 20
 LONGEST_NOTE = 4096
 STOPPING_SECONDS = 2.0  # for a program to put its screen in order and stop
 STOPPING_PAUSE_MILLISECONDS = 10
+STUCK_MILLISECONDS = 2000  # after which a terminal that takes nothing is left alone
 
 
 class Line(Record):
@@ -264,11 +265,23 @@ class Keeper:
             return
         before, raw, undo = marshal.loads(note)  # noqa: S302  (the parent has written it)
         try:
-            os.write(self.terminal, undo)
             if termios.tcgetattr(self.terminal) == raw:
                 termios.tcsetattr(self.terminal, termios.TCSANOW, before)
+            self._show(undo)
         except (OSError, termios.error):
             pass  # the terminal is gone, too
+
+    def _show(self, codes: bytes) -> None:
+        """Write them, as soon as the terminal has taken what the parent wrote last."""
+        import select
+
+        poll = select.poll()
+        poll.register(self.terminal, select.POLLOUT)
+        while codes and poll.poll(STUCK_MILLISECONDS):
+            try:
+                codes = codes[os.write(self.terminal, codes) :]
+            except BlockingIOError:
+                pass
 
 
 def wake_on_signals() -> int:
