@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attacks.test_outlive import WEAKER
 from network.processes import is_alive
 from patience import comes_true
 from terminal.pseudoterminal import (
@@ -255,6 +256,21 @@ def test_script_is_suspended_with_the_box(box: Box) -> None:
         shell.read_until("^again")
         shell.type("q")
         shell.read_until("^ended 0")
+
+
+def test_job_control_where_claudebox_can_make_no_namespace(box: Box) -> None:
+    box.account.write(box.project / "program", SUSPENDS_ITSELF)
+    with shell_terminal(box, *WEAKER) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program; echo sta''tus $?\n")
+        shell.read_until("^ready")
+        shell.type(CTRL_Z)
+        shell.read_until("Stopped")
+        shell.read_until("host> ")
+        shell.type("fg\n")
+        shell.read_until("^again")
+        shell.type("q")
+        shell.read_until("host> ")
 
 
 def test_reader_behind_the_shell_stops_until_fg(box: Box) -> None:
