@@ -17,6 +17,7 @@ from terminal.pseudoterminal import (
     processes_in,
     program_terminal,
     session_of,
+    shell_terminal,
 )
 from terminal.pseudoterminal import terminal as pseudoterminal
 
@@ -128,6 +129,18 @@ def test_closed_terminal_ends_the_whole_box(box: Box) -> None:
         terminal.hang_up()
         assert terminal.process.wait(PATIENCE) == 128 + signal.SIGHUP
         assert nothing_remains(namespace)
+
+
+def test_box_that_was_disowned_outlives_the_window(box: Box) -> None:
+    box.account.write(box.project / "program", "echo >ready; until [ -e go ]; do sleep 0.05; done; echo >done")
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run sh program </dev/null >log 2>&1 & disown\n")
+        assert comes_true((box.project / "ready").exists)
+        shell.hang_up()
+        assert shell.process.wait(PATIENCE) != 0
+        box.account.write(box.project / "go")
+        assert comes_true((box.project / "done").exists)
 
 
 @pytest.mark.ps

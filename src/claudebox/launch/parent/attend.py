@@ -158,13 +158,11 @@ class Attendant:
         pass_on(number, self)
 
     def _hang_up(self) -> None:
-        """Tell the program that its terminal is gone, unless somebody has done so. Nothing tells it twice."""
-        is_told = _signal.SIGHUP in passed_on
-        if _signal.getsignal(_signal.SIGHUP) == _signal.SIG_IGN:
-            return
-        _signal.signal(_signal.SIGHUP, lambda *_: None)
-        if not is_told:
-            self._pass_on(_signal.SIGHUP, None)
+        """The terminal is gone. If the program was told to end for that, it has a while."""
+        from claudebox.launch.parent.signals import set_limit
+
+        if _signal.SIGHUP in passed_on:
+            set_limit(self)
 
     def _meet_terminal(self) -> None:
         """Load what carries the terminal, and let go of standard input and output: nobody need wait for the parent."""

@@ -187,6 +187,7 @@ class Keeper:
 
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
         waking = wake_on_signals()
+        self._look_at_sentinel()  # it may have stopped before
         poll = select.poll()
         for descriptor in (self.hearing, waking):
             poll.register(descriptor, select.POLLIN)

@@ -27,7 +27,7 @@ LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the 
 NOTED = (_signal.SIGWINCH, _signal.SIGCONT, _signal.SIGTSTP, _signal.SIGCHLD)
 IGNORED = (_signal.SIGTTIN, _signal.SIGTTOU)
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
-ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGALRM)
+ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGALRM)
 
 
 class Relay:
@@ -35,7 +35,7 @@ class Relay:
         require_one_terminal(line.terminal)
         self.line = line
         self.box = box
-        self.hang_up = hang_up  # tells the program that its terminal is gone
+        self.hang_up = hang_up  # is told that the terminal is gone
         self.user = UsersTerminal(line.terminal, line.note, is_output=os.isatty(1))
         self.master = line.master
         self.filter = OutputFilter(is_utf8=_reads_utf8())
@@ -271,8 +271,10 @@ class Relay:
         # Here we are continued.
         _signal.signal(number, handler)
         self._note_signals()
-        self.noted.discard(_signal.SIGTSTP)
-        return _signal.SIGCONT in self.noted
+        was_continued = _signal.SIGCONT in self.noted
+        # To be continued twice might undo the next stop.
+        self.noted -= {_signal.SIGTSTP, _signal.SIGCONT}
+        return was_continued
 
     def _go_on(self) -> None:
         """Let the box go on, with the keys if they are ours."""
@@ -287,7 +289,10 @@ class Relay:
             pass  # somebody has killed the keeper; `_hear_keeper` sees to it
 
     def _lose_terminal(self) -> None:
-        """The window is closed. The programs in the box see the same of their terminal."""
+        """The window is closed. The programs in the box see the same of their terminal.
+
+        Whether they get a signal, too, is up to the shell and the kernel, who know who runs in front or is disowned.
+        """
         self.poll.unregister(self.user.descriptor)
         self.masks[self.user.descriptor] = 0
         self.user.lose()

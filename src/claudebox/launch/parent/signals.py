@@ -30,9 +30,13 @@ def pass_on(number: int, attendant: Attendant) -> None:
     elif not _send(number, attendant.child):
         attendant.end_box(number)
     elif number == _signal.SIGHUP and attendant.has_lost_terminal():
-        # The person who closed the window believes that the program has ended.
-        _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(number))
-        _signal.alarm(HANGUP_SECONDS)
+        set_limit(attendant)
+
+
+def set_limit(attendant: Attendant) -> None:
+    """Give a program whose terminal is gone some seconds: who closed the window believes that it has ended."""
+    _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(_signal.SIGHUP))
+    _signal.alarm(HANGUP_SECONDS)
 
 
 def _send(number: int, builder: int) -> bool:
