@@ -61,8 +61,10 @@ class OwnedTree(Tree):
         owner = self.owners.get(path, self.uid if is_state else status.st_uid)
         if owner == status.st_uid:
             return status
-        more = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
-        return os.stat_result((*status[:4], owner, *status[5:]), more)
+        reduced = status.__reduce__()
+        assert isinstance(reduced, tuple)
+        fields, more = reduced[1]
+        return os.stat_result((*fields[:4], owner, *fields[5:]), more)
 
 
 @dataclass
