@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What the box's own terminal costs: `bench/terminal.py [ROUNDS]`.
 
-The same programs run on a terminal directly and in a box, in turn: one echoes each key, one writes a lot. Ratios of one run.
+The same programs run on a terminal directly and in a box, in turn: one echoes each key, one writes a lot. Ratios of
+one run.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def compare(what: str, name: str, source: str, measure, rounds: int) -> None:  #
 def start(command: list[str]) -> tuple[int, int]:
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execvp(command[0], command)
+        os.execvp(command[0], command)  # noqa: S606
     seen = b""
     while b"ready" not in seen.split(b"Runs")[-1]:
         seen += os.read(terminal, 65536)
