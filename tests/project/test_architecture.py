@@ -45,10 +45,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
-    "modes": ("start", "modes", "showing", "features.broker.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
+    "modes": ("start", "showing", "features.broker.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
     "the command": ("cli",),
 }
-# They stand on a lower floor than their folder says.
+# They stand on another floor than their folder says.
 EXCEPTIONS = {
     "features.guard.quarantine": "features act",
     "features.login.keep_in_step": "features act",
