@@ -9,8 +9,7 @@ import pytest
 from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
 from claudebox.features.guard.git import Account, is_include, runs_program
 from claudebox.features.guard.ordinary import ROWS as ORDINARY
-from claudebox.features.guard.spelling import spelled_out
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED, spelled_out
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
