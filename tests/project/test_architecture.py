@@ -31,7 +31,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "settings.values",
         "settings.parsing",
         "settings.words",
-        "settings.amounts",
         "settings.mistakes",
     ),
     "the host, read only": ("host", "host.*"),
