@@ -25,7 +25,7 @@ from claudebox.features.secrets.rows import (
     WORDS,
 )
 from claudebox.host.tree import Tree
-from claudebox.host.walk import DIRECTORY, FILE, HEAD, LINK, OTHER, Entry, NameFilter
+from claudebox.host.walk import DIRECTORY, FILE, HEAD_LENGTH, LINK, OTHER, Entry, NameFilter
 from claudebox.paths import is_inside
 from claudebox.record import Record
 
@@ -98,7 +98,7 @@ def _sorted_out() -> tuple[dict[str, Kind], dict[str, Kind], dict[str, Kind], di
             elif name.startswith("*.") and name.count("*") == 1:
                 endings[name[1:]] = kind
             elif "*" in name:
-                patterns.setdefault(name.partition("*")[0][:HEAD], []).append((name.split("*"), kind))
+                patterns.setdefault(name.partition("*")[0][:HEAD_LENGTH], []).append((name.split("*"), kind))
             else:
                 whole[name] = kind
     return whole, endings, directories, patterns
@@ -224,7 +224,7 @@ def _by_ending(name: str) -> Kind | None:
 
 def _by_pattern(parent: str, name: str) -> Kind | None:
     for words in (name, f"{parent}/{name}"):
-        for parts, kind in _PATTERNS.get(words[:HEAD], ()):
+        for parts, kind in _PATTERNS.get(words[:HEAD_LENGTH], ()):
             if _matches(words, parts):
                 return kind
     return next((kind for parts, kind in _PATTERNS[""] if parts[1] in name and _matches(name, parts)), None)
