@@ -126,15 +126,18 @@ class Search:
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
 
     def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
-        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing."""
-        if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
+        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing.
+
+        What git has, in this or another content, is noted for the findings.
+        """
+        if masked.decoy is None or not self.indexes.blob(candidate.path):
             return False
         content = self.tree.read_plain(candidate.path, LONGEST_TRACKED) or b""
         has = self.indexes.has(candidate.path, content)
         why = looks_revealing(content) if has else "changed"
         if why or not candidate.is_guess:
             self.tracked.append((candidate.path, candidate.reason, why))
-        return has and bool(blob)
+        return has
 
     def _follow_hard_links(self) -> None:
         """Mask the other names of a masked file, too: under them it would be seen as it is."""
