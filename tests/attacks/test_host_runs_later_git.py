@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import AS_SOMEBODY, Account, Box, git
 
 pytestmark = pytest.mark.req("INST-02")
-
-AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "protocol.file.allow=always")
-
-
-def git(account: Account, where: Path, *arguments: str) -> str:
-    result = account.run("git", *AS_SOMEBODY, "-c", "init.defaultBranch=main", *arguments, cwd=where)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.fixture
