@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import stat
 
 from claudebox.facts import Masked, Secrets
@@ -13,7 +12,7 @@ from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import Finding
-from claudebox.paths import expand_home, is_inside
+from claudebox.paths import absolute, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.settings.values import Settings, Word
@@ -53,7 +52,7 @@ class Search:
         self.tracked: list[tuple[str, str, str]] = []
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
-        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.text, self.home)))
+        named = absolute(reveal.text, self.project, self.home)
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
     def is_hidden(self, path: str) -> bool:

@@ -75,6 +75,8 @@ def test_what_does_not_exist_gets_no_mount_point(tmp_path: Path) -> None:
     [
         ("~/shop/.git/config: [core]\\n\\thooksPath = ./ci/hooks\n~/shop/ci/hooks/pre-commit*", "ci/hooks"),
         ("~/shop/.git/config: [include]\\n\\tpath = ../team.cfg\n~/shop/team.cfg", "team.cfg"),
+        ("~/shop/.git/config: [include]\\n\\tpath = //home/alice/shop/team.cfg\n~/shop/team.cfg", "team.cfg"),
+        ("~/shop/.git/config: [core]\\n\\thooksPath = //home/alice/shop/ci\n~/shop/ci/pre-commit*", "ci"),
         ('~/shop/.git/config: [includeIf "onbranch:x"]\\n\\tpath = ../team.cfg\n~/shop/team.cfg', "team.cfg"),
         ('~/shop/.git/config: [filter "x"]\\n\\tclean = sh tools/clean.sh %f\n~/shop/tools/clean.sh', "tools/clean.sh"),
         ("~/shop/.git/config: [alias]\\n\\tx = !./run.sh\n~/shop/run.sh", "run.sh"),
