@@ -105,6 +105,15 @@ def test_worktree_as_the_project_is_guarded(box: Box, account: Account, reposito
     assert not host_uses_git(account, repository)
 
 
+@pytest.mark.parametrize("options", [(), ("--writable", ".")], ids=["guarded", "not-guarded"])
+def test_hooks_path_that_begins_with_two_slashes_is_guarded(
+    box: Box, account: Account, repository: Path, options: tuple[str, ...]
+) -> None:
+    git(account, repository, "config", "core.hooksPath", f"/{repository}/tools/hooks")
+    attack(box, ATTACKS["hook-of-the-project"], *options)
+    assert host_uses_git(account, repository) == bool(options)
+
+
 def test_hooks_path_of_the_users_own_configuration_is_guarded(box: Box, account: Account, project: Path) -> None:
     account.write(account.home / ".gitconfig", "[core]\n\thooksPath = .githooks\n")
     account.write(project / ".githooks/pre-commit", "#!/bin/sh\n", mode=0o755)
