@@ -7,7 +7,6 @@ time. What only a report needs is imported when there is one.
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
