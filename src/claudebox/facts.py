@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.git.repository import Repository
 from claudebox.host.system import System
 from claudebox.host.walk import Entry
 from claudebox.model import Finding, Login, Origin, Person, Preparation, SecretPlace
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
@@ -115,7 +113,7 @@ def find_claude_home(all_projects: State, instance: Instance, person: Person, en
         all_projects=all_projects,
         instance=instance,
         place=f"{person.home}/.claude",
-        users=posixpath.normpath(users) if users.startswith("/") else f"{all_projects.home}/.claude",
+        users=normalize(users) if users.startswith("/") else f"{all_projects.home}/.claude",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
 

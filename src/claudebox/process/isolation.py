@@ -144,17 +144,16 @@ def can_scope() -> bool:
     return call is not None and call(CREATE_RULESET, 0, 0, ASK_VERSION) >= SCOPES_SINCE
 
 
-def scope_to_box() -> bool:
-    """From here on, this process and its children reach only what they start themselves. False if the kernel cannot."""
+def scope_to_box() -> None:
+    """From here on, this process and its children reach only what they start themselves, if the kernel can do that."""
     call = c_function("syscall")
-    if call is None or call(CREATE_RULESET, 0, 0, ASK_VERSION) < SCOPES_SINCE:
-        return False
+    if call is None or not can_scope():
+        return
     # struct landlock_ruleset_attr: it restricts scopes, but neither files nor ports, so that bwrap can still mount.
     attributes = bytes(16) + (SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS).to_bytes(8, "little")
     ruleset = call(CREATE_RULESET, attributes, len(attributes), 0)
     if ruleset < 0 or _no_new_privileges() != 0 or call(RESTRICT_SELF, ruleset, 0) != 0:
         raise Problem("the kernel offers Landlock scopes, but then refused them", "claudebox --check")
-    return True
 
 
 def _no_new_privileges() -> int:

@@ -7,7 +7,6 @@ time. What only a report needs is imported when there is one.
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
@@ -17,7 +16,8 @@ from claudebox.host.walk import UNREAD
 from claudebox.model import Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
-from claudebox.terminal import ask, say
+from claudebox.terminal import ask, errors_style, say
+from claudebox.view.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from claudebox.features.guard.changes import Leftover
     from claudebox.model import Trace
     from claudebox.view.aftermath import Where
-    from claudebox.view.text import Style
 
     Ask = Callable[[str], str]
 
@@ -82,8 +81,6 @@ def report(plan: Plan, before: dict[str, Trace], asking: Ask | None, since: int 
     except BrokenPipeError:
         pass
     except Exception as error:
-        from claudebox.view.text import escape
-
         say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
 
 
@@ -129,19 +126,13 @@ def _end_detours(plan: Plan, detours: list[Leftover]) -> None:
             remove(detour.path)
         except OSError as error:
             told += view.moved("", [], [], [(detour.path, error.strerror or str(error))], where)
-    say(view.detours(detours, where, style_for_errors()) + told)
-
-
-def style_for_errors() -> Style:
-    from claudebox.view.text import style_for
-
-    return style_for(sys.stderr.isatty(), dict(os.environ))
+    say(view.detours(detours, where, errors_style()) + told)
 
 
 def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
     from claudebox.view import aftermath as view
 
-    where, style = view.Where(plan.project, plan.person.home), style_for_errors()
+    where, style = view.Where(plan.project, plan.person.home), errors_style()
     say(view.report(leftovers, where, style))
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
     if not grave or asking is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import stat
 
 from claudebox.facts import Masked, Secrets
@@ -13,7 +12,7 @@ from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import Finding
-from claudebox.paths import expand_home, is_inside
+from claudebox.paths import absolute, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.settings.values import Settings, Word
@@ -53,7 +52,7 @@ class Search:
         self.tracked: list[tuple[str, str, str]] = []
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
-        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.text, self.home)))
+        named = absolute(reveal.text, self.project, self.home)
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
     def is_hidden(self, path: str) -> bool:
@@ -126,15 +125,18 @@ class Search:
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
 
     def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
-        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing."""
-        if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
+        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing.
+
+        What git has, in this or another content, is noted for the findings.
+        """
+        if masked.decoy is None or not self.indexes.blob(candidate.path):
             return False
         content = self.tree.read_plain(candidate.path, LONGEST_TRACKED) or b""
         has = self.indexes.has(candidate.path, content)
         why = looks_revealing(content) if has else "changed"
         if why or not candidate.is_guess:
             self.tracked.append((candidate.path, candidate.reason, why))
-        return has and bool(blob)
+        return has
 
     def _follow_hard_links(self) -> None:
         """Mask the other names of a masked file, too: under them it would be seen as it is."""

@@ -13,9 +13,9 @@ from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.remembered import Form
-from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
+from claudebox.settings.parsing import LIMITS, amount
 from claudebox.settings.table import BY_NAME, OFF, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.state import State
