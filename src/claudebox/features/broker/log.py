@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.features.broker.server.journal import auth_log_text, read_journal
+from claudebox.features.broker.server.journal import auth_log_text
 from claudebox.host import read_host
 from claudebox.host.git.repository import find_repository
+from claudebox.journal import read_journal
 from claudebox.settings.words import Request
 from claudebox.state import State, canonical_root
 from claudebox.terminal import show
