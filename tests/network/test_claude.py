@@ -1,4 +1,4 @@
-"""The real Claude Code works on tiers `inet` and `names`: it finds its API by name on the internet, and nothing else."""
+"""The real Claude Code works on tiers `inet` and `names`: it finds its API by name, and nothing on the LAN."""
 
 from __future__ import annotations
 

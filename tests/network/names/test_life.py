@@ -8,6 +8,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,10 @@ def relay_of(launcher: int) -> int:
     return relay
 
 
+def is_gone(pid: int) -> bool:
+    return not is_alive(pid)
+
+
 def test_box_ends_with_the_process_that_knows_the_list(box: Box, account: Resident, internet: Internet) -> None:
     token = uuid.uuid4().hex
     with waiting(box, account, knocks(token)) as process:
@@ -71,7 +76,7 @@ def test_process_ends_with_the_box(box: Box, account: Resident) -> None:
             relay = relay_of(process.pid)
             process.send_signal(number)
             process.wait(PATIENCE)
-            assert comes_true(lambda relay=relay: not is_alive(relay))
+            assert comes_true(partial(is_gone, relay))
 
 
 def test_box_that_is_not_served_yet_reaches_nothing(box: Box, account: Resident, internet: Internet) -> None:

@@ -28,8 +28,12 @@ WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 # Talks HTTP/2, as Python does not.
 HTTP2 = """
 const fs = require("fs");
-const server = require("http2").createSecureServer({ key: fs.readFileSync(process.argv[1]), cert: fs.readFileSync(process.argv[1]) });
-server.on("stream", (stream) => { stream.respond({ ":status": 200 }); stream.end("hello from the internet over h2\\n"); });
+const pem = fs.readFileSync(process.argv[1]);
+const server = require("http2").createSecureServer({ key: pem, cert: pem });
+server.on("stream", (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end("hello from the internet over h2\\n");
+});
 server.listen(8443, "::", () => console.log("listening"));
 """
 
