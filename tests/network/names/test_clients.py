@@ -101,6 +101,7 @@ SIGNS = (
     ("claudebox: ", TOLD),
     *((sign, UNKNOWN) for sign in ("resolve", "not known", "ENOTFOUND", "No address associated")),
     *((sign, ALERT) for sign in ("alert", "ALERT", "EPROTO", "ccess was denied", "SSL error", "establish SSL")),
+    ("No matching distribution", UNKNOWN),  # pip tells no more
     *((sign, RESET) for sign in ("reset", "RESET")),
 )
 GREETINGS = (GREETING, GREETING.replace(" ", "-"), "Saved /tmp/")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LOCALHOST = "127.0.0.1"
 BACKLOG = 128
+LAST_BREATH_MILLISECONDS = 500
 FIRST_FREE_PORT = 1024
 
 
@@ -46,7 +47,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     companion = Companion(
         life=life,
         require_ready=lambda box: require_ready(life, box),
-        why_ended=lambda: ended() if has_ended(life) else None,
+        why_ended=lambda: why_ended(life),
         clear=lambda: None,
     )
     return plan.replace(names=names.replace(channel=ours.detach())), companion
@@ -74,6 +75,16 @@ def _become_relay(names: Names, channel: int, published: list[tuple[int, int]], 
         run(names, channel, published, end, report)
     finally:
         os._exit(0)
+
+
+def why_ended(life: int) -> Problem | None:
+    """Why the box was ended. A process that is killed closes its pipes one after another, and this may be the last."""
+    import select
+
+    poll = select.poll()
+    poll.register(life, 0)
+    poll.poll(LAST_BREATH_MILLISECONDS)
+    return ended() if has_ended(life) else None
 
 
 def ended() -> Problem:
