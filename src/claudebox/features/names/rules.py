@@ -116,9 +116,12 @@ def _address(text: str, written: str, origin: Origin) -> str:
     from ipaddress import ip_address
 
     try:
-        return str(ip_address(text))
+        address = ip_address(text)
+        if "%" not in text:  # which would be an address of a link
+            return str(address)
     except ValueError:
-        raise _no_host(written, origin, USAGE) from None
+        pass
+    raise _no_host(written, origin, USAGE)
 
 
 def _ports(text: str, host: str, written: str, origin: Origin) -> tuple[int, ...]:
