@@ -36,9 +36,12 @@ PORT = 8080
 SERVER = "198.51.100.10"
 WARM_UP = 2
 LOW_NUMBERS = 60
-TRANSFERS = ("download", "upload")
+TRANSFERS = ("download", "50 downloads", "upload", "50 uploads")
 INSIDE = "CLAUDEBOX_BENCH_INSIDE"
-UNITS = {"download": ("Gbit/s", 1e-9), "upload": ("Gbit/s", 1e-9), "connect": ("µs", 1e6), "round trip": ("µs", 1e6)}
+UNITS = {
+    **dict.fromkeys(TRANSFERS, ("Gbit/s", 1e-09)),
+    **dict.fromkeys(("connect", "first byte", "round trip"), ("µs", 1000000.0)),
+}
 
 Process = subprocess.Popen[bytes]
 Way = Callable[[list[str]], AbstractContextManager[Process]]
@@ -176,6 +179,8 @@ def find_ways(account: Account, pasta: str) -> dict[str, Way]:
     ways: dict[str, Way] = {
         tier: partial(directly, account, [*claudebox, tier, "--run"]) for tier in ("full", "none", "inet")
     }
+    listed = [*claudebox, "names", "--allow", f"{SERVER}:{PORT}", "--run"]
+    ways["names"] = partial(directly, account, listed)
     ways["bare pasta"] = partial(directly, account, [pasta, "--config-net", "--"])
     if slirp4netns := shutil.which("slirp4netns"):
         ways["bare slirp4netns"] = partial(with_slirp4netns, account, slirp4netns)
