@@ -260,7 +260,7 @@ def measure_traffic(ways: dict[str, Way], probe: list[str], rounds: int) -> dict
 def summary(probes: list[dict[str, float]]) -> dict[str, float]:
     """Medians, and how many transfers stalled."""
     medians = {what: statistics.median(probe[what] for probe in probes) for what in UNITS}
-    return medians | {f"stalled {what}s": sum(probe[what] == 0 for probe in probes) for what in TRANSFERS}
+    return medians | {f"stalled: {what}": sum(probe[what] == 0 for probe in probes) for what in TRANSFERS}
 
 
 def measure_memory(ways: dict[str, Way], probe: list[str]) -> dict[str, list[int | None]]:
@@ -323,7 +323,7 @@ def traffic_table(link: str, found: dict[str, dict[str, float]]) -> str:
         cells = [f"{found['full'][what] * factor:.1f}"]
         cells += [f"{found[name][what] / found['full'][what]:.2f} ×" for name in found if name != "full"]
         rows.append(f"| {what}, {unit} | {' | '.join(cells)} |")
-    for what in (f"stalled {each}s" for each in TRANSFERS):
+    for what in (f"stalled: {each}" for each in TRANSFERS):
         rows.append(f"| {what} | {' | '.join(str(values[what]) for values in found.values())} |")
     return "\n".join(rows)
 

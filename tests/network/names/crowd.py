@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import random
 import resource
 import socket
 import ssl
+import struct
 import sys
 import threading
 
@@ -59,6 +61,41 @@ def byte_by_byte_to_nowhere() -> str:
     return greet()
 
 
+def junk() -> str:
+    """Bytes without sense, ends without a word and resets: to the list, past it, and to the name server."""
+    chance = random.Random(7)
+    for number in range(600):
+        with socket.socket() as client:
+            client.settimeout(PATIENCE)
+            client.connect(
+                chance.choice([(HOST, PORT), (HOST, 443), (HOST, 1), ("198.51.100.10", 80), ("9.9.9.9", 53)])
+            )
+            try:
+                first = chance.choice([b"", b"\x16\3\1", b"\x16\3\1\2\0\1\0\1\xfc", b"SSH-", b"GET ", b"\0\x1d"])
+                client.sendall(first + chance.randbytes(chance.choice([0, 1, 5, 700, 9000])))
+                if number % 2:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            except OSError:
+                pass
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        for _ in range(2000):
+            client.sendto(chance.randbytes(chance.randrange(100)), ("9.9.9.9", 53))
+    return greet()
+
+
+def listener_itself() -> str:
+    """The listener to which all is led, found in the kernel's table, and asked directly."""
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table][1:]
+    ports = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[1].startswith("0100007F")}
+    said = set()
+    for port in ports:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+            client.sendall(b"GET / HTTP/1.0\r\nHost: refused.example\r\n\r\n")
+            said.add(client.recv(100).split(b"\r\n")[0].decode())
+    return " ".join(sorted(said))
+
+
 def half_closed() -> str:
     """Ends its own direction first, and still gets the answer."""
     with socket.create_connection((HOST, 80), PATIENCE) as client:
@@ -101,6 +138,6 @@ def thousands_of_queries() -> str:
 
 ALL = (
     *(one_after_another, at_the_same_time, many, byte_by_byte_to_nowhere, half_closed, large, thousands_of_queries),
-    one_after_another,
+    *(junk, listener_itself, one_after_another),
 )
 print(json.dumps({each.__name__: each() for each in ALL}))

@@ -103,6 +103,17 @@ def test_name_that_leads_to_something_private_is_refused(box: Box, internet: Int
     assert len(heard(token, internet)) == 1
 
 
+def test_search_list_of_the_host_is_not_used(box: Box, account: Resident, internet: Internet) -> None:
+    """What fails would be asked for again with more labels, of somebody who has nothing to do with it."""
+    account.resolv_conf = "search corp.example\noptions ndots:5\nnameserver 192.168.50.1\n"
+    name = f"missing{uuid.uuid4().hex[:8]}.example"
+    account.run("/usr/bin/python3", "-c", f"import socket; socket.getaddrinfo({name!r}, 80)")
+    assert f"{name}.corp.example" in [each.words for each in internet.servers.heard]
+    other = f"x{name}"
+    box.inside("curl", "-sS", f"http://{other}/", options=("--network", "names", "--allow", other))
+    assert {each.words for each in internet.servers.heard if other in each.words} == {other}
+
+
 def test_first_process_of_the_box_holds_nothing_of_the_network(box: Box) -> None:
     """Anybody in the box could take it from there: a listener, or the way to the process outside."""
     script = "for each in /proc/1/fd/*; do readlink $each; done"

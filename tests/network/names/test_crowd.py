@@ -38,6 +38,8 @@ def test_box_is_served_through_all_of_it(box: Box, account: Resident, world: Int
         "half_closed": GREETING,
         "large": f"{1 << 26} True {GREETING}",
         "thousands_of_queries": "internet",
+        "junk": "internet",
+        "listener_itself": "HTTP/1.1 403 Forbidden",
     }
     assert world.lookups("x1.wild.example") == []
     (journal,) = account.home.rglob("network.jsonl")

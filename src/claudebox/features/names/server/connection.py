@@ -82,20 +82,6 @@ class Flow:
 class Connection:
     """What a program of the box, or of this host, has opened."""
 
-    __slots__ = (
-        "back",
-        "client",
-        "deadline",
-        "first",
-        "is_checked",
-        "out",
-        "refusal",
-        "route",
-        "server",
-        "since",
-        "state",
-    )
-
     def __init__(self, client: socket.socket, route: Route) -> None:
         self.client = client
         self.route = route
@@ -108,6 +94,7 @@ class Connection:
         self.refusal: Refusal | None = None
         self.since = time.monotonic()
         self.deadline = 0.0  # none
+        self.is_gone = False
 
     def join(self, server: socket.socket) -> None:
         self.server = server
@@ -131,6 +118,12 @@ class Connection:
     @property
     def is_over(self) -> bool:
         return bool(self.out and self.back and self.out.is_ended and self.back.is_ended)
+
+
+def make_quick(end: socket.socket) -> None:
+    """Have an end never wait, and what is written to it not either."""
+    end.setblocking(False)
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def original_destination(client: socket.socket) -> tuple[bytes, int]:

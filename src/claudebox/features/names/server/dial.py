@@ -19,6 +19,7 @@ from claudebox.host.network import read_neighbourhood
 from claudebox.host.tree import Tree
 
 NEAR_SECONDS = 5.0  # for which what is near counts: somebody may join another network while the box runs
+NAME_SECONDS = 5.0  # for which a name need not be looked up again: programs open many connections at once
 PATIENCE_SECONDS = 20.0
 NEXT_ADDRESS_MILLISECONDS = 250  # RFC 8305: an address that does not answer must not hold up the next
 IN_PROGRESS = 115
@@ -28,10 +29,14 @@ THE_NETWORKS = 0  # an alert that is none: the list has nothing against it
 
 
 class Surroundings:
-    """What is near this host, read anew every few seconds."""
+    """What is near this host, and what names stand for: both are found out anew every few seconds.
+
+    An address that is remembered is looked at each time that it is used, so to remember it opens nothing.
+    """
 
     def __init__(self, near: tuple[str, ...]) -> None:
         self.lock = threading.Lock()
+        self.known: dict[str, tuple[float, list[str]]] = {}
         self.near = near
         self.until = time.monotonic() + NEAR_SECONDS
 
@@ -42,15 +47,23 @@ class Surroundings:
                 self.until = time.monotonic() + NEAR_SECONDS
             return self.near
 
+    def addresses_of(self, name: str) -> list[str]:
+        until, addresses = self.known.get(name, (0.0, []))
+        if time.monotonic() < until:
+            return addresses
+        try:
+            found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise Refusal(f"this host cannot resolve {name}: {why}", THE_NETWORKS) from None
+        addresses = [str(row[4][0]) for row in found]
+        self.known[name] = (time.monotonic() + NAME_SECONDS, addresses)
+        return addresses
+
 
 def dial_name(name: str, port: int, surroundings: Surroundings) -> socket.socket:
     """A connection to this name. Raises a Refusal if it has no address of the internet, or none that answers."""
-    try:
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise Refusal(f"this host cannot resolve {name}: {why}", THE_NETWORKS) from None
-    return _dial([str(row[4][0]) for row in found], port, surroundings, f"{name} leads to a private address")
+    return _dial(surroundings.addresses_of(name), port, surroundings, f"{name} leads to a private address")
 
 
 def dial_address(address: str, port: int, surroundings: Surroundings) -> socket.socket:

@@ -8,7 +8,7 @@ import socket
 import threading
 from collections import Counter, defaultdict, deque
 
-from claudebox.features.names.server.connection import Connection, Route
+from claudebox.features.names.server.connection import Connection, Route, make_quick
 from claudebox.features.names.server.dial import Surroundings, dial_address, dial_localhost, dial_name
 from claudebox.features.names.server.maker import Maker
 from claudebox.features.names.server.refusal import Refusal
@@ -72,7 +72,7 @@ class Diallers:
             connection = self.orders.get()
             server, refusal = None, None
             try:
-                server = self._connect(connection.route)
+                server = self._connect(connection)
             except Refusal as refused:
                 refusal = refused
             except Exception as error:  # whatever it was, the connection is not made
@@ -80,7 +80,15 @@ class Diallers:
             self.results.put((connection, server, refusal))
             os.eventfd_write(self.bell, 1)
 
-    def _connect(self, route: Route) -> socket.socket:
+    def _connect(self, connection: Connection) -> socket.socket:
+        if connection.is_gone:
+            raise Refusal("nobody waits for it any more", 0)
+        server = self._dial(connection.route)
+        make_quick(server)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return server
+
+    def _dial(self, route: Route) -> socket.socket:
         if route.kind == Route.NAME:
             return dial_name(route.name, route.port, self.surroundings)
         if route.kind == Route.ADDRESS:

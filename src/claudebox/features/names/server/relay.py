@@ -20,6 +20,7 @@ from claudebox.features.names.server.connection import (
     REFUSING,
     Connection,
     Route,
+    make_quick,
     original_destination,
 )
 from claudebox.features.names.server.diallers import Diallers
@@ -82,7 +83,7 @@ class Relay:
         self.poll.register(self.diallers.bell, select.EPOLLIN)
         sweep = 0.0
         while True:
-            for descriptor, event in self.poll.poll(1):
+            for descriptor, event in self.poll.poll(1 if self.connections else None):
                 if descriptor == end:
                     return
                 if descriptor == self.diallers.bell:
@@ -114,7 +115,10 @@ class Relay:
             except OSError:
                 time.sleep(SWEEP_SECONDS / 10)  # no descriptor is left for it, for instance
                 return
-            self._begin(client, listener)
+            try:
+                self._begin(client, listener)
+            except OSError:
+                client.close()  # it has given up already, or the kernel no longer knows where it wanted to go
 
     def _set_full(self, is_full: bool) -> None:
         """When there are too many connections, those that come are left to the kernel until some have ended."""
@@ -124,8 +128,7 @@ class Relay:
                 self.poll.modify(descriptor, 0 if is_full else select.EPOLLIN)
 
     def _begin(self, client: socket.socket, listener: Listener) -> None:
-        client.setblocking(False)
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        make_quick(client)
         connection = Connection(client, self._route(client, listener))
         self.connections.add(connection)
         self.by_descriptor[client.fileno()] = connection
@@ -173,9 +176,6 @@ class Relay:
         if server is None:
             self._refuse(connection, refusal or Refusal("no connection", 0))
             return
-        server.setblocking(False)
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection.join(server)
         self.by_descriptor[server.fileno()] = connection
         self._watch_both(connection)
@@ -328,6 +328,7 @@ class Relay:
         if connection not in self.connections:
             return
         self.connections.discard(connection)
+        connection.is_gone = True
         route = connection.route
         if route.is_listed and connection.out is not None and connection.back is not None:
             lasted = round((time.monotonic() - connection.since) * 1000)
