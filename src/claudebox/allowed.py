@@ -30,5 +30,6 @@ class Names(Record):
     nft: str
     near: tuple[str, ...]  # the addresses of this host and of its links
     journal: str
+    notifier: str = ""  # the program that asks on the desktop; "" if nobody is asked
     channel: int = -1  # of a launch: the socket that leads to that process
     refused: mmap | None = None  # of a launch: memory in which that process says what it refused

@@ -62,6 +62,11 @@ PROBLEMS: Problems = {
     "names-deny-with-a-port": (lambda scene: allowed(scene, "example.org:22", option="--deny"), FAILED),
     "names-by-file": (lambda scene: allowed(with_file(scene, "allow = ['a b']")), FAILED),
     "names-with-another-tier": (lambda scene: scene.plan("--network", "none", "--allow", "example.org"), FAILED),
+    "names-nobody-to-ask": (lambda scene: allowed(scene, "desktop", option="--ask"), FAILED),
+    "names-nobody-to-ask-on-a-bus": (
+        lambda scene: allowed(scene.planted("/usr/bin/notify-send*"), "desktop", option="--ask"),
+        FAILED,
+    ),
     "names-without-nft": (lambda scene: scene.plan("--network", "names"), FAILED),
     "names-without-a-device": (no_device, FAILED),
     "names-port-taken": (lambda scene: port_refused(scene, 3000), FAILED),

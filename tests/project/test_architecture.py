@@ -195,6 +195,7 @@ def test_few_become_or_start_another_program() -> None:
     }
     starting = {module for module, path in MODULES.items() if "subprocess" in imports(path)}
     assert starting == {
+        "features.names.server.asking",
         "features.nix.act",
         "features.nix.fetch",
         "trial",

@@ -55,6 +55,7 @@ DAEMON = "daemon"
 PRIVATE = "private"
 STORE = "store"
 OFF = "off"
+DESKTOP = "desktop"
 ON = "on"
 
 SETTINGS = (
@@ -136,6 +137,13 @@ SETTINGS = (
         key="deny",
         shape=TEXTS,
         tightens=True,
+    ),
+    Setting(
+        *("ask", VALUE, "with --network names: ask about a host while the box runs: off (default) or desktop"),
+        metavar="HOW",
+        key="ask",
+        shape=TEXT,
+        choices=(DESKTOP, OFF),
     ),
     Setting(
         "publish",

@@ -70,6 +70,7 @@ class Settings(Record):
     network: Word = Word(FULL, BY_DEFAULT)
     allow: tuple[Word, ...] = ()
     deny: tuple[Word, ...] = ()
+    ask: Word = Word(OFF, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
     path: tuple[Word, ...] = ()

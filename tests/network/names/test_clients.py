@@ -125,6 +125,7 @@ def outcome(text: str) -> str:
 @pytest.mark.req("NAME-01")
 def test_every_client_reaches_the_list_and_nothing_else(box: Box, world: Internet) -> None:
     shutil.copy(CLIENTS, box.project)
+    before = len(world.lookups("refused.example"))
     commands = json.dumps({client: words for client, (_, words) in COMMANDS.items()})
     quiet = ("--env", "NODE_TLS_REJECT_UNAUTHORIZED=0", "--env", "PIP_TRUSTED_HOST=" + " ".join(TARGETS.values()))
     done = box.inside(
@@ -133,7 +134,7 @@ def test_every_client_reaches_the_list_and_nothing_else(box: Box, world: Interne
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert {pair: outcome(text) for pair, text in said.items()} == expected()
-    assert world.lookups("refused.example") == []
+    assert len(world.lookups("refused.example")) == before
     assert "refused by --network names: " in done.stderr.replace("\n", " ")
 
 

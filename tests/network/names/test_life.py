@@ -98,12 +98,13 @@ def test_list_that_is_edited_changes_no_running_box(box: Box, account: Resident,
     token = uuid.uuid4().hex
     config = account.home / ".claudebox" / "config.toml"
     account.write(config, "allow = []\n", 0o600)
+    before = len(internet.lookups("refused.example"))
     with waiting(box, account, knocks(token)) as process:
         for text in ('allow = ["refused.example:*"]\n', 'network = "full"\n', "no [settings"):
             config.write_text(text)
         output, _ = process.communicate("go\n", timeout=PATIENCE)
     assert output == "internetnobody\n"
-    assert internet.lookups("refused.example") == []
+    assert len(internet.lookups("refused.example")) == before
 
 
 def test_projects_file_may_shorten_the_list_alone(box: Box, account: Resident, internet: Internet) -> None:

@@ -8,7 +8,7 @@ from claudebox.facts import Facts
 from claudebox.features.names.rules import NameList, in_force, is_address, read_allowed, read_denied
 from claudebox.model import FILE, Finding, Mount, Origin, Plan, Step
 from claudebox.problem import Problem
-from claudebox.settings.table import NAMES
+from claudebox.settings.table import NAMES, OFF
 from claudebox.tools import choose_uplink
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
@@ -20,6 +20,8 @@ RESOLV_CONF = f"nameserver {RESOLVER}\n"  # no search list: a name that fails wo
 BY_RULE = Origin.of_rule("resolver", "knows the names that this box may reach")
 API = "api.anthropic.com"
 HTTPS = 443
+NOTIFIER = "notify-send"
+PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -33,7 +35,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     state = facts.state
     journal = state.network_journal if state is not None else ""
     denied = read_denied(settings.deny)
-    names = Names(in_force(allowed, denied), denied, nft, near, journal)
+    names = Names(in_force(allowed, denied), denied, nft, near, journal, _notifier(facts))
     return Contribution(
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
         steps=(Step(Step.BESIDE, "names"), Step(Step.INSIDE, "names"), Step(Step.AFTER, "names")),
@@ -43,11 +45,25 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def refuse_without_effect(facts: Facts, _: Draft) -> Contribution:
     """Refuse a list that was typed for a box that does not go by it. One in a file waits for a box that does."""
-    for word in (*facts.settings.allow, *facts.settings.deny):
+    for word in (*facts.settings.allow, *facts.settings.deny, facts.settings.ask):
         if word.origin.is_typed:
             tier = facts.settings.network.text
             raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {NAMES}")
     return Contribution()
+
+
+def _notifier(facts: Facts) -> str:
+    """The program that asks on the desktop, if somebody wants that. It has to be the system's own."""
+    how, tree, bus = facts.settings.ask, facts.tree, f"/run/user/{facts.host.person.uid}/bus"
+    if how.text == OFF:
+        return ""
+    program = next((f"{place}/{NOTIFIER}" for place in PLACES if tree.is_executable(f"{place}/{NOTIFIER}")), "")
+    if not program or not tree.exists(bus):
+        raise Problem(
+            f"{how.origin.shown} {how.text}: nobody can be asked here: there is no {NOTIFIER if not program else bus}",
+            "on a desktop of Debian: sudo apt install libnotify-bin\n      or look afterwards: --network-log",
+        )
+    return program
 
 
 def _check_address(row: Allowed, near: tuple[str, ...]) -> None:

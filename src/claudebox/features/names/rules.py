@@ -173,10 +173,10 @@ class NameList:
 
     def rows_for(self, host: str) -> list[Allowed]:
         """The rows that mean this name or address; none if it is kept out."""
-        keys = [host] if is_address(host) else [host, *(BELOW + above for above in _above(host))]
-        if not self.denied.isdisjoint(keys):
-            return []
-        return [row for key in keys for row in self.rows.get(key, ())]
+        return [] if self.is_kept_out(host) else [row for key in _keys(host) for row in self.rows.get(key, ())]
+
+    def is_kept_out(self, host: str) -> bool:
+        return not self.denied.isdisjoint(_keys(host))
 
     def knows(self, host: str) -> bool:
         return bool(self.rows_for(host))
@@ -188,9 +188,12 @@ class NameList:
         return [host for host in self.rows if not host.startswith(BELOW) and not is_address(host) and self.knows(host)]
 
 
-def _above(name: str) -> list[str]:
-    labels = name.split(".")
-    return [".".join(labels[place:]) for place in range(1, len(labels))]
+def _keys(host: str) -> list[str]:
+    """How rows may be written that mean this host."""
+    if is_address(host):
+        return [host]
+    labels = host.split(".")
+    return [host, *(BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))]
 
 
 def as_text(row: Allowed) -> str:

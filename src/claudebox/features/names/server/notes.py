@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mmap import mmap
 
+    from claudebox.features.names.server.asking import Asker
+
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500
 MOST_NAMES = 24  # that the line at the end knows
@@ -21,9 +23,10 @@ NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # progr
 class Notes:
     """What happened so far. Only one thread writes here."""
 
-    def __init__(self, path: str, memory: mmap | None) -> None:
+    def __init__(self, path: str, memory: mmap | None, asker: Asker | None = None) -> None:
         self.path = path
         self.memory = memory
+        self.asker = asker
         self.lines = 0
         self.refusals = 0
         self.refused: dict[str, int] = {}
@@ -41,6 +44,8 @@ class Notes:
         self._note_refusal(name, port, refusal.text)
         shown = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
         self._count(shown, self.refused.get(shown, 0) + 1, is_lists=refusal.is_lists)
+        if self.asker is not None and refusal.is_lists:
+            self.asker.about(name, port)
 
     def refused_lookup(self, name: str, kind: int) -> None:
         """Note a name that is not in the list. A look-up asks for several kinds of address, and counts once."""
@@ -54,6 +59,8 @@ class Notes:
         times = self.looked_up[name]
         times[kind] = times.get(kind, 0) + 1 if kind in (A, AAAA) else 1
         self._count(name, max(times.values()), is_lists=True)
+        if self.asker is not None:
+            self.asker.about(name, 0)
 
     def _note_refusal(self, name: str, port: int, why: str) -> None:
         self.refusals += 1

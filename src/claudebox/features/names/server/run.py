@@ -8,6 +8,7 @@ import signal
 import socket
 
 from claudebox.features.names.rules import NameList
+from claudebox.features.names.server.asking import Asker
 from claudebox.features.names.server.dial import Surroundings
 from claudebox.features.names.server.diallers import Diallers
 from claudebox.features.names.server.maker import Maker
@@ -32,7 +33,9 @@ def run(names: Names, channel: int, published: list[tuple[int, int]], end: int, 
     received = list(_receive(socket.socket(fileno=channel)))
     makers = [own for words, own in received if words == MAKER]
     diallers = Diallers(Surroundings(names.near), Maker(socket.socket(fileno=makers[0])) if makers else None)
-    relay = Relay(NameList(names.allowed, names.denied), Notes(names.journal, names.refused), diallers)
+    listing = NameList(names.allowed, names.denied)
+    asker = Asker(names.notifier, listing) if names.notifier else None
+    relay = Relay(listing, Notes(names.journal, names.refused, asker), diallers)
     for words, own in received:
         kind, _, port = words.partition(" ")
         if words not in (MAKER, LIFE):
