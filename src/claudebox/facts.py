@@ -32,7 +32,7 @@ class ClaudeHome(Record):
     instance: Instance  # what it keeps for this project
     place: str  # ~/.claude in the box
     users: str  # the user's own ~/.claude on the host
-    auth_place: str  # the shared login, in the box
+    auth_place: str  # the directory of the login, in the box
 
     @property
     def state(self) -> str:
@@ -55,6 +55,7 @@ class Secrets(Record):
 
     masked: tuple[Masked, ...] = ()
     findings: tuple[Finding, ...] = ()
+    closed: tuple[str, ...] = ()  # directories that cannot be looked into, but opened by the agent
     preparations: tuple[Preparation, ...] = ()  # they remember these files
     ignored: bytes = b""  # a list for git in the box, which must not commit a decoy
 
@@ -77,6 +78,7 @@ class Facts(Record):
     reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
+    directories: frozenset[str]  # of the project, without those whose content tools can make again
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can
     answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 
@@ -133,4 +135,4 @@ def find_login(facts: Facts) -> Login:
     file, locks = facts.trusted.find(all_projects.login, is_dir=False), all_projects.directory
     if file is None:
         file, locks = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False), claude.users
-    return Login(file or "", locks, all_projects, claude.instance.own_login, claude.auth_place)
+    return Login(file or "", locks, all_projects, claude.instance, claude.auth_place)

@@ -139,6 +139,10 @@ ATTACKS = {
 }
 
 
+# A symlink among git's own files is always taken away.
+MENDED = ("gitlink-in-an-index-elsewhere", "rebase-symlink")
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, repository: Path, name: str) -> None:
     script, expected = ATTACKS[name]
@@ -146,7 +150,7 @@ def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, reposit
     assert TITLE in said(done)
     for words in expected:
         assert words in said(done)
-    assert ran(account, repository), "the attack is real: without a terminal nothing is moved"
+    assert ran(account, repository) == (name not in MENDED), "the attack is real: without a terminal nothing is moved"
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -179,6 +183,9 @@ NEW_PLACES = {
     "mkdir -p e c/objects c/refs; cp .git/HEAD e; echo ../c > e/commondir; "
     f"{CONFIG} > e/config.worktree": "new e/config.worktree (git obeys it)",
     "git init -q n; git -C n config protocol.ext.allow always": "new n/.git (a repository: git obeys it)",
+    "git init -q n; git -C n config core.worktree $HOME": "new n/.git (a repository: git obeys it) core.worktree = ",
+    "git init -q n; git -C n config core.worktree $PWD": "new n/.git (a repository: git obeys it) core.worktree = ",
+    "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "(git worktree repair writes there)",
     "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
     "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
     "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
@@ -200,6 +207,16 @@ def test_what_appears_is_named(box: Box, repository: Path, account: Account, scr
     assert NEW_PLACES[script] in said(box.inside("sh", "-c", script))
     if "chmod" in script:
         (repository / "locked").chmod(0o755)
+
+
+def test_worktree_that_the_user_adds_meanwhile_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "agent.sh", "touch started; until test -e added; do sleep 0.02; done\n")
+    with claudebox_terminal(box, "--yes", "--run", "sh", "agent.sh", env=PLAIN) as opened:
+        assert comes_true((repository / "started").exists)
+        git(account, repository, "worktree", "add", "-q", str(account.home / "tree"))
+        account.write(repository / "added")
+        opened.wait()
+        assert "worktree repair" not in opened.seen.decode()
 
 
 def test_hooks_where_there_were_none(box: Box, account: Account, repository: Path) -> None:
@@ -248,12 +265,24 @@ QUIET = (
     "python3 -m venv --without-pip .venv; mkdir docs; ln -s ../src docs/src; ln -s /usr/bin/env docs/env",
     'echo \'[project]\' > pyproject.toml; mkdir app; echo \'{"scripts": {"dev": "vite"}}\' > app/package.json',
     "touch -d 2001-01-01 package.json; git stash -q; git gc -q; git tag x",
+    "mkdir -p target/debug .pytest_cache .next sub; touch target/debug/x Cargo.lock .pytest_cache/x .next/x.json",
+    "touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig; mkdir sub; touch sub/.tool",
 )
 
 
 @pytest.mark.parametrize("script", QUIET)
 def test_ordinary_session_ends_without_a_word(box: Box, repository: Path, script: str) -> None:
     done = box.inside("sh", "-ec", script)
+    assert done.returncode == 0, done.stderr
+    assert said(done) == ""
+
+
+@pytest.mark.npm
+def test_installing_packages_ends_without_a_word(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "vendor/lib/package.json", '{"name": "lib", "version": "1.0.0", "bin": {"lib": "x.js"}}')
+    account.write(repository / "vendor/lib/x.js", "#!/usr/bin/env node\n")
+    install = "npm install --offline --no-audit --no-fund --install-links ./vendor/lib"
+    done = box.inside("sh", "-c", f"{install} && test -e node_modules/.bin/lib")
     assert done.returncode == 0, done.stderr
     assert said(done) == ""
 
@@ -309,6 +338,23 @@ def test_keep_leaves_all_as_it_is(box: Box, repository: Path, answer: str) -> No
         opened.type(answer)
         assert opened.wait() == 7
     assert (repository / ".mcp.json").read_text() == "{}\n"
+
+
+def test_what_was_typed_while_the_box_ran_is_no_answer(box: Box, account: Account, repository: Path) -> None:
+    """An agent could plant something when it sees the user type a line that begins with a k."""
+    waiting = f"cd {box.project}; {PLANTED}; echo working; until [ -e typed ]; do sleep 0.05; done\n"
+    agent = account.write(account.home / "agent.sh", waiting)
+    words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "/agent.sh")
+    with claudebox_terminal(box, *words, env=PLAIN) as opened:
+        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
+        opened.type("y\n")
+        opened.read_until("^working")
+        opened.type("k\n")
+        account.write(repository / "typed")
+        opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
+        opened.type("q\n")
+        assert opened.wait() == 0
+    assert not (repository / ".mcp.json").exists()
 
 
 def test_bare_enter_shows_and_then_keeps(box: Box, repository: Path) -> None:

@@ -11,6 +11,9 @@ import stat
 
 MOST_LINKS = 40
 PIECE_BYTES = 4096
+# A path may come from a file that an agent wrote: with a zero byte in it, or a character that no file name can have,
+# Python raises a ValueError, and there is no such file.
+UNREADABLE = (OSError, ValueError)
 
 
 class Tree:
@@ -26,16 +29,30 @@ class Tree:
         if path not in self._seen:
             try:
                 self._seen[path] = os.lstat(self.root + path)
-            except (OSError, ValueError):
+            except UNREADABLE:
                 self._seen[path] = None
         return self._seen[path]
+
+    def lacks(self, path: str) -> bool:
+        """Whether nothing is there. Unlike `lstat`, this is false if it cannot be found out."""
+        try:
+            os.lstat(self.root + path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except (OSError, ValueError):
+            return False
+        return False
 
     def is_link(self, path: str) -> bool:
         status = self.lstat(path)
         return status is not None and stat.S_ISLNK(status.st_mode)
 
     def link_target(self, path: str) -> str:
-        return os.readlink(self.root + path)
+        """What a symlink says; "" if it was removed meanwhile."""
+        try:
+            return os.readlink(self.root + path)
+        except UNREADABLE:
+            return ""
 
     def exists(self, path: str) -> bool:
         return self.resolve(path) is not None
@@ -80,6 +97,10 @@ class Tree:
         _, met = self._walk(path)
         return met
 
+    def follow(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        """The real path, as by `resolve`, and the symlinks on the way to it, as by `links`."""
+        return self._walk(path)
+
     def _walk(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         met: list[tuple[str, str]] = []
         waiting = [part for part in path.split("/") if part and part != "."][::-1]
@@ -121,7 +142,7 @@ class Tree:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
             descriptor = os.open(self.root + path, flags)
-        except OSError:
+        except UNREADABLE:
             return None
         try:
             status = os.fstat(descriptor)
@@ -141,14 +162,14 @@ class Tree:
     def entries(self, path: str) -> list[str]:
         try:
             return sorted(os.listdir(self.root + path))
-        except OSError:
+        except UNREADABLE:
             return []
 
     def has_capabilities(self, path: str) -> bool:
         """Whether the file gains privileges through file capabilities."""
         try:
             return bool(os.getxattr(self.root + path, "security.capability"))
-        except OSError:
+        except UNREADABLE:
             return False
 
 
