@@ -159,6 +159,17 @@ def is_address(host: str) -> bool:
     return ":" in host or host.rpartition(".")[2].isdigit()
 
 
+def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
+    """Whether `--allow` would take this host: an address has to be on the internet."""
+    if not is_address(host):
+        return is_name(host)
+    from ipaddress import ip_address
+
+    from claudebox.addresses import rejected_range
+
+    return rejected_range(ip_address(host), near) is None
+
+
 class NameList:
     """The list, made for looking up names in it. What is kept out stays out, whatever else the list says."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.features.names.groups import FORGES, GROUPS
-from claudebox.features.names.rules import SSH, WEB, is_address
+from claudebox.features.names.rules import SSH, WEB, can_be_listed, is_address
 from claudebox.view.text import escape
 
 NOTHING = "No box of this project has gone by names (--network names).\n"
@@ -65,11 +65,18 @@ def _wish(entry: dict[str, object]) -> str:
     """What `allow` would have to say, or "" if nothing would help: an address is not on the internet, for instance."""
     name, port = str(entry.get("name", "")), entry.get("port")
     usual = (SSH, *WEB) if name in FORGES else WEB
-    if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
+    if not _is_host(name):
         return ""
     if not isinstance(port, int) or not port or port in usual:
         return name
     return f"[{name}]:{port}" if is_address(name) and ":" in name else f"{name}:{port}"
+
+
+def _is_host(name: str) -> bool:
+    try:
+        return can_be_listed(name)
+    except ValueError:
+        return False  # somebody has written into the journal
 
 
 def _quoted(wish: str) -> str:

@@ -104,6 +104,8 @@ def test_log_and_suggestion(notes: Notes) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "пример"])
-def test_suggestion_cannot_be_forged(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ['a"b', "a\\b", "a\nb", "пример", "x", "192.168.1.5", "fe80::1", "127.0.0.1", '1.2.3.4"']
+)
+def test_suggestion_is_nothing_that_would_be_refused(name: str) -> None:
     assert suggestion([{"name": name, "port": 443, "verdict": "refused"}]) == NOTHING

@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 
-from claudebox.features.names.rules import NameList
+from claudebox.features.names.rules import NameList, can_be_listed
 from claudebox.features.names.server.connection import (
     ANSWERING,
     CARRYING,
@@ -163,8 +163,10 @@ class Relay:
             return None
         if route.kind == Route.ADDRESS and not self.names.knows(route.name):
             text = f"{route.name} is not in this box's list: it reaches names, and addresses that are listed"
-            return Refusal(text, is_lists=True)
-        return Refusal(f"port {route.port} of {route.name} is not in this box's list", is_lists=True)
+        else:
+            text = f"port {route.port} of {route.name} is not in this box's list"
+        near = self.diallers.surroundings.near
+        return Refusal(text, is_lists=route.port != 0 and can_be_listed(route.name, near))
 
     # What comes of it
 
