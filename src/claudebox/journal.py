@@ -13,12 +13,12 @@ LARGEST = 1 << 20  # bytes; then the file becomes the older half, and the older 
 OLDER = ".1"
 
 
-def note(path: str, **fields: str | int) -> None:
+def note(file: str, /, **fields: str | int) -> None:
     """Append a line. If it cannot be written, nothing else suffers."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = json.dumps({"time": stamp, "box": os.getpid(), **fields}).encode() + b"\n"
     try:
-        _append(path, line)
+        _append(file, line)
     except OSError:
         pass
 
