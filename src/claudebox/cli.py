@@ -23,6 +23,7 @@ MODES = {
     PROFILES: ("showing", "show_profiles"),
     "instances": ("instances", "tend_instances"),
     "auth_log": ("features.broker.log", "show_auth_log"),
+    "network_log": ("features.names.log", "show_network_log"),
     "check": ("doctor", "show_check"),
     "version": ("doctor", "show_versions"),
     "completion": ("showing", "show_completion"),

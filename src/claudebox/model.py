@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from claudebox.allowed import Names
     from claudebox.state import Instance, State
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
@@ -368,6 +369,7 @@ class Plan(Record):
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
     broker: Broker | None = None
+    names: Names | None = None
     state: Instance | None = None  # what is kept for the project
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()

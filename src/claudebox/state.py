@@ -17,6 +17,7 @@
         settings.from, servers.from, answered   how the user's configuration was when it was imported
         agreed, masked        what the user agreed to, and which files were masked
         broker.jsonl          what boxes asked of the broker
+        network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
         quarantine/           what was moved out of the project after a box had ended
 
@@ -200,6 +201,10 @@ class Instance(Record):
     @property
     def journal(self) -> str:
         return f"{self.directory}/broker.jsonl"
+
+    @property
+    def network_journal(self) -> str:
+        return f"{self.directory}/network.jsonl"
 
     @property
     def nix(self) -> str:

@@ -25,7 +25,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # The rooms from the ground floor up. A module may know its own room and what is below it, never what is above.
 ROOMS: dict[str, tuple[str, ...]] = {
     "words of our own": ("importing", "problem", "record", "paths", "quoting", "pinned", "own_command", ""),
-    "vocabulary": ("model",),
+    "vocabulary": ("model", "allowed"),
     "what can be said": (
         "settings.table",
         "settings.values",
@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "the host, read only": ("host", "host.*"),
     "what features share": (
         *("state", "remembered", "places", "mounts", "reach", "secret_values", "tools", "contribution", "facts"),
-        *("answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
@@ -44,7 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
-    "modes": ("start", "showing", "features.broker.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
+    "modes": ("start", "showing", "features.*.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
     "the command": ("cli",),
 }
 # They stand on another floor than their folder says.
@@ -52,17 +52,24 @@ EXCEPTIONS = {
     "features.guard.quarantine": "features act",
     "features.login.keep_in_step": "features act",
     "features.broker.server.*": "views",
+    "features.names.server.*": "views",
+    "features.names.namespace": "views",
+    "features.names.trial": "features act",
+    "features.names.report": "views",
+    "features.names.suggest": "views",
 }
 
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
     *("problem", "record", "paths", "quoting", "pinned", "model", "settings", "settings.*", "state", "remembered"),
     *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "answers", "plan", "agreement"),
+    *("ranges", "addresses", "allowed"),
     *("explain", "explain.*", "view", "view.*", "features.*"),
 )
 ACTING = (
     *("features.*.act", "features.*.check", "features.network.connection", "features.nix.fetch"),
     *("features.guard.quarantine", "features.broker.server", "features.broker.server.*", "features.login.*"),
+    *("features.names.server", "features.names.server.*", "features.names.namespace", "features.names.trial"),
     "features.table",
 )
 PURE_IMPORTS = {
@@ -206,10 +213,12 @@ def test_few_become_or_start_another_program() -> None:
     assert becoming == {
         *("launch.child", "launch.parent.attend", "launch.parent.keeper"),
         *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
+        *("features.names.act", "process.programs"),
         "prove.probe",  # which forks, to try what cannot be undone
     }
     starting = {module for module, path in MODULES.items() if "subprocess" in imports(path)}
     assert starting == {
+        "features.names.server.asking",
         "features.nix.act",
         "features.nix.fetch",
         "trial",
@@ -256,7 +265,7 @@ def test_every_step_has_somebody_who_does_it() -> None:
         for node in nodes(path)
         if feature_of(module) and isinstance(node, ast.Call) and ast.unparse(node.func) == "Step"
     ]
-    assert len(steps) == 5
+    assert len(steps) == 8
     for moment, feature in steps:
         assert isinstance(moment, ast.Attribute)
         assert isinstance(feature, ast.Constant)

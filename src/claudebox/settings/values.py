@@ -68,6 +68,9 @@ class Settings(Record):
     auth: str = PASSTHROUGH
     auth_limits: tuple[Word, ...] = ()
     network: Word = Word(FULL, BY_DEFAULT)
+    allow: tuple[Word, ...] = ()
+    deny: tuple[Word, ...] = ()
+    ask: Word = Word(OFF, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
     path: tuple[Word, ...] = ()

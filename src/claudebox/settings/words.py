@@ -10,8 +10,8 @@ LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # this word may follow --instances
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
-WITHOUT_CLAUDE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
-JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
+WITHOUT_CLAUDE = ("instances", "demo", "completion", "network_log")  # modes that have nothing to do with claude
+JSON_MODES = ("audit", "dry_run", "check", "explain", "network_log", "prove")
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
 CLAUDE_TAKES_VALUE = frozenset(
@@ -46,6 +46,7 @@ class Request(Record):
     json: bool = False
     shell: bool = False
     strict: bool = False
+    suggest: bool = False
     run: tuple[str, ...] | None = None
     said: tuple[tuple[str, str], ...] = ()  # settings with a value, in order
     claude: tuple[str, ...] = ()
@@ -158,9 +159,12 @@ def parse(words: list[str]) -> Request:
     for place in reversed(reader.json_at if not json else []):
         reader.claude.insert(place, "--json")
     if mode in WITHOUT_CLAUDE and reader.claude:
-        raise Problem(f"--{mode} does not know `{reader.claude[0]}`", f"claudebox --{mode}")
+        option = "--" + mode.replace("_", "-")
+        raise Problem(f"{option} does not know `{reader.claude[0]}`", f"claudebox {option}")
     if "against" in dict(reader.said) and mode != "prove":
         raise Problem("--against says what --prove attacks", "claudebox --prove --against 'firejail --quiet'")
+    if "suggest" in reader.switches and mode != "network_log":
+        raise Problem("--suggest says what --network-log prints", "claudebox --network-log --suggest")
     shell = "shell" in reader.switches
     if shell and (reader.claude or reader.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")
@@ -175,6 +179,7 @@ def parse(words: list[str]) -> Request:
         json=json,
         shell=shell,
         strict="strict" in reader.switches,
+        suggest="suggest" in reader.switches,
         run=reader.run,
         said=tuple(reader.said),
         claude=tuple(reader.claude),

@@ -49,11 +49,15 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--hostname", plan.hostname),
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
-        # With an uplink, bwrap already starts in the box's own network.
-        *([("--unshare-net",)] if not plan.network.is_hosts and plan.network.uplink is None else []),
+        # With an uplink, or a list of names, bwrap already starts in the box's own network.
+        *([("--unshare-net",)] if _needs_network(plan) else []),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
         *([("--disable-userns",)] if plan.disable_userns else []),
     ]
+
+
+def _needs_network(plan: Plan) -> bool:
+    return not plan.network.is_hosts and plan.network.uplink is None and plan.names is None
 
 
 def _mount(mount: Mount) -> list[Operation]:

@@ -34,6 +34,10 @@ from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.allowed import Allowed
+
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark
 MARKS = {
@@ -72,6 +76,7 @@ GUARD_LEGEND = "what this host may run later"
 MOST_GUARDED = 8
 MOST_WAYS = 4
 OPENS = "(if that is what the agent is to work on: --writable PATH)"
+WEB = (80, 443)  # ports that need not be named
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
@@ -88,6 +93,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     if plan.packages:
         lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]
     lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
+    lines += _names(plan.names.allowed, style, everything) if plan.names is not None else []
     lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
     known = tuple(finding for finding in plan.findings if news is None or finding not in news.findings)
@@ -223,6 +229,28 @@ def _network(network: Network, style: Style, everything: bool) -> list[str]:
     return lines
 
 
+def _names(rows: tuple[Allowed, ...], style: Style, everything: bool) -> list[str]:
+    """The hosts in the list: those of a group together, or each with the reason why it is there."""
+    lines: list[str] = []
+    for label in dict.fromkeys(row.group or row.origin.shown for row in rows):
+        mine = [row for row in rows if (row.group or row.origin.shown) == label]
+        if everything and mine[0].group:
+            for row in mine:
+                words = [host_text(row), f"({row.reason})"]
+                lines += table_row(f"{label} {row.origin.shown}" if row is mine[0] else "", words, LABEL, style)
+        else:
+            lines += table_row(label, list(map(host_text, mine)), LABEL, style)
+    return lines
+
+
+def host_text(row: Allowed) -> str:
+    """The host, and its ports if they are not those of the web."""
+    host = f"[{row.host}]" if ":" in row.host else row.host
+    ports = "" if row.ports == WEB else f":{','.join(map(str, row.ports)) or '*'}"
+    without = f" (without {', '.join(row.without)})" if row.without else ""
+    return f"{host}{ports}{without}"
+
+
 def _nix(nix: Nix, style: Style) -> list[str]:
     return table_row(nix.mode, escape(nix.meaning).split(), LABEL, style)
 
@@ -298,6 +326,7 @@ def _news(plan: Plan, news: News, style: Style) -> list[str]:
     lines += _packages(news.packages, style, everything=False)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
+    lines += _names(news.names, style, everything=False)
     lines += _files(news.mounts, home, style, everything=False)
     if news.login and plan.broker is not None:
         lines += table_row("credential", _credential(plan.broker, home), LABEL, style)

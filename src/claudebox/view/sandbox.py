@@ -7,6 +7,10 @@ from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import RO, RW, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.allowed import Names
+
 HEAD = """\
 # You are in a sandbox (claudebox)
 
@@ -49,6 +53,12 @@ branch itself is made), `git branch -m` (the branch is renamed anyway), `git sub
 `git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
 """
 MOST_NAMED = 20
+NAMES = """
+Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
+HTTP 403 with a sentence, the TLS alert "access denied" ("unrecognized name" if the server name in TLS is another one),
+a sentence from ssh, else a reset. UDP does not leave the box. Proxies, other resolvers and retrying will not help. If
+the task needs a host, name it and ask the user for `--allow HOST` or `--allow HOST:PORT`.
+"""
 BROKER = """\
 You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
 for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
@@ -57,6 +67,7 @@ _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
     "them; retrying will not help. Nobody can reach servers that you start, unless the user publishes their port.",
+    "names": "You reach these hosts, with every program that uses TCP, and nothing else:",
     "none": "Nothing can be downloaded. Nobody can reach servers that you start, unless the user publishes a port.",
 }
 NIX = {
@@ -72,8 +83,8 @@ ASK = """\
 
 - another file or directory: `--mount-ro PATH` or `--mount-rw PATH`
 - an environment variable: `--env NAME`
-- another network: `--network full|inet|none`; a port of the box opened for the user: `--publish PORT`; a server on the
-  user's machine: `--host-port PORT` (both need `inet` or `none`)
+- another network: `--network full|inet|names|none`; a port of the box opened for the user: `--publish PORT`; a server
+  on the user's machine: `--host-port PORT` (neither with `full`)
 - user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`
 
 They take effect when the user starts claudebox again.
@@ -153,7 +164,20 @@ def _network(plan: Plan) -> str:
     lines += [f"- `localhost:{port.box}` is a server on the user's machine" for port in network.host_ports]
     ports = "\n" + "\n".join(lines) + "\n" if lines else ""
     broker = f"\n{BROKER}" if plan.broker is not None else ""
-    return f"## Network\n\nTier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}\n{ports}{broker}"
+    names = _names(plan.names) if plan.names is not None else ""
+    meaning = f"Tier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}"
+    return f"## Network\n\n{meaning}\n{names}{ports}{broker}"
+
+
+def _names(names: Names) -> str:
+    """The list, and what it looks like when something is not in it."""
+    by_ports: dict[str, list[str]] = {}
+    for row in names.allowed:
+        ports = f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
+        by_ports.setdefault(ports, []).append(f"`{row.host}`")
+    lines = [f"- {', '.join(hosts)}: {ports}" for ports, hosts in by_ports.items()] or ["- none"]
+    lines += [f"- not: {', '.join(f'`{host}`' for host in names.denied)}"] if names.denied else []
+    return "\n" + "\n".join(lines) + "\n" + NAMES
 
 
 def _tools(plan: Plan) -> str:
