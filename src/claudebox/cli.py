@@ -22,6 +22,7 @@ MODES = {
     "explain": ("showing", "show_explanation"),
     PROFILES: ("modes", "show_profiles"),
     "instances": ("instances", "tend_instances"),
+    "review": ("reviewing", "tend_layers"),
     "auth_log": ("features.broker.log", "show_auth_log"),
     "check": ("doctor", "show_check"),
     "version": ("doctor", "show_versions"),

@@ -14,6 +14,7 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
+from claudebox.settings.table import ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
@@ -96,6 +97,11 @@ class Facts(Record):
     @property
     def is_root(self) -> bool:
         return self.host.person.uid == 0
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether what the box changes in the project is kept in a layer."""
+        return self.settings.review.text == ON
 
     @property
     def words(self) -> tuple[Word, ...]:

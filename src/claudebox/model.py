@@ -26,9 +26,11 @@ SYMLINK = "symlink"
 PROC = "proc"
 DEV = "dev"
 HIDE = "hide"
+LAYER = "layer"  # a directory of the host whose changes are kept beside it until they land
 ABSENT = "absent"  # an empty directory, for what the host does not have
 
-FROM_HOST = (RO, RW)
+FROM_HOST = (RO, RW, LAYER)
+WRITABLE = (RW, LAYER)  # for the box, not always for the host
 UNSEEN = (0, 0)
 
 
@@ -307,11 +309,34 @@ class Limits(Record):
     cpu: int  # microseconds in each second
 
 
+class Covered(Record):
+    """A directory of the host over which a layer lies."""
+
+    path: str
+    identity: tuple[int, int]  # device and inode, as the plan saw them
+
+
+class Review(Record):
+    """What the box changes in the project is kept in a layer until the user lands it."""
+
+    origin: Origin
+    land: str  # what lands when the box has ended: ask, all or safe
+    place: str  # the directory of the project's layers
+    covered: tuple[Covered, ...]  # the project, and the directory of its repository if that is elsewhere
+    layer: str = ""  # the number of the layer, known when the box is launched
+
+    @staticmethod
+    def label(number: int) -> bytes:
+        """What the kernel shows as the source of the mount that covers a directory."""
+        return b"claudebox:%d" % number
+
+
 class Step(Record):
     """Something that a feature does in addition to bwrap: its `act.py` has a function named after the moment."""
 
     BEFORE = "before"  # before the box is made
     BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
+    MOUNT = "mount"  # in the process that becomes bwrap, first: changes what it finds on the host
     INSIDE = "inside"  # in the process that becomes bwrap, just before it does
     AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
@@ -370,6 +395,7 @@ class Plan(Record):
     owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process
     guard: Guard = Guard()
     limits: Limits | None = None
+    review: Review | None = None
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
@@ -82,8 +82,8 @@ def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mou
         for above in parents(pin) if pin in by_path else ():
             if above in by_path:
                 base = by_path[above]
-                for path in between if base.kind == RW else ():
-                    by_path[path] = Mount(RW, path, PIN, source=move(path, base.path, base.source))
+                for path in between if base.kind in WRITABLE else ():
+                    by_path[path] = Mount(base.kind, path, PIN, source=move(path, base.path, base.source))
                 break
             between.append(above)
     return tuple(sorted(by_path.values(), key=depth))

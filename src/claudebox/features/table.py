@@ -60,6 +60,10 @@ def _has_arguments(facts: Facts) -> bool:
     return facts.runs_claude and bool(facts.request.claude or facts.settings.claude_args)
 
 
+def _is_reviewed(facts: Facts) -> bool:
+    return facts.is_reviewed
+
+
 def _is_limited(facts: Facts) -> bool:
     settings = facts.settings
     return bool(settings.memory or settings.pids or settings.cpu)
@@ -86,6 +90,7 @@ DECIDING = (
     Decision("secrets.decide", "decide", _always),
     Decision("wishes", "decide_hides", _always),
     Decision("kernel.decide", "decide", _always),
+    Decision("review.decide", "decide", _is_reviewed),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
 )

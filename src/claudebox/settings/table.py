@@ -55,6 +55,7 @@ PRIVATE = "private"
 STORE = "store"
 OFF = "off"
 ON = "on"
+ASK, ALL, SAFE = "ask", "all", "safe"
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
@@ -159,6 +160,23 @@ SETTINGS = (
         metavar="PATH",
         key="writable",
         shape=TEXTS,
+    ),
+    Setting(
+        *("review", VALUE, "keep what the box changes until you land it; list, show, land or discard what is kept"),
+        metavar="[on|off]",
+        variable="CLAUDEBOX_REVIEW",
+        key="review",
+        shape=TEXT,
+        choices=(OFF, ON),
+        help_in_files="whether what the box changes in the project is kept until you land it: on or off",
+    ),
+    Setting(
+        *("land", VALUE, "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)"),
+        metavar="WHAT",
+        key="land",
+        shape=TEXT,
+        choices=(ALL, SAFE, ASK),
+        is_users=True,
     ),
     Setting(
         *("userns", VALUE, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),

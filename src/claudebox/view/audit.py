@@ -11,7 +11,9 @@ from claudebox.model import (
     COVER,
     DEV,
     FILE,
+    FROM_HOST,
     HIDE,
+    LAYER,
     MASK,
     PROC,
     RO,
@@ -38,6 +40,7 @@ RULE = 11  # columns; the rest of the label is for the mark
 MARKS = {
     RO: "ro",
     RW: "rw",
+    LAYER: "land",
     TMPFS: "tmp",
     PROC: "tmp",
     DEV: "tmp",
@@ -48,6 +51,7 @@ MARKS = {
     HIDE: "none",
     ABSENT: "none",
 }
+LANDS = "land: kept until you land it, "
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (
@@ -80,7 +84,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
-    lines += [_heading("Files", LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
+    lines += [_heading("Files", (LANDS if plan.review is not None else "") + LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
     if plan.packages:
         lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]
@@ -136,7 +140,7 @@ def _paths(mounts: list[Mount], home: str) -> list[str]:
 
 def _mount_text(mount: Mount, home: str) -> str:
     path = escape(shorten_home(mount.path, home))
-    if mount.kind in (RO, RW) and mount.source != mount.path:
+    if mount.kind in FROM_HOST and mount.source != mount.path:
         return f"{escape(shorten_home(mount.source, home))} as {path}"
     return path
 

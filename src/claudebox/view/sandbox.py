@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import RO, RW, EnvVar, Mount, Plan
+from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
 
 HEAD = """\
@@ -97,7 +97,7 @@ def sandbox_md(plan: Plan) -> str:
 
 def _files(plan: Plan) -> str:
     writable = [
-        mount for mount in plan.mounts if mount.kind == RW and mount.origin.name != "--auth" and not is_guard(mount)
+        mount for mount in plan.mounts if mount.kind in WRITABLE and mount.origin.name != "--auth" and not is_guard(mount)
     ]
     readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.is_said]
     lines = [

@@ -63,7 +63,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
 def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
     if setting.choices and isinstance(said.value, Word):
-        known = {"auth": below.auth, "network": below.network.text, "nix": below.nix.text}.get(said.name, OFF)
+        known = {"auth": below.auth, "network": below.network.text, "nix": below.nix.text, "review": below.review.text}.get(said.name, OFF)
         return _is_less(setting, said.value.text, known)
     if said.name in LIMITS and isinstance(said.value, Word):
         limit: Word | None = getattr(below, said.name)
