@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from claudebox.layers import Review
     from claudebox.state import Instance, State
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
@@ -307,28 +308,6 @@ class Limits(Record):
     memory: int  # bytes
     pids: int
     cpu: int  # microseconds in each second
-
-
-class Covered(Record):
-    """A directory of the host over which a layer lies."""
-
-    path: str
-    identity: tuple[int, int]  # device and inode, as the plan saw them
-
-
-class Review(Record):
-    """What the box changes in the project is kept in a layer until the user lands it."""
-
-    origin: Origin
-    land: str  # what lands when the box has ended: ask, all or safe
-    place: str  # the directory of the project's layers
-    covered: tuple[Covered, ...]  # the project, and the directory of its repository if that is elsewhere
-    layer: str = ""  # the number of the layer, known when the box is launched
-
-    @staticmethod
-    def label(number: int) -> bytes:
-        """What the kernel shows as the source of the mount that covers a directory."""
-        return b"claudebox:%d" % number
 
 
 class Step(Record):

@@ -28,7 +28,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "the host, read only": ("host", "host.*"),
     "what features share": (
         *("state", "remembered", "places", "mounts", "reach", "secret_values", "tools", "contribution", "facts"),
-        *("answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("answers", "process", "process.*", "prepare", "login", "login.*", "layers", "layers.*"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
@@ -36,12 +36,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
-    "modes": ("start", "modes", "showing", "features.broker.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
+    "modes": (
+        *("start", "modes", "showing", "reviewing", "features.broker.log", "doctor", "prove", "prove.*", "demo"),
+        "demo.*",
+    ),
     "the command": ("cli",),
 }
 # They stand on a lower floor than their folder says.
 EXCEPTIONS = {
     "features.guard.quarantine": "features act",
+    "features.review.commits": "features act",
+    "features.review.show": "features act",
+    "features.review.end": "features act",
     "features.login.keep_in_step": "features act",
     "features.broker.server.*": "views",
 }
@@ -54,7 +60,8 @@ PURE = (
 )
 ACTING = (
     *("features.*.act", "features.*.check", "features.network.connection", "features.nix.fetch"),
-    *("features.guard.quarantine", "features.broker.server", "features.broker.server.*", "features.login.*"),
+    *("features.guard.quarantine", "features.review.commits", "features.review.show", "features.review.end"),
+    *("features.broker.server", "features.broker.server.*", "features.login.*"),
     "features.table",
 )
 PURE_IMPORTS = {
@@ -189,6 +196,8 @@ def test_few_become_or_start_another_program() -> None:
     assert starting == {
         "features.nix.act",
         "features.nix.fetch",
+        "features.review.commits",
+        "features.review.show",
         "trial",
         "demo",
         "demo.stage",
@@ -233,7 +242,7 @@ def test_every_step_has_somebody_who_does_it() -> None:
         for node in ast.walk(parsed(path))
         if feature_of(module) and isinstance(node, ast.Call) and ast.unparse(node).startswith("Step(Step.")
     ]
-    assert len(steps) == 5
+    assert len(steps) == 8
     for moment, feature in steps:
         assert isinstance(moment, ast.Attribute)
         assert isinstance(feature, ast.Constant)

@@ -54,9 +54,7 @@ class Seen(Record):
 
 
 def seen(status: os.stat_result) -> Seen:
-    return Seen(
-        status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    )
+    return Seen(status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class Change(Record):

@@ -157,6 +157,38 @@ def _move_some(source: int, target: int, amount: int) -> int:
     return len(piece)
 
 
+class Directories:
+    """Opens the directories of one tree, and keeps the last one open: changes come in the order of a walk."""
+
+    def __init__(self, root: int, *, is_layers: bool = False) -> None:
+        self.root = root
+        self.is_layers = is_layers
+        self.path = ""
+        self.descriptor = -1
+
+    def open(self, path: str) -> int:
+        if self.descriptor < 0 or path != self.path:
+            self.close()
+            self.descriptor = self._open_in_layer(path) if self.is_layers else open_below(self.root, path)
+            self.path = path
+        return self.descriptor
+
+    def _open_in_layer(self, path: str) -> int:
+        here = os.dup(self.root)
+        for name in filter(None, path.split("/")):
+            try:
+                below, _ = open_hidden_directory(here, name)
+            finally:
+                os.close(here)
+            here = below
+        return here
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = -1
+
+
 def remove_tree(parent: int, name: str) -> None:
     """Remove a directory with all in it, whatever its modes and however deep it is.
 

@@ -1,11 +1,11 @@
 """The layers that are kept for a project: one directory each, in its state, where no box sees it.
 
-    upper/, work/          what the kernel writes for the project's directory
-    git-upper/, git-work/  the same for a repository's directory outside of the project (a linked worktree)
-    note                   whose it is, when its first box began, and what claudebox has changed on the host since
-    lock                   held while a box uses the layer, or somebody lands or discards it
-    journal, stage/        a landing that is under way
-    out/                   commits on their way to the host
+upper/, work/          what the kernel writes for the project's directory
+git-upper/, git-work/  the same for a repository's directory outside of the project (a linked worktree)
+note                   whose it is, when its first box began, and what claudebox has changed on the host since
+lock                   held while a box uses the layer, or somebody lands or discards it
+journal, stage/        a landing that is under way
+out/                   commits on their way to the host
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def make_layer(place: str, project: str, git: str) -> Layer:
             os.chmod(upper, stat.S_IMODE(os.stat(root).st_mode) & files.PERMISSIONS)
         note(layer)
     except OSError as error:
-        raise Problem(f"no layer can be made in {place}: {error.strerror}", "see whether the disk is full: df -h ~") from None
+        hint = "see whether the disk is full: df -h ~"
+        raise Problem(f"no layer can be made in {place}: {error.strerror}", hint) from None
     return layer
 
 

@@ -8,7 +8,6 @@ import stat
 from claudebox.layers import files
 from claudebox.layers.changes import is_opaque
 
-
 DIRECTORY, PLAIN_FILE, NOTHING = "directory", "file", ""
 
 

@@ -13,6 +13,7 @@ WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
 WITHOUT_CLAUDE = ("instances", "review", "demo", "completion")  # modes that have nothing to do with claude
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
+PACK = "bundle"  # claudebox calls itself with it
 JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
@@ -122,7 +123,7 @@ class _CommandLine:
     def _take_review(self, setting: Setting) -> None:
         """It needs no value, but may have one; or it is followed by what to do with what is kept."""
         following = self.words[self.position : self.position + 1]
-        if following and following[0] in REVIEW_DEEDS:
+        if following and following[0] in (*REVIEW_DEEDS, PACK):
             self.modes.append(REVIEW)
             number = self.words[self.position + 1 : self.position + 2]
             self.review = (self.next(), *([self.next()] if number and number[0].isdigit() else []))

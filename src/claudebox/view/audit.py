@@ -51,7 +51,7 @@ MARKS = {
     HIDE: "none",
     ABSENT: "none",
 }
-LANDS = "land: kept until you land it, "
+LANDS = "land lands when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (
@@ -84,7 +84,8 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
-    lines += [_heading("Files", (LANDS if plan.review is not None else "") + LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
+    legend = LANDS if plan.review is not None else LEGEND
+    lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
     if plan.packages:
         lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]

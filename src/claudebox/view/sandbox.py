@@ -97,7 +97,9 @@ def sandbox_md(plan: Plan) -> str:
 
 def _files(plan: Plan) -> str:
     writable = [
-        mount for mount in plan.mounts if mount.kind in WRITABLE and mount.origin.name != "--auth" and not is_guard(mount)
+        mount
+        for mount in plan.mounts
+        if mount.kind in WRITABLE and mount.origin.name != "--auth" and not is_guard(mount)
     ]
     readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.is_said]
     lines = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from claudebox.layers import files, store
-from claudebox.layers.landing import recover
+from claudebox.layers.recovery import recover
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
-from claudebox.model import COVER, FILE, MASK, Covered, Mount, Plan, Review
+from claudebox.model import COVER, FILE, MASK, Mount, Plan
 from claudebox.paths import is_below
 from claudebox.problem import Problem
-from claudebox.process.isolation import c_function
+from claudebox.process.isolation import c_function, layer_label
 from claudebox.process.lifetime import Companion
 from claudebox.terminal import say
 
@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from claudebox.layers import Covered, Review
     from claudebox.layers.store import Layer
 
 TRIAL = "user.claudebox"  # an attribute: without those, a layer cannot mark a directory as replaced
@@ -30,8 +31,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     layer, held = _take_layer(plan.review)
     _require_attributes(layer)
     review = plan.review.replace(layer=layer.number)
-    mounts = tuple(mount for mount in plan.mounts if _is_usable(mount, layer))
-    return plan.replace(review=review, mounts=mounts), Companion(
+    return plan.replace(review=review, mounts=usable_mounts(plan.mounts, layer)), Companion(
         life=held,
         require_ready=lambda _: None,
         why_ended=lambda: None,
@@ -67,6 +67,10 @@ def _require_attributes(layer: Layer) -> None:
         ) from None
 
 
+def usable_mounts(mounts: tuple[Mount, ...], layer: Layer) -> tuple[Mount, ...]:
+    return tuple(mount for mount in mounts if _is_usable(mount, layer))
+
+
 def _is_usable(mount: Mount, layer: Layer) -> bool:
     """Whether there is something to mount on. What the layer has deleted or replaced shows nothing of the host.
 
@@ -100,7 +104,8 @@ def _cover(number: int, covered: Covered, upper: str, work: str) -> None:
     above, beside = os.open(upper, files.DIRECTORY), os.open(work, files.DIRECTORY)
     names = {"lowerdir": lower, "upperdir": above, "workdir": beside}
     options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
-    words = (Review.label(number) + b"\0", f"/proc/self/fd/{lower}\0".encode(), b"overlay\0", 0, options.encode() + b"\0")
+    target = f"/proc/self/fd/{lower}".encode()
+    words = (layer_label(number), target, b"overlay", 0, options.encode())
     call = c_function("mount")
     if call is None or call(*words) != 0:
         raise _refused(covered.path, words)

@@ -9,7 +9,8 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.model import LAYER, RW, Covered, Finding, Review, Step
+from claudebox.layers import Covered, Review
+from claudebox.model import LAYER, RW, Finding, Step
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 
-from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Plan, Review
+from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
+from claudebox.process.isolation import layer_label
 from claudebox.record import Record
 
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
@@ -158,7 +159,7 @@ def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers:
     if each.source < 0:
         return True
     if each.layer >= 0:
-        return row[2:4] == [layers.get(Review.label(each.layer), b""), _as_in_mountinfo(each.within)]
+        return row[2:4] == [layers.get(layer_label(each.layer), b""), _as_in_mountinfo(each.within)]
     try:
         descriptor = open_without_symlinks(each.path, root)
     except OSError:
