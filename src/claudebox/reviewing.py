@@ -13,6 +13,8 @@ from claudebox.host import Host, read_host
 from claudebox.host.git.repository import find_repository
 from claudebox.launch import launch
 from claudebox.layers import store
+from claudebox.layers.journal import read_journal
+from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
@@ -61,6 +63,18 @@ def tend_layers(request: Request) -> int:
     if deed == "discard":
         return _discard(layer, yes=request.yes)
     return _land(place, layer, request)
+
+
+def finish_landings(place: str) -> None:
+    """Undo landings that somebody ended, or finish those that were as good as done."""
+    for layer in store.list_layers(place):
+        if read_journal(layer) is None:
+            continue
+        held = store.lock(layer)
+        if held >= 0:
+            recover(layer)
+            os.close(held)
+            say(f"claudebox: review {layer.number} was ended while it landed: brought in order (--review show)\n")
 
 
 def _choose(place: Place, number: list[str]) -> Layer:

@@ -114,6 +114,7 @@ class _Reader:
         self.changes: list[Change] = []
         self.never: list[Never] = []
         self.tasted = 0
+        self.doubts = 0  # how many of the directories around are conflicts themselves
 
     def compare(self, upper: int, lower: int | None, path: str, depth: int, *, is_hidden: bool) -> None:
         """Compare a directory of the layer with the host's. If it is hidden, nothing of the host's was visible."""
@@ -173,7 +174,10 @@ class _Reader:
                 below = os.open(name, files.DIRECTORY, dir_fd=lower)
             else:
                 self.changes.append(self._change(where, ADDED, DIRECTORY, mode, 0, old))
+            is_doubtful = below is None and self.changes[-1].is_conflict
+            self.doubts += is_doubtful
             self.compare(inner, below, f"{where}/", depth + 1, is_hidden=is_hidden or is_opaque(inner))
+            self.doubts -= is_doubtful
             if original & files.PRIVATE != files.PRIVATE:
                 os.fchmod(inner, original)
         finally:
@@ -210,7 +214,7 @@ class _Reader:
         self.changes.append(change)
 
     def _change(self, where: str, kind: str, what: str, mode: int, size: int, old: os.stat_result | None) -> Change:
-        is_conflict = old is not None and kind != MODE and self.baseline.is_touched(where, old)
+        is_conflict = self.doubts > 0 or (old is not None and kind != MODE and self.baseline.is_touched(where, old))
         return Change(where, kind, what, mode, size, seen(old) if old is not None else None, is_conflict=is_conflict)
 
     def _delete_all_but(self, names: list[str], lower: int, path: str) -> None:

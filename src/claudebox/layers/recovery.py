@@ -9,6 +9,7 @@ from claudebox.layers import files
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change, Seen, is_opaque
 from claudebox.layers.journal import STAGING, Operation, read_journal, write_journal
 from claudebox.layers.store import Layer, note, open_project
+from claudebox.paths import is_inside
 from claudebox.problem import Problem
 
 
@@ -54,19 +55,23 @@ def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Oper
     else:
         stage = os.open(os.path.basename(stage_path), files.DIRECTORY, dir_fd=project)
     known = dict(layer.baseline.known)
+    made = [one.change.path for one in operations if one.change.kind == ADDED and one.change.what == DIRECTORY]
     try:
         for number, operation in reversed(list(enumerate(operations))):
             path, _, last = operation.change.path.rpartition("/")
             try:
                 parent = files.open_below(project, path)
-            except FileNotFoundError:
-                continue  # a directory that was to land, and has not
+            except OSError:
+                if any(is_inside(path, directory) for directory in made):
+                    continue  # a directory that was to land, and has not
+                raise
             try:
                 _put_back(parent, last, stage, str(number), operation)
                 found = files.lstat(parent, last)
             finally:
                 os.close(parent)
-            if found is not None:
+            old = operation.change.old
+            if found is not None and old is not None and old.is_same(found):
                 known[operation.change.path] = (found.st_ino, found.st_ctime_ns)
     except OSError as error:
         raise Problem(

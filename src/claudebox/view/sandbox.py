@@ -48,6 +48,16 @@ branch itself is made), `git branch -m` (the branch is renamed anyway), `git sub
 `git sparse-checkout`. Use `git -c NAME=VALUE …` for one command, name remote and branch (`git pull origin main`), and
 `git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
 """
+REVIEWED = """\
+## Your changes wait for the user
+
+What you write in the project is real for you, and for nobody else: when the box ends, the user sees a list and lands
+what they want. So work as usual, and commit as usual; commits arrive on the user's machine, hooks and configuration of
+git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
+themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
+Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv`, which copies, and `git add`,
+instead of `git mv`. A local `git clone` needs `--no-hardlinks`.
+"""
 MOST_NAMED = 20
 BROKER = """\
 You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
@@ -85,6 +95,7 @@ def sandbox_md(plan: Plan) -> str:
         HEAD,
         _files(plan),
         *_masked(plan),
+        *([REVIEWED] if plan.review is not None else []),
         *_guarded(plan),
         _environment(plan),
         _network(plan),
