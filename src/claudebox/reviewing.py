@@ -57,12 +57,18 @@ def tend_layers(request: Request) -> int:
     layer = _choose(place, number)
     if deed == "show":
         return show_layer(place, layer)
-    held = store.lock(layer)
-    if held < 0:
-        raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
+    _take(layer)
     if deed == "discard":
         return _discard(layer, yes=request.yes)
     return _land(place, layer, request)
+
+
+def _take(layer: Layer) -> int:
+    """Hold a layer, as long as this process lives."""
+    held = store.lock(layer)
+    if held < 0:
+        raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
+    return held
 
 
 def finish_landings(place: str) -> None:
@@ -107,9 +113,7 @@ def show_list(place: Place) -> int:
 
 
 def show_layer(place: Place, layer: Layer) -> int:
-    held = store.lock(layer)
-    if held < 0:
-        raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
+    held = _take(layer)
     home, style = place.host.person.home, output_style()
     kept = Kept(layer, home)
     head = summary(layer.number, kept.items, kept.changes.never, style) + listing(kept.items, style)
@@ -133,9 +137,9 @@ def _discard(layer: Layer, *, yes: bool) -> int:
 
 def _land(place: Place, layer: Layer, request: Request) -> int:
     said = dict(request.said).get("land", ASK)
-    kept = Kept(layer, place.host.person.home)
     if said == ASK and not can_ask():
         raise Problem("there is no terminal to ask on", "say what lands: --land safe, or --land all")
+    kept = Kept(layer, place.host.person.home)
     if said == ASK or kept.is_empty:
         end(kept, said, ask)
     else:

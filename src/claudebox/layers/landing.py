@@ -26,6 +26,7 @@ from claudebox.record import Record
 STAGE_IN_PROJECT = ".claudebox-landing"
 KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
 OVERLAYS = "user.overlay."
+STALE = 116
 
 
 def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
@@ -50,10 +51,11 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
             here = operation.change.path
             mover.move(number, operation)
         os.rename(layer.journal, layer.journal + DONE)
-    except (OSError, Problem) as error:
+    except OSError as error:
         recover(layer)
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise Problem(f"nothing has landed: {here or layer.project}: {why}", "the layer is as it was") from None
+        raise Problem(
+            f"nothing has landed: {here or layer.project}: {error.strerror}", "the layer is as it was: --review show"
+        ) from None
     except BaseException:
         recover(layer)
         raise
@@ -202,5 +204,5 @@ class _Mover:
             os.close(here)
 
 
-def _meanwhile() -> Problem:
-    return Problem("it was changed on this host a moment ago")
+def _meanwhile() -> OSError:
+    return OSError(STALE, "it was changed on this host a moment ago")

@@ -200,20 +200,21 @@ def lock(layer: Layer) -> int:
 def discard(layer: Layer) -> None:
     """Remove a layer. Who calls it holds the lock."""
     place, name = os.path.split(layer.directory)
-    here = os.open(place, files.DIRECTORY)
     try:
-        # First its name goes, in one step: half a layer is none.
-        gone = f".gone-{name}"
-        files.remove_tree(here, gone)
-        os.rename(name, gone, src_dir_fd=here, dst_dir_fd=here)
-        files.remove_tree(here, gone)
-        for left in os.listdir(here):
-            if left.startswith(f".{gone}."):  # somebody was ended while removing it
-                files.remove_tree(here, left)
+        here = os.open(place, files.DIRECTORY)
+        try:
+            # First its name goes, in one step: half a layer is none.
+            gone = f".gone-{name}"
+            files.remove_tree(here, gone)
+            os.rename(name, gone, src_dir_fd=here, dst_dir_fd=here)
+            files.remove_tree(here, gone)
+            for left in os.listdir(here):
+                if left.startswith(f".{gone}."):  # somebody was ended while removing it
+                    files.remove_tree(here, left)
+        finally:
+            os.close(here)
     except OSError as error:
         raise Problem(f"{layer.directory} cannot be removed: {error.strerror}", f"rm -r {layer.directory}") from None
-    finally:
-        os.close(here)
 
 
 def size_of(layer: Layer) -> int:

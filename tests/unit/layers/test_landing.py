@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from claudebox.layers import files
-from claudebox.layers.recovery import recover
 from claudebox.problem import Problem
 from unit.layers.world import World, make_world, picture
 
@@ -139,9 +138,9 @@ def test_killed_at_any_moment_it_is_whole_or_nothing(
         if not killed_at(moment, world.land):
             break
         # The one who recovers is killed, too: at a moment that is another one each time.
-        killed_at(1 + moment % 23, lambda: recover(world.again().layer) and None)  # noqa: B023
+        killed_at(1 + moment % 23, world.recover)
         world = world.again()
-        world.layer = recover(world.layer)
+        world.recover()
         found = picture(world.project)
         assert found in (before, after), moment
         outcomes.add(found == after)

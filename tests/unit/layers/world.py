@@ -11,6 +11,7 @@ from pathlib import Path
 from claudebox.layers import store
 from claudebox.layers.changes import OPAQUE, Change
 from claudebox.layers.landing import land
+from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 
 Picture = dict[str, tuple[int, str]]
@@ -38,6 +39,9 @@ class World:
         now = time.time_ns()
         chosen = [change for change in self.changes() if not paths or change.path in paths]
         self.layer = land(self.layer, chosen, now)
+
+    def recover(self) -> None:
+        self.layer = recover(store.load(self.place, self.layer.number))
 
     def again(self) -> World:
         """The same, as another process finds it on the disk."""

@@ -12,6 +12,7 @@ from claudebox.paths import is_below
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function, layer_label
 from claudebox.process.lifetime import Companion
+from claudebox.state import SHOWN
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from claudebox.layers import Covered, Review
     from claudebox.layers.store import Layer
 
-TRIAL = "user.claudebox"  # an attribute: without those, a layer cannot mark a directory as replaced
+TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
 SPECIAL = "\\,:"  # in the options of an overlay; descriptors have none of them
 
 
@@ -51,7 +52,7 @@ def _take_layer(review: Review) -> tuple[Layer, int]:
     layer = store.make_layer(review.place, project, outside)
     held = store.lock(layer)
     if held < 0:
-        raise Problem(f"{layer.directory} was taken by somebody else", "try again")
+        raise _changed(layer.directory)
     return layer, held
 
 
@@ -116,12 +117,10 @@ def _refused(path: str, words: tuple[bytes | int, ...]) -> Problem:
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
-    if library.mount(*words) == 0:
-        return Problem(f"the kernel laid a layer over {path} only at the second time", "try again")
-    why = os.strerror(ctypes.get_errno())
+    why = os.strerror(ctypes.get_errno()) if library.mount(*words) != 0 else "it changed its mind"
     return Problem(
         f"the kernel lets no layer lie over {path}: {why}",
-        "a layer needs Linux 5.11 or later, and ~/.claudebox on ext4, btrfs, xfs or tmpfs\n"
+        f"a layer needs Linux 5.11, and {SHOWN.directory} on ext4, btrfs, xfs or tmpfs\n"
         "      without it, changes reach this host at once: --review off",
     )
 

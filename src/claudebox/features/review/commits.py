@@ -15,7 +15,6 @@ from claudebox.host.tree import Tree
 from claudebox.layers import files
 from claudebox.layers.store import Layer
 from claudebox.own_command import own_command
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 BUNDLE, HEAD, KNOWN = "bundle", "head", "known"  # files in the layer's directory `out`
@@ -38,6 +37,10 @@ NOTHING_CONFIGURED = (
     *("-c", "core.pager=cat", "-c", "fetch.writeCommitGraph=false", "-c", "fetch.output=full"),
 )
 FURTHER, NEW, APART, ELSEWHERE = "further", "new", "apart", "elsewhere"
+
+
+class GitFailed(Exception):
+    """The commits stay where they are: in the layer."""
 
 
 class Branch(Record):
@@ -86,7 +89,7 @@ class Repository:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Problem(f"git on this host: {error}") from None
+            raise GitFailed(f"git on this host: {error}") from None
 
     def ask(self, *words: str) -> str:
         """What git says; "" if it fails."""
@@ -97,7 +100,7 @@ class Repository:
         done = self.run(*words)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-            raise Problem(f"git {words[0]}: {lines[-1]}")
+            raise GitFailed(f"git {words[0]}: {lines[-1]}")
         return done.stdout
 
 
@@ -111,7 +114,7 @@ def has_news(layer: Layer) -> bool:
 
 
 def fetch_commits(layer: Layer, repository: Repository) -> Commits:
-    """Have the new commits packed in a box, and fetch them. Raises a Problem if that fails: then nothing arrived."""
+    """Have the new commits packed in a box, and fetch them. Raises GitFailed if that fails: then nothing arrived."""
     _make_bundle(layer, repository)
     bundle = f"{layer.out}/{BUNDLE}"
     try:
@@ -119,7 +122,7 @@ def fetch_commits(layer: Layer, repository: Repository) -> Commits:
     except OSError:
         return Commits()  # there is nothing new
     if not stat.S_ISREG(status.st_mode):
-        raise Problem("the bundle of commits is not a file")
+        raise GitFailed("the bundle of commits is not a file")
     refs = f"{REFS}/{layer.number}"
     repository.require(
         *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--prune"),
@@ -152,10 +155,10 @@ def _make_bundle(layer: Layer, repository: Repository) -> None:
     except subprocess.TimeoutExpired:
         box.kill()
         box.communicate()
-        raise Problem("git in the box took too long to pack the commits") from None
+        raise GitFailed("git in the box took too long to pack the commits") from None
     if box.returncode not in (0, 1, 128):
         lines = said.decode(errors="replace").strip().splitlines() or [f"exit status {box.returncode}"]
-        raise Problem(f"the commits could not be packed: {lines[0]}")
+        raise GitFailed(f"the commits could not be packed: {lines[0]}")
 
 
 def _read_head(layer: Layer) -> str:

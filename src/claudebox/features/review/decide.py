@@ -33,7 +33,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     if kind_at(mounted, facts.tree.resolve(state.home) or state.home) == OVERLAY:
         raise Problem(
             f"{said.origin.shown}: {state.directory} is on an overlay itself, as in a container: no layer can be there",
-            f"give the container a volume for {state.directory}; {WITHOUT}",
+            f"give the container a volume for {state.directory}\n      {WITHOUT}",
         )
     roots = [mount.source for mount in draft.mounts if mount.kind == LAYER]
     return Contribution(
@@ -55,8 +55,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 
 def identity(tree: Tree, path: str) -> tuple[int, int]:
     status = tree.lstat(path)
-    if status is None or tree.resolve(path) != path:
-        raise Problem(f"{path} is not a plain directory: no layer can lie over it")
+    assert status is not None, "a mount that was decided has a source"
     return status.st_dev, status.st_ino
 
 

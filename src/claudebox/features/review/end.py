@@ -21,6 +21,7 @@ from claudebox.problem import Problem
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.terminal import ask, errors_style, say
 from claudebox.view.review import commits_text, listing, summary
+from claudebox.view.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,10 +180,8 @@ def _fetch(layer: Layer) -> tuple[git.Repository | None, git.Commits] | None:
     repository = git.Repository(program, found.git_dir, layer.project)
     try:
         return repository, git.fetch_commits(layer, repository)
-    except Problem as problem:
-        from claudebox.view.text import escape
-
-        say(f"claudebox: the commits stay in the layer: {escape(problem.message)}\n")
+    except git.GitFailed as error:
+        say(f"claudebox: the commits stay in the layer: {escape(str(error))}\n")
         return None
 
 
@@ -194,10 +193,12 @@ def _offer(repository: git.Repository, commits: git.Commits, number: str, asking
     except Problem:
         is_wanted = False
     if is_wanted:
-        if not git.move_branches(repository, commits):
-            say("Moved. Your index had something in it, and stays as it was.\n")
-        else:
-            say("Moved.\n")
+        try:
+            has_index = git.move_branches(repository, commits)
+        except git.GitFailed as error:
+            say(f"claudebox: not all branches were moved: {escape(str(error))}\n")
+            return
+        say("Moved.\n" if has_index else "Moved. Your index had something in it, and stays as it was.\n")
     elif commits.branches:
         say(f"Branches stay where they are. To move one: git reset refs/claudebox/{number}/BRANCH\n")
 
