@@ -35,7 +35,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             f"{said.origin.shown}: {state.directory} is on an overlay itself, as in a container: no layer can be there",
             f"give the container a volume for {state.directory}\n      {WITHOUT}",
         )
-    roots = [mount.source for mount in draft.mounts if mount.kind == LAYER]
+    outside = [mount.source for mount in draft.mounts if mount.kind == LAYER and mount.source != facts.project]
     return Contribution(
         findings=tuple(find_gaps(facts, draft, mounted)),
         steps=(Step(Step.BESIDE, "review"), Step(Step.MOUNT, "review"), Step(Step.AFTER, "review")),
@@ -46,7 +46,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
                     said.origin,
                     facts.settings.land.text,
                     facts.state.layers,
-                    tuple(Covered(root, identity(facts.tree, root)) for root in dict.fromkeys(roots)),
+                    tuple(Covered(root, identity(facts.tree, root)) for root in (facts.project, *outside)),
                 ),
             ),
         ),
