@@ -116,7 +116,7 @@ def show_layer(place: Place, layer: Layer) -> int:
     held = _take(layer)
     home, style = place.host.person.home, output_style()
     kept = Kept(layer, home)
-    head = summary(layer.number, kept.items, kept.changes.never, style) + listing(kept.items, style)
+    head = summary(layer.number, kept.items, kept.never, style) + listing(kept.items, style)
     lines = diff_lines(kept.layer, kept.items, style, home)
     if sys.stdout.isatty():
         page((line for part in (head.splitlines(), lines) for line in part), home)
@@ -143,7 +143,7 @@ def _land(place: Place, layer: Layer, request: Request) -> int:
     if said == ASK or kept.is_empty:
         end(kept, said, ask)
     else:
-        say(summary(layer.number, kept.items, kept.changes.never, output_style()))
+        say(summary(layer.number, kept.items, kept.never, output_style()))
         land_chosen(kept, in_advance(kept.items, said), ask if can_ask() and not request.yes else None)
     return 0
 

@@ -51,7 +51,7 @@ MARKS = {
     HIDE: "none",
     ABSENT: "none",
 }
-LANDS = "land lands when you say so, rw writable, ro read-only, tmp empty, made, none"
+LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.features.review.judge import Item
-from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, NEVER_GIT, Change, Never
+from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, fill
 
 TYPE_CHECKING = False
@@ -29,14 +29,12 @@ def summary(number: str, items: list[Item], never: tuple[Never, ...], style: Sty
     lines += _row("deleted", [_deleted(item.change) for item in items if item.change.kind == DELETED], style, RED)
     replaced = [_replaced(item.change) for item in items if item.change.gone and item.change.kind != DELETED]
     lines += _row("replaced", replaced, style, RED)
-    lines += _row("host runs", _with_reasons(item for item in items if item.reason), style, RED)
+    apart = [item for item in items if item.reason and not _is_room(item.change)]
+    lines += _row("host runs", [f"{_name(item.change)} ({item.reason})" for item in apart], style, RED)
     lines += _row("conflict", [_name(item.change) for item in items if item.change.is_conflict], style, YELLOW)
     lines += [" " * LABEL + MEANWHILE] if any(item.change.is_conflict for item in items) else []
     lines += _row("large, binary", [_sized(item.change) for item in items if _is_large(item.change)], style, "")
-    others = [one for one in never if one.reason != NEVER_GIT]
-    lines += _row("never lands", [f"{escape(one.path)} ({escape(one.reason)})" for one in others], style, YELLOW)
-    nested = [escape(one.path) for one in never if one.reason == NEVER_GIT and one.path != ".git"]
-    lines += _row("never lands", [f"{name} ({NEVER_GIT})" for name in nested], style, YELLOW)
+    lines += _row("never lands", [f"{escape(one.path)} ({escape(one.reason)})" for one in never], style, YELLOW)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -50,7 +48,7 @@ def counts(items: list[Item]) -> str:
         (sum(item.change.kind == MODE for item in items), "modes of directories"),
     ]
     said = ", ".join(f"{amount} {word}" for amount, word in parts if amount)
-    return said or f"{len(items)} directories"
+    return said or (f"{len(items)} directories" if items else "no files")
 
 
 def _row(label: str, names: list[str], style: Style, colour: str) -> list[str]:
@@ -64,8 +62,9 @@ def _row(label: str, names: list[str], style: Style, colour: str) -> list[str]:
     return [head + first, *(" " * LABEL + line for line in rest)]
 
 
-def _with_reasons(items: Iterator[Item]) -> list[str]:
-    return [f"{_name(item.change)} ({item.reason})" for item in items]
+def _is_room(change: Change) -> bool:
+    """Whether it is a directory that is new, so that only what is in it matters."""
+    return change.what == DIRECTORY and change.kind == ADDED and change.old is None
 
 
 def _name(change: Change) -> str:
@@ -75,11 +74,15 @@ def _name(change: Change) -> str:
 def _deleted(change: Change) -> str:
     if change.what != DIRECTORY:
         return _name(change)
-    return f"{_name(change)} ({change.gone} {'file' if change.gone == 1 else 'files'})"
+    return f"{_name(change)} ({_files(change.gone)})"
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
 
 
 def _replaced(change: Change) -> str:
-    return f"{escape(change.path)}/ (by a {change.what}; {change.gone} files go)"
+    return f"{escape(change.path)}/ (by a {change.what}; {_files(change.gone)} deleted)"
 
 
 def _is_large(change: Change) -> bool:
@@ -106,7 +109,7 @@ def listing(items: list[Item], style: Style) -> str:
         mark = "[x]" if item.is_safe else "[ ]"
         words = [_kind(item.change), _name(item.change)]
         words += [f"-> {escape(item.change.target)}"] if item.change.what == LINK and item.change.target else []
-        words += [f"({item.change.gone} files go)"] if item.change.gone else []
+        words += [f"({_files(item.change.gone)} deleted)"] if item.change.gone else []
         words += [f"({item.reason})"] if item.reason else []
         words += ["(changed on this host meanwhile)"] if item.change.is_conflict else []
         text = cut(" ".join(words), WIDTH - 10)
@@ -141,7 +144,7 @@ def _details(change: Change) -> str:
         return f" (mode {old.mode & 0o777:03o} -> {change.mode:03o})"
     if change.kind == ADDED and change.mode & 0o111 and change.what not in (DIRECTORY, LINK):
         return f" (mode {change.mode:03o})"
-    return f" ({change.gone} files go)" if change.gone else ""
+    return f" ({_files(change.gone)} deleted)" if change.gone else ""
 
 
 def _lines(content: bytes | None) -> list[str]:

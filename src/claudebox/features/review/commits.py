@@ -3,6 +3,9 @@
 Git obeys a repository's configuration, so git on this host never looks at what the box wrote. In another box, without a
 network, git packs the new commits into a bundle. From that, git on this host fetches objects, and checks each one, into
 refs that nobody has checked out: refs/claudebox/NUMBER/BRANCH. Nothing else of the box's `.git` arrives.
+
+Before git 2.46, `transfer.fsckObjects` does nothing for a bundle (measured: a tree with a file `.git` in it arrived). So
+its pack is first indexed in a directory of its own, where git checks every object strictly.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ REFS = "refs/claudebox"
 SECONDS = 300
 LANDED = "claudebox: landed"  # in the reflog
 LONGEST_NAME = 1024
+LONGEST_HEADER = 1 << 22  # bytes: a line for each branch, and for each commit that the host has
 NOTHING_CONFIGURED = (
     *(
         "-c",
@@ -60,6 +64,7 @@ class Branch(Record):
 class Commits(Record):
     """What git in the box did."""
 
+    refs: str = REFS  # where the host has it
     branches: tuple[Branch, ...] = ()
     head: str = ""  # the branch that the box had checked out; "" if it is none, or the host's own
 
@@ -72,16 +77,18 @@ class Repository:
         self.git_dir = git_dir
         self.project = project
 
-    def run(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, objects: str = "", stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+        """Run git. `objects` is the directory where it writes objects, if not its own."""
         kept = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
         environ = {**kept, "PATH": os.path.dirname(self.git), "LC_ALL": "C", "GIT_DIR": self.git_dir}
         environ |= {"GIT_WORK_TREE": self.project, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+        environ |= {"GIT_OBJECT_DIRECTORY": objects} if objects else {}
         try:
             return subprocess.run(
                 [self.git, *NOTHING_CONFIGURED, *words],
                 cwd="/",
                 env=environ,
-                input=text,
+                stdin=stdin,
                 capture_output=True,
                 text=True,
                 errors="surrogateescape",
@@ -123,6 +130,7 @@ def fetch_commits(layer: Layer, repository: Repository) -> Commits:
         return Commits()  # there is nothing new
     if not stat.S_ISREG(status.st_mode):
         raise GitFailed("the bundle of commits is not a file")
+    _require_good_objects(layer, repository, bundle)
     refs = f"{REFS}/{layer.number}"
     repository.require(
         *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--prune"),
@@ -161,6 +169,30 @@ def _make_bundle(layer: Layer, repository: Repository) -> None:
         raise GitFailed(f"the commits could not be packed: {lines[0]}")
 
 
+def _require_good_objects(layer: Layer, repository: Repository, bundle: str) -> None:
+    """Have git check every object of a bundle, in a directory that is no repository's."""
+    objects = f"{layer.out}/objects"
+    own = repository.require("rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix("\n")
+    os.makedirs(f"{objects}/info")
+    with open(f"{objects}/info/alternates", "x", errors="surrogateescape") as file:
+        file.write(f"{own}\n")
+    with open(os.open(bundle, files.READ), "rb", buffering=0) as opened:
+        os.lseek(opened.fileno(), _length_of_header(opened.fileno()), os.SEEK_SET)
+        done = repository.run("index-pack", "--stdin", "--fix-thin", "--strict", objects=objects, stdin=opened.fileno())
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["it is damaged"]
+        raise GitFailed(f"git does not accept an object: {lines[0]}")
+
+
+def _length_of_header(bundle: int) -> int:
+    """Where the pack begins: after the first empty line."""
+    content = os.pread(bundle, LONGEST_HEADER, 0)
+    end = content.find(b"\n\n")
+    if not content.startswith(b"# v") or end < 0:
+        raise GitFailed("the bundle of commits is none")
+    return end + 2
+
+
 def _read_head(layer: Layer) -> str:
     content = Tree().read_plain(f"{layer.out}/{HEAD}", LONGEST_NAME) or b""
     return os.fsdecode(content).strip().removeprefix("refs/heads/")
@@ -190,7 +222,7 @@ def _compare(repository: Repository, refs: str, head: str) -> Commits:
             kind = ELSEWHERE
         found.append(Branch(name, old, new, commits, kind))
     current = repository.ask("symbolic-ref", "-q", "HEAD").removeprefix("refs/heads/")
-    return Commits(tuple(found), head if head in {**ours, **theirs} and head != current else "")
+    return Commits(refs, tuple(found), head if head in {**ours, **theirs} and head != current else "")
 
 
 def _branches(repository: Repository, refs: str) -> dict[str, str]:
@@ -212,6 +244,7 @@ def move_branches(repository: Repository, commits: Commits) -> bool:
         if branch.can_move:
             old = branch.old or "0" * len(branch.new)
             repository.require("update-ref", "-m", LANDED, f"refs/heads/{branch.name}", branch.new, old)
+            repository.ask("update-ref", "-d", f"{commits.refs}/{branch.name}", branch.new)
     if commits.head and repository.ask("rev-parse", "-q", "--verify", f"refs/heads/{commits.head}"):
         repository.require("symbolic-ref", "-m", LANDED, "HEAD", f"refs/heads/{commits.head}")
     if repository.ask("rev-parse", "-q", "--verify", "HEAD") == head:

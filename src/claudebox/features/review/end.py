@@ -12,7 +12,7 @@ from claudebox.host.git.repository import find_repository
 from claudebox.host.programs import find_all
 from claudebox.host.tree import Tree
 from claudebox.layers import store
-from claudebox.layers.changes import Changes
+from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Changes
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
@@ -47,10 +47,18 @@ class Kept:
         self.changes: Changes = self.layer.read()
         project = self.layer.project
         self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"))
+        # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
+        is_known = os.path.lexists(f"{project}/{DOT_GIT}")
+        self.never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether it holds something that would be lost with it. A FIFO or a socket is nothing without its program."""
+        return bool(self.items) or any(one.reason != NEVER_KIND for one in self.never)
 
     @property
     def is_empty(self) -> bool:
-        return not self.items and not git.has_news(self.layer)
+        return not self.has_rest and not git.has_news(self.layer)
 
     def land(self, chosen: list[Item]) -> int:
         changes = with_parents(chosen, self.items)
@@ -83,7 +91,7 @@ def end(kept: Kept, how: str, asking: Ask | None) -> None:
     if kept.is_empty:
         store.discard(kept.layer)
         return
-    say(summary(kept.layer.number, kept.items, kept.changes.never, errors_style()))
+    say(summary(kept.layer.number, kept.items, kept.never, errors_style()))
     if how != ASK:
         land_chosen(kept, in_advance(kept.items, how), asking)
     elif asking is None:
@@ -159,7 +167,7 @@ def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:
     if repository is not None and (commits.branches or commits.head):
         say(commits_text(commits, kept.layer.number, errors_style()))
         _offer(repository, commits, kept.layer.number, asking)
-    if kept.items or fetched is None:
+    if kept.has_rest or fetched is None:
         say(_kept(kept.layer))
     else:
         store.discard(kept.layer)
