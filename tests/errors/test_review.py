@@ -101,6 +101,7 @@ PROBLEMS: Problems = {
         lambda scene: scene.planted(f"/proc/self/mountinfo: {OVERLAY}").plan("--review"),
         FAILED,
     ),
+    "review-without-project": (lambda _: NOWHERE.read(), FAILED),
     "review-stays": (lambda _: store.discard(NOWHERE), FAILED),
     "review-undone": (cannot_be_undone, FAILED),
     "review-which": (lambda scene: tend(with_layers(scene, NOWHERE, NOWHERE.replace(number="4")), "show"), FAILED),

@@ -58,14 +58,15 @@ class Layer(Record):
 
     def read(self) -> Changes:
         """What it holds, compared with the project as it is now."""
-        upper = os.open(self.upper, files.DIRECTORY)
         try:
-            lower = open_project(self.project)
-            try:
-                return read_changes(upper, lower, self.baseline)
-            finally:
-                os.close(lower)
+            upper, lower = os.open(self.upper, files.DIRECTORY), open_project(self.project)
+        except OSError as error:
+            hint = f"if it is gone for good: claudebox --review discard {self.number}"
+            raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
+        try:
+            return read_changes(upper, lower, self.baseline)
         finally:
+            os.close(lower)
             os.close(upper)
 
 

@@ -4,8 +4,8 @@ Git obeys a repository's configuration, so git on this host never looks at what 
 network, git packs the new commits into a bundle. From that, git on this host fetches objects, and checks each one, into
 refs that nobody has checked out: refs/claudebox/NUMBER/BRANCH. Nothing else of the box's `.git` arrives.
 
-Before git 2.46, `transfer.fsckObjects` does nothing for a bundle (measured: a tree with a file `.git` in it arrived). So
-its pack is first indexed in a directory of its own, where git checks every object strictly.
+Older versions of git ignore `transfer.fsckObjects` for a bundle (measured with 2.39: a tree with a file `.git` in it
+arrived). So its pack is first indexed in a directory of its own, where git checks every object strictly.
 """
 
 from __future__ import annotations
