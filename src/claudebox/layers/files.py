@@ -23,6 +23,7 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 NAME_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 PIECE = 1 << 20
+SMALL = 1 << 16  # bytes: a file that is copied in one piece, holes or not
 
 # renameat2
 NO_REPLACE, EXCHANGE = 1, 2
@@ -119,6 +120,9 @@ def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_n
 def copy_content(source: int, target: int) -> None:
     """Copy a file without filling its holes: a file of a terabyte may have no content at all."""
     size = os.fstat(source).st_size
+    if size <= SMALL and len(content := os.read(source, SMALL + 1)) == size:
+        write_all(target, content)
+        return
     for start, end in _pieces_with_data(source, size):
         os.lseek(source, start, os.SEEK_SET)
         os.lseek(target, start, os.SEEK_SET)
@@ -151,10 +155,14 @@ def _move_some(source: int, target: int, amount: int) -> int:
         if error.errno not in (INVALID, NO_SUCH_CALL, 18, 95):  # EXDEV and EOPNOTSUPP: between file systems
             raise
     piece = os.read(source, min(amount, PIECE))
-    rest = memoryview(piece)
+    write_all(target, piece)
+    return len(piece)
+
+
+def write_all(target: int, content: bytes) -> None:
+    rest = memoryview(content)
     while rest:
         rest = rest[os.write(target, rest) :]
-    return len(piece)
 
 
 class Directories:

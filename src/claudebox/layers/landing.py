@@ -16,7 +16,7 @@ import os
 import stat
 
 from claudebox.layers import files
-from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change, count_below, seen
+from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change, Seen, count_below, seen
 from claudebox.layers.journal import DONE, LANDING, STAGING, Operation, write_journal
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer, open_project
@@ -106,10 +106,10 @@ class _Maker:
         elif change.what == LINK:
             os.symlink(change.target, name, dir_fd=self.stage)
         else:
-            self._copy(name, change)
+            return Operation(change, self._copy(name, change))
         return Operation(change, seen(os.stat(name, dir_fd=self.stage, follow_symlinks=False)))
 
-    def _copy(self, name: str, change: Change) -> None:
+    def _copy(self, name: str, change: Change) -> Seen:
         parent, _, last = change.path.rpartition("/")
         source = files.open_hidden_file(self.upper.open(parent), last)
         try:
@@ -121,6 +121,7 @@ class _Maker:
                 os.fchmod(target, change.mode)
                 status = os.fstat(source)
                 os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+                return seen(os.fstat(target))
             finally:
                 os.close(target)
         finally:
@@ -160,7 +161,8 @@ class _Mover:
         change, name = operation.change, str(number)
         path, _, last = change.path.rpartition("/")
         parent = self.project.open(path)
-        self._require_unchanged(parent, last, change)
+        if change.old is not None:
+            self._require_unchanged(parent, last, change.old)
         if change.kind == MODE:
             self._set_mode(parent, last, change.mode)
             return
@@ -174,13 +176,11 @@ class _Mover:
         if change.what == DIRECTORY and change.kind == ADDED:
             self._set_mode(parent, last, change.mode)
 
-    def _require_unchanged(self, parent: int, name: str, change: Change) -> None:
-        found, old = files.lstat(parent, name), change.old
-        if found is None or old is None:
-            is_same = found is None and old is None
-        else:
-            is_same = old.is_same(found) and (stat.S_ISDIR(found.st_mode) or found.st_ctime_ns == old.changed)
-        if not is_same:
+    def _require_unchanged(self, parent: int, name: str, old: Seen) -> None:
+        found = files.lstat(parent, name)
+        if found is None or not old.is_same(found):
+            raise _meanwhile()
+        if not stat.S_ISDIR(found.st_mode) and found.st_ctime_ns != old.changed:
             raise _meanwhile()
 
     def _require_expected(self, parent: int, last: str, name: str, operation: Operation) -> None:

@@ -165,30 +165,40 @@ def _finish(layer: Layer, project: int, operations: tuple[Operation, ...]) -> La
     layer = layer.replace(baseline=layer.baseline.replace(known=known))
     note(layer)
     root = os.open(layer.upper, files.DIRECTORY)
-    try:
-        for operation in reversed(operations):
-            _forget(root, operation.change)
-    finally:
-        os.close(root)
+    upper = files.Directories(root, is_layers=True)
+    covering: dict[str, bool] = {"": False}
+    for operation in reversed(operations):
+        path, _, last = operation.change.path.rpartition("/")
+        try:
+            if path not in covering:
+                covering[path] = _is_covering(root, path)
+            if not covering[path]:
+                _forget(upper.open(path), last, operation.change)
+        except OSError:
+            pass  # it is gone, or not empty: what stays is what the host has
+    upper.close()
+    os.close(root)
     return layer
 
 
-def _forget(root: int, change: Change) -> None:
-    """Take a change out of the layer, unless the directory around it covers the host's: then it has to stay."""
-    *above, last = change.path.split("/")
+def _is_covering(root: int, path: str) -> bool:
+    """Whether a directory around it hides the host's: then what has landed has to stay in the layer, too."""
     here = os.dup(root)
     try:
-        for name in above:
+        for name in path.split("/"):
             below, _ = files.open_hidden_directory(here, name)
             os.close(here)
             here = below
             if is_opaque(here):
-                return
-        if change.what != DIRECTORY or change.kind == DELETED:
-            os.unlink(last, dir_fd=here)
-        elif change.kind == ADDED:
-            os.rmdir(last, dir_fd=here)
-    except OSError:
-        pass  # it is gone, or not empty: what stays is what the host has
+                return True
+        return False
     finally:
         os.close(here)
+
+
+def _forget(parent: int, name: str, change: Change) -> None:
+    """Take a change out of the layer."""
+    if change.what != DIRECTORY or change.kind == DELETED:
+        os.unlink(name, dir_fd=parent)
+    elif change.kind == ADDED:
+        os.rmdir(name, dir_fd=parent)

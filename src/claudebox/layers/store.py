@@ -171,9 +171,7 @@ def replace_file(path: str, content: bytes) -> None:
     temporary = f"{path}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        files.write_all(descriptor, content)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
