@@ -10,6 +10,7 @@ let
     root = ../.;
     fileset = lib.fileset.unions [
       ../docs/state.md
+      ../docs/terminal.md
       ../pyproject.toml
       ../src
       ../tests/conftest.py
@@ -19,6 +20,7 @@ let
       ../tests/patience.py
       ../tests/running
       ../tests/shapes.py
+      ../tests/syntax.py
       ../tests/unit
     ];
   };

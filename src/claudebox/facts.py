@@ -33,7 +33,7 @@ class ClaudeHome(Record):
     instance: Instance  # what it keeps for this project
     place: str  # ~/.claude in the box
     users: str  # the user's own ~/.claude on the host
-    auth_place: str  # the shared login, in the box
+    auth_place: str  # the directory of the login, in the box
 
     @property
     def state(self) -> str:
@@ -139,4 +139,4 @@ def find_login(facts: Facts) -> Login:
     file, locks = facts.trusted.find(all_projects.login, is_dir=False), all_projects.directory
     if file is None:
         file, locks = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False), claude.users
-    return Login(file or "", locks, all_projects, claude.instance.own_login, claude.auth_place)
+    return Login(file or "", locks, all_projects, claude.instance, claude.auth_place)

@@ -226,15 +226,16 @@ class Preparation(Record):
     path: str
     content: bytes = b""
     is_private: bool = False  # never shown
+    before: bytes | None = None  # what was there when it was planned: lines that others have added since stay
 
 
 class Login(Record):
-    """Claude's login: the user's own file, and the copy that all boxes share."""
+    """Claude's login: the user's own file, and the copy that the boxes of one project share."""
 
     file: str  # "" if there is none
     locks: str  # the directory in which Claude locks that file
-    all_projects: State  # knows where the copy is
-    own_file: str  # in the project's state, for a Claude that does not know of the copy
+    all_projects: State  # knows the lock of those who copy, and where the copy of older versions is
+    instance: Instance  # knows where the copy is
     place: str  # the directory of the copy in the box
 
 
@@ -291,6 +292,10 @@ class Guard(Record):
     others: tuple[Guarded, ...] = ()  # the agent may write them; they are compared when the box has ended
     roots: tuple[str, ...] = ()  # the project, and whatever else of the host the agent can write
     git_configs: tuple[str, ...] = ()  # the user's own
+    ways: tuple[Guarded, ...] = ()  # what the host runs because something outside leads there
+    made: tuple[Guarded, ...] = ()  # the same, but tools make it anew, so that it cannot be held
+    filled: tuple[str, ...] = ()  # directories of PATH that the agent fills with programs
+    commands: tuple[str, ...] = ()  # those where no agent can write
 
 
 class Trace(Record):

@@ -90,6 +90,9 @@ def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace 
     return min(found, key=lambda place: not place.exists, default=None)
 
 
+LONGEST_PROJECT = 4096 - 256  # bytes: the kernel takes no longer path, and the project has files
+
+
 def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
     """Raise unless a box can be made for this project directory."""
     if not path.isprintable():
@@ -97,6 +100,8 @@ def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, 
             f"the project's path holds control or invisible characters: {path!r}",
             "rename the directory: such a name can forge what this program shows",
         )
+    if len(path.encode(errors="surrogateescape")) > LONGEST_PROJECT:
+        raise Problem("the project's path is too long: the kernel knows none like it", "cd to a directory above")
     refusal = refuse_writable(path, homes, places)
     if not refusal and (secret := contained_secret(path, places)):
         verb = "contains" if secret.exists else "is where programs put"

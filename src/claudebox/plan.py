@@ -122,5 +122,7 @@ def _find_state(tree: Tree, all_projects: State, instance: Instance, uid: int) -
     try:
         check_state(tree, all_projects, instance, uid)
     except Problem:
+        if not tree.lacks(instance.masked):
+            raise  # what it tells must not be forgotten
         return None
     return instance

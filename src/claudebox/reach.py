@@ -11,6 +11,8 @@ from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.places import is_systems, refuse_readable
+from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.state import SHOWN, State, names_a_writable_place
 
 TYPE_CHECKING = False
@@ -85,7 +87,20 @@ def _recorded_places(tree: Tree, state: str) -> list[str]:
         for name in tree.entries(f"{root}/{instance}")
         if names_a_writable_place(name)
     ]
-    return [text.removesuffix("\n") for file in files if (text := tree.text(file))]
+    return [place for file in files if (place := _noted_place(tree, file))]
+
+
+def _noted_place(tree: Tree, file: str) -> str:
+    """The path in such a note; "" if it is gone by now. One that is not whole may hide where an agent can write."""
+    content = tree.read_plain(file) or b""
+    if content.startswith(b"/") and content.endswith(b"\n"):
+        return content[:-1].decode(errors="surrogateescape")
+    if tree.lacks(file):
+        return ""
+    raise Problem(
+        f"{file} tells where boxes could write, and is damaged",
+        f"remove it; the next box of that project writes it again:\n      rm {quote(file)}",
+    )
 
 
 def host_certificates(reach: Reach, environ: dict[str, str]) -> str:

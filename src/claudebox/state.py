@@ -6,11 +6,13 @@
     decisions                 what the user said about files of projects
     packages/                 what Nix said about packages
     nix-trial                 what came of trying the Nix daemon
-    auth/                     the login that all boxes share; auth.from and auth.lock beside it
+    auth.lock                 a lock of those who keep logins in step
+    auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
     broker/                   sockets of brokers that are running; broker.lock beside it
     instances/NAME/           the state of one project, of which a box of that project sees some:
         project, writable-*   whose it is, and every directory that its boxes could write
         claude/               Claude's home in the box
+        auth/, auth.from      the login that its boxes share, and how the user's was when it was copied
         empty/, CLAUDE.md, SANDBOX.md   mounted over parts of Claude's home and of /etc
         settings.from, servers.from, answered   how the user's configuration was when it was imported
         agreed, masked        what the user agreed to, and which files were masked
@@ -100,21 +102,17 @@ class State(Record):
         return f"{self.directory}/nix-trial"
 
     @property
-    def auth(self) -> str:
-        return f"{self.directory}/auth"
+    def former_login(self) -> str:
+        """Where all boxes shared a login, in claudebox 0.1.0."""
+        return f"{self.directory}/auth/{LOGIN_FILE}"
 
     @property
-    def auth_login(self) -> str:
-        return f"{self.auth}/{LOGIN_FILE}"
-
-    @property
-    def auth_note(self) -> str:
-        """Beside the directory, not in it: the boxes can write there."""
-        return f"{self.auth}.from"
+    def former_note(self) -> str:
+        return f"{self.directory}/auth.from"
 
     @property
     def auth_lock(self) -> str:
-        return f"{self.auth}.lock"
+        return f"{self.directory}/auth.lock"
 
     @property
     def broker(self) -> str:
@@ -150,8 +148,22 @@ class Instance(Record):
         return f"{self.directory}/claude"
 
     @property
+    def auth(self) -> str:
+        """The directory of the login. Each project has its own: what several boxes can write is a way between them."""
+        return f"{self.directory}/auth"
+
+    @property
+    def auth_login(self) -> str:
+        return f"{self.auth}/{LOGIN_FILE}"
+
+    @property
+    def auth_note(self) -> str:
+        """Beside the directory, not in it: the boxes can write there."""
+        return f"{self.auth}.from"
+
+    @property
     def own_login(self) -> str:
-        """Where a Claude that does not know of the shared login keeps its own."""
+        """Where a Claude that does not know of that directory keeps its login."""
         return f"{self.claude}/{LOGIN_FILE}"
 
     @property
@@ -225,7 +237,7 @@ def names_a_writable_place(name: str) -> bool:
 
 def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
     """Raise if the state is not what this program left there."""
-    for directory in (state.directory, state.instances, instance.directory, instance.claude):
+    for directory in (state.directory, state.instances, instance.directory, instance.claude, instance.auth):
         status = tree.lstat(directory)
         if status is None:
             continue

@@ -43,7 +43,10 @@ def can_ask() -> bool:
 
 
 def ask(question: str) -> str:
-    """Ask on the terminal itself: standard input may be a pipe with the prompt for claude."""
+    """Ask on the terminal itself: standard input may be a pipe with the prompt for claude.
+
+    What was typed before the question was not meant for it, and is thrown away.
+    """
     if not can_ask():
         raise nobody_to_ask()
     try:
@@ -53,6 +56,7 @@ def ask(question: str) -> str:
             raise nobody_to_ask() from None
         terminal = os.dup(0)
     try:
+        _throw_away_input(terminal)
         os.write(2, question.encode())
         # Read the whole line: the rest of it would go to whatever reads next, perhaps a shell.
         line = os.read(terminal, LONGEST_LINE_BYTES)
@@ -60,6 +64,15 @@ def ask(question: str) -> str:
         os.close(terminal)
     # End of input is a no.
     return line.decode(errors="replace").strip().lower() if line else "no"
+
+
+def _throw_away_input(terminal: int) -> None:
+    import termios
+
+    try:
+        termios.tcflush(terminal, termios.TCIFLUSH)
+    except termios.error:  # the terminal is gone, or belongs to others by now
+        raise nobody_to_ask() from None
 
 
 def says_yes(question: str) -> bool:

@@ -77,6 +77,21 @@ def _choose(
     return tree.resolve(first) or first, candidates
 
 
+def trusted_path(search_path: str, reach: Reach) -> str:
+    """PATH for a program that runs on the host: without the entries that an agent can write, or that lead there.
+
+    An empty or relative entry is the current directory, whichever that is when the program is looked for.
+    """
+    entries = (entry for entry in search_path.split(":") if entry.startswith("/"))
+    return ":".join(entry for entry in entries if not reach.leads_through(entry))
+
+
+def trusted_program(tree: Tree, name: str, search_path: str, reach: Reach) -> str:
+    """The first program of that name that no agent can have put there; "" if there is none."""
+    found = find_all(tree, name, trusted_path(search_path, reach), "/")
+    return next((path for path in found if not reach.leads_through(path)), "")
+
+
 def _not_installed(tree: Tree, *names: str) -> Problem:
     from claudebox.host.distribution import install_command
 

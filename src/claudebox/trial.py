@@ -6,11 +6,12 @@ import os
 import subprocess
 import tempfile
 
-from claudebox.host import Host, kernel
+from claudebox.host import Host, kernel, read_host
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.record import Record
+from claudebox.tools import trusted_path
 
 TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
@@ -40,12 +41,8 @@ class Outcome(Record):
 
 def run(*command: str, text: str = "") -> Outcome:
     """Run a program with next to nothing in its environment, and `text` as its input."""
-    # It runs on the host, so PATH must not lead into the project.
-    here = os.getcwd()
-    entries = os.environ.get("PATH", "").split(":")
-    path = ":".join(
-        entry for entry in entries if entry.startswith("/") and not is_inside(os.path.realpath(entry), here)
-    )
+    # It runs on the host, and looks for further programs there.
+    path = trusted_path(os.environ.get("PATH", ""), reach_of(read_host()))
     environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(

@@ -50,7 +50,10 @@ networks = st.builds(
     *(st.sampled_from(TIERS), some_ports, some_ports),
 )
 logins = st.one_of(
-    st.none(), st.builds(lambda file: Login(file, "/l", State("/h"), "/o", "/p"), st.one_of(st.just(""), paths))
+    st.none(),
+    st.builds(
+        lambda file: Login(file, "/l", State("/h"), State("/h").instance("/o"), "/p"), st.one_of(st.just(""), paths)
+    ),
 )
 programs = st.sampled_from(["claude", "command", "shell"]).map(lambda title: Program(title, (), Origin.of_rule("")))
 

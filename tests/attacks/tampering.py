@@ -1,6 +1,7 @@
 """Run in the box: try everything that would change a place, or what the host finds there, and tell what worked.
 
-Usage: tampering.py PROJECT PLACE. Each attempt is made for itself and undone, if it can be, before the next one.
+Usage: tampering.py PROJECT PLACE... Each attempt is made for itself and undone, if it can be, before the next one.
+Prints what worked for each place, as JSON.
 """
 
 from __future__ import annotations
@@ -125,16 +126,24 @@ ATTEMPTS: tuple[Callable[[str, str], None], ...] = (
 
 
 def main() -> None:
-    project, name = sys.argv[1:]
-    place = f"{project}/{name}"
+    project, *names = sys.argv[1:]
+    # Starting a program for each of hundreds of places would take too long.
+    attempts = [attempt for attempt in ATTEMPTS if attempt is not mount_over or len(names) == 1]
+    print(json.dumps({name: tamper(f"{project}/{name}", project, attempts) for name in names}))
+
+
+def tamper(place: str, project: str, attempts: list[Callable[[str, str], None]]) -> list[str]:
     worked = []
-    for attempt in ATTEMPTS:
+    for attempt in attempts:
+        for name in ("moved", "planted", "link", "other", "hard"):  # what another place has left
+            with contextlib.suppress(OSError):
+                os.unlink(f"{project}/{name}")
         try:
             attempt(place, project)
             worked.append(attempt.__name__)
         except OSError:
             pass
-    print(json.dumps(worked))
+    return worked
 
 
 main()

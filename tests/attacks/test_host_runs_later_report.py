@@ -248,12 +248,24 @@ QUIET = (
     "python3 -m venv --without-pip .venv; mkdir docs; ln -s ../src docs/src; ln -s /usr/bin/env docs/env",
     'echo \'[project]\' > pyproject.toml; mkdir app; echo \'{"scripts": {"dev": "vite"}}\' > app/package.json',
     "touch -d 2001-01-01 package.json; git stash -q; git gc -q; git tag x",
+    "mkdir -p target/debug .pytest_cache .next sub; touch target/debug/x Cargo.lock .pytest_cache/x .next/x.json",
+    "touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig; mkdir sub; touch sub/.tool",
 )
 
 
 @pytest.mark.parametrize("script", QUIET)
 def test_ordinary_session_ends_without_a_word(box: Box, repository: Path, script: str) -> None:
     done = box.inside("sh", "-ec", script)
+    assert done.returncode == 0, done.stderr
+    assert said(done) == ""
+
+
+@pytest.mark.npm
+def test_installing_packages_ends_without_a_word(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "vendor/lib/package.json", '{"name": "lib", "version": "1.0.0", "bin": {"lib": "x.js"}}')
+    account.write(repository / "vendor/lib/x.js", "#!/usr/bin/env node\n")
+    install = "npm install --offline --no-audit --no-fund --install-links ./vendor/lib"
+    done = box.inside("sh", "-c", f"{install} && test -e node_modules/.bin/lib")
     assert done.returncode == 0, done.stderr
     assert said(done) == ""
 
@@ -309,6 +321,23 @@ def test_keep_leaves_all_as_it_is(box: Box, repository: Path, answer: str) -> No
         opened.type(answer)
         assert opened.wait() == 7
     assert (repository / ".mcp.json").read_text() == "{}\n"
+
+
+def test_what_was_typed_while_the_box_ran_is_no_answer(box: Box, account: Account, repository: Path) -> None:
+    """An agent could plant something when it sees the user type a line that begins with a k."""
+    waiting = f"cd {box.project}; {PLANTED}; echo working; until [ -e typed ]; do sleep 0.05; done\n"
+    agent = account.write(account.home / "agent.sh", waiting)
+    words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "/agent.sh")
+    with claudebox_terminal(box, *words, env=PLAIN) as opened:
+        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
+        opened.type("y\n")
+        opened.read_until("^working")
+        opened.type("k\n")
+        account.write(repository / "typed")
+        opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
+        opened.type("q\n")
+        assert opened.wait() == 0
+    assert not (repository / ".mcp.json").exists()
 
 
 def test_bare_enter_shows_and_then_keeps(box: Box, repository: Path) -> None:

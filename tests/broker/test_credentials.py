@@ -34,6 +34,7 @@ from claudebox.login.locks import Busy, Lock, Locks
 from patience import PATIENCE, comes_true
 
 HOUR = 3600.0
+NO_TLS = trust("")  # once: it reads every certificate of this host, and the stand-ins speak plain HTTP
 RENEWER = Path(__file__).with_name("renewer.py")
 
 Login = Callable[..., Subscription]
@@ -52,7 +53,7 @@ def login(tmp_path: Path, issuer: Issuer) -> Iterator[Login]:
 
         def begin(seconds: float, **more: Any) -> Subscription:
             file = log_in(tmp_path / ".claude", seconds, **more)
-            upstream = Upstream(read_address(f"{server.url}/v1/oauth/token"), None, trust(""))
+            upstream = Upstream(read_address(f"{server.url}/v1/oauth/token"), None, NO_TLS)
             return Subscription(str(file), str(file.parent), str(tmp_path / "lock"), TokenEndpoint(upstream).exchange)
 
         yield begin
@@ -357,7 +358,7 @@ def test_anything_else_from_the_issuer_is_no_logout(tmp_path: Path, answer: byte
         raise ConnectionResetError
 
     with Server(once) as server:
-        endpoint = TokenEndpoint(Upstream(read_address(server.url), None, trust("")))
+        endpoint = TokenEndpoint(Upstream(read_address(server.url), None, NO_TLS))
         held = Subscription(str(file), str(file.parent), str(tmp_path / "lock"), endpoint.exchange)
         with pytest.raises(Unavailable):
             held.headers()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import time
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -90,3 +92,80 @@ def test_secret_is_known_in_json_and_in_addresses(form: str) -> None:
     """The key of a gateway may have characters that are written in another way there."""
     with pytest.raises(Leak):
         list(Cutter(['a/b+c"d=1234']).pieces([form.encode()]))
+
+
+def as_json(character: str, depth: int, *, is_upper: bool) -> str:
+    """The character as JSON in JSON in JSON … may write it."""
+    backslashes: int = 2**depth - 1
+    code = f"{ord(character):04X}" if is_upper else f"{ord(character):04x}"
+    return "\\" * backslashes + f"u{code}"
+
+
+def as_address(character: str, depth: int, *, is_upper: bool) -> str:
+    code = f"{ord(character):02X}" if is_upper else f"{ord(character):02x}"
+    return "%" + "25" * (depth - 1) + code
+
+
+FORMS = st.tuples(st.sampled_from([None, as_json, as_address]), st.integers(1, 3), st.booleans())
+
+
+@pytest.mark.req("AUTH-03")
+@settings(max_examples=300, deadline=None)
+@given(
+    before=st.text("sk-\\%u0073", max_size=20),
+    forms=st.lists(FORMS, min_size=len(SECRET), max_size=len(SECRET)),
+    cuts=st.lists(st.integers(0, 12), max_size=40),
+)
+def test_secret_is_known_however_each_character_is_written(
+    before: str, forms: list[tuple[Callable[..., str] | None, int, bool]], cuts: list[int]
+) -> None:
+    """What a reader makes of it in the box is the credential all the same."""
+    before = f"{before}."  # or a backslash before it would belong to it
+    written = "".join(
+        character if form is None else form(character, depth, is_upper=is_upper)
+        for character, (form, depth, is_upper) in zip(SECRET, forms, strict=True)
+    )
+    cutter, passed = Cutter([SECRET]), b""
+    try:
+        for piece in pieces_of(f"{before}{written} and more".encode(), cuts):
+            passed += cutter.feed(piece)
+    except Leak:
+        pass
+    else:
+        pytest.fail("it was let through")
+    assert before.encode().startswith(passed)
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize(
+    "escape",
+    [
+        *("\\u0073", "\\\\u0073", "%73", "%2573", "%5Cu0073", "%5cu0073", "\\u002573", "\\u0025\\u00373", "%255Cu0073"),
+        *("\\\\u005Cu0073", "%25252573"),
+    ],
+)
+def test_one_escape_in_another_is_known(escape: str) -> None:
+    for cut in range(len(escape)):
+        text = f"x{escape}{SECRET[1:]}".encode()
+        cutter = Cutter([SECRET])
+        assert b"x".startswith(cutter.feed(text[: cut + 1]))
+        with pytest.raises(Leak):
+            cutter.feed(text[cut + 1 :])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    text=st.text('sk-ant\\%u0073"/', max_size=200),
+    cuts=st.lists(st.integers(0, 12), max_size=30),
+)
+def test_other_escapes_pass_whole(text: str, cuts: list[int]) -> None:
+    assert b"".join(Cutter([SECRET]).pieces(pieces_of(text.encode(), cuts))) == text.encode()
+
+
+@pytest.mark.parametrize("text", ["\\", "%", "%25", "\\u00", "s", "sk-ant-oat01-aaabaaa", "\\u0073k-ant-oat01-"])
+def test_long_row_of_what_could_begin_a_secret_takes_no_time(text: str) -> None:
+    """A model can be told to answer with such a row, and the broker serves other requests meanwhile."""
+    piece = (text * 60_000).encode()[:60_000]
+    started = time.process_time()
+    assert b"".join(Cutter([SECRET * 5, OTHER * 5]).pieces([piece] * 5)) == piece * 5
+    assert time.process_time() - started < 10

@@ -23,8 +23,8 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from claudebox import demo
 from claudebox.demo.stage import build_stage
-def leaky(directory):
-    stage = build_stage(directory)
+def leaky(*arguments):
+    stage = build_stage(*arguments)
     with open(stage.project + "/leak", "w") as file:
         file.write(stage.canaries["~/.netrc"])
     return stage
@@ -37,7 +37,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from claudebox import demo
 from claudebox.demo.agent import Agent
-demo.find_agent = lambda say: Agent("nobody", ("--run", "true"))
+demo.find_agent = lambda *_: Agent("nobody", ("--run", "true"))
 sys.exit(demo.run_demo(None))
 """
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from claude.session import Session, Talk
+from claudebox.settings.table import BY_OPTION
+from claudebox.settings.words import CLAUDE_TAKES_VALUE, parse
+from conftest import Account
 
 FAILED = 125
 TOKEN = "ghp_0123456789abcdef0123456789abcdef0123"
@@ -163,3 +167,18 @@ def test_token_in_inline_json_is_flagged_and_not_shown(user_talk: Talk) -> None:
     done = user_talk.box.claudebox("--audit", "--claude", user_talk.claude, "--settings", text)
     assert "looks secret" in done.stdout
     assert TOKEN not in done.stdout
+
+
+@pytest.mark.req("ARGS-01")
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param("claude", marks=pytest.mark.claude), pytest.param("old_claude", marks=pytest.mark.old_claude)],
+)
+def test_every_option_that_claude_tells_of_passes(version: str, user: Account, request: pytest.FixtureRequest) -> None:
+    """A new option of claude must not be taken for a mistyped one of ours; one with a value keeps the next word."""
+    told = user.run(request.getfixturevalue(version), "--help").stdout
+    options = dict(re.findall(r"^  (?:-\w, |--\w+, )?(--[\w-]+) ?([<\[]?)", told, re.MULTILINE))
+    assert len(options) > 30
+    for option in options.keys() - BY_OPTION.keys():
+        assert parse([option]).claude == (option,)
+    assert [option for option, value in options.items() if value == "<" and option not in CLAUDE_TAKES_VALUE] == []

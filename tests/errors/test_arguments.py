@@ -33,6 +33,16 @@ PROBLEMS: Problems = {
     "explain-no-port": (lambda scene: explained(scene, "65536"), FAILED),
     "explain-secret": (lambda scene: explained(scene, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"), FAILED),
     "explain-unknown": (lambda scene: explained(scene, "$1"), FAILED),
+    "mistake-letters": (lambda scene: scene.plan("--netwrok", "none"), FAILED),
+    "mistake-one-dash": (lambda scene: scene.plan("-network", "none", "-p", "hello"), FAILED),
+    "mistake-pasted-dash": (lambda scene: scene.plan("–network", "none"), FAILED),  # noqa: RUF001
+    "mistake-pasted-dash-of-no-option": (lambda scene: scene.plan("—zebra"), FAILED),
+    "mistake-no-dash": (lambda scene: scene.plan("network", "none"), FAILED),
+    "mistake-other-word": (lambda scene: scene.plan("doctor"), FAILED),
+    "mistake-variable": (lambda scene: scene.with_environ(CLAUDEBOX_NETWROK="none").plan(), FAILED),
+    "mistake-variable-of-an-option": (lambda scene: scene.with_environ(CLAUDEBOX_HIDE="x").plan(), FAILED),
+    "mistake-variable-of-nothing": (lambda scene: scene.with_environ(CLAUDEBOX_ZEBRA="x").plan(), FAILED),
+    "mistake-limit-without-broker": (lambda scene: scene.plan("--auth-limit", "requests=abc"), FAILED),
     "argument-against-alone": (lambda scene: scene.plan("--against", "env"), FAILED),
 }
 

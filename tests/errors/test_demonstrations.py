@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from claudebox import cli, demo, prove
@@ -28,7 +26,7 @@ def own_failure(_: Scene) -> None:
 
 
 def demo_without_git(scene: Scene) -> None:
-    scene.monkeypatch.setattr(shutil, "which", lambda _: None)
+    scene.monkeypatch.setattr(demo, "trusted_program", lambda *_: "")
     scene.monkeypatch.setattr(demo, "install_command", lambda *_: "sudo apt install git")
     demo.run_demo(parse(["--demo"]))
 

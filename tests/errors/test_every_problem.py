@@ -15,6 +15,7 @@ from claudebox import terminal
 from claudebox.problem import Problem
 from errors.scene import Problems, Scene, provoke
 from golden import Golden
+from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent
 HERE = Path(__file__)
@@ -41,6 +42,7 @@ def test_hint_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in capsys.readouterr().err
 
 
+@pytest.mark.slow("it provokes all of them once more")
 def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new `Problem(…)` in the source needs a row here. The doctor tries the real machine and has its own tests."""
     made: set[tuple[str, int]] = set()
@@ -69,7 +71,7 @@ def test_every_problem_of_the_source_is_provoked(tmp_path: Path, monkeypatch: py
 
 def constructions(path: Path) -> list[tuple[int, int]]:
     """First and last line of every `Problem(…)` in a file."""
-    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    calls = (node for node in nodes(path) if isinstance(node, ast.Call))
     return [
         (call.lineno, call.end_lineno or call.lineno)
         for call in calls

@@ -13,7 +13,7 @@ from errors.scene import Problems, Scene, Stage, old_kernel
 
 def login_kept_in(home: str) -> Login:
     claude = "/home/alice/.claude"
-    return Login(f"{claude}/.credentials.json", claude, State(home), "/nonexistent/own", "/run/auth")
+    return Login(f"{claude}/.credentials.json", claude, State(home), State(home).instance("/nonexistent"), "/run/auth")
 
 
 def login_not_handed_over(scene: Scene) -> None:

@@ -31,6 +31,7 @@ PROBLEMS: Problems = {
     "project-system": (lambda scene: scene.in_directory("/usr/lib").plan(), FAILED),
     "project-secret": (lambda scene: scene.in_directory("/home/alice/.ssh").plan(), FAILED),
     "project-contains-secret": (lambda scene: scene.in_directory("/home/alice/.config").plan(), FAILED),
+    "project-too-long": (lambda scene: scene.in_directory("/home/alice" + "/d" * 2000).plan(), FAILED),
     "project-control-characters": (lambda scene: scene.in_directory("/home/alice/a\x1b[2Jb").plan(), FAILED),
     "working-directory-gone": (working_directory_gone, FAILED),
 }

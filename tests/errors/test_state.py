@@ -52,6 +52,7 @@ PROBLEMS: Problems = {
     "instance-stays": (failed_to_remove, FAILED),
     "instances-not-removed": (refused_to_remove, FAILED),
     "state-damaged": (lambda scene: state_with(scene, 'claude/.claude.json: {"half":'), FAILED),
+    "state-note-damaged": (lambda scene: state_with(scene, "writable-x: /home/ali"), FAILED),
     "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),
     "state-of-another": (state_of_another, FAILED),
     "state-unreadable": (lambda scene: state_with(scene, "claude/.claude.json/"), FAILED),

@@ -17,6 +17,7 @@ from claudebox.settings.files.documents import LARGEST_FILE_BYTES, Document, par
 from claudebox.settings.files.schema import describe, said_in
 from claudebox.view.text import WIDTH, width
 from golden import Golden
+from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent / "settings" / "files"
 TOML = "~/.claudebox/profiles/aws.toml"
@@ -205,7 +206,7 @@ def constructions(path: Path) -> list[tuple[int, int]]:
     """First and last line of every call that makes a Problem."""
     return [
         (call.lineno, call.end_lineno or call.lineno)
-        for call in ast.walk(ast.parse(path.read_text()))
+        for call in nodes(path)
         if isinstance(call, ast.Call) and ast.unparse(call.func) in ("problem_at", "document.problem", "self.problem")
     ]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -34,28 +36,43 @@ def somebody() -> Iterator[Account]:
     yield from make_account("user")
 
 
-@pytest.fixture(scope="module", params=["pip", "uv"])
+@pytest.fixture(scope="module", params=["pip", "pip --user", "pip --editable", "uv"])
 def installed(request: pytest.FixtureRequest, wheel: Path, somebody: Account) -> Path:
     """The command as an ordinary user got it from the wheel."""
     installer: str = request.param
     home = somebody.home / installer
     copy = somebody.write(home / wheel.name)
     copy.write_bytes(wheel.read_bytes())
-    if installer == "pip":
-        install = [
-            [PYTHON, "-m", "venv", str(home / "venv")],
-            [str(home / "venv/bin/pip"), "install", "--no-index", str(copy)],
-        ]
-        command = home / "venv/bin/claudebox"
-    else:
+    if installer == "uv":
         uv = Path(sys.executable).with_name("uv")
         install = [[str(uv), "tool", "install", "--offline", "--no-config", "--python", PYTHON, str(copy)]]
         command = home / "bin/claudebox"
+    elif installer == "pip --user":
+        # As on a system whose pip allows it. There is no interpreter beside the command then.
+        pip = [sys.executable, "-I", "-m", "pip", "install", "--no-index", "--break-system-packages"]
+        install = [[*pip, "--prefix", str(home / "local"), "--no-deps", str(copy)]]
+        command = home / "local/bin/claudebox"
+    else:
+        chosen = copy if installer == "pip" else editable(wheel.parent, home)
+        install = [
+            [PYTHON, "-m", "venv", str(home / "venv")],
+            [str(home / "venv/bin/pip"), "install", "--no-index", str(chosen)],
+        ]
+        command = home / "venv/bin/claudebox"
     places = {"UV_TOOL_DIR": f"{home}/tools", "UV_TOOL_BIN_DIR": f"{home}/bin", "UV_CACHE_DIR": f"{home}/cache"}
     for step in install:
         result = somebody.run(*step, env=places)
         assert result.returncode == 0, result.stderr
     return command
+
+
+def editable(directory: Path, home: Path) -> Path:
+    """The wheel that `pip install --editable` makes of a checkout before it installs it."""
+    build = f"from hatchling.build import build_editable; print(build_editable({str(directory / 'editable')!r}))"
+    (directory / "editable").mkdir()
+    done = subprocess.run([sys.executable, "-c", build], cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    made = directory / "editable" / done.stdout.strip()
+    return Path(shutil.copy(made, home / made.name))
 
 
 def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> None:
@@ -95,26 +112,56 @@ def test_installed_command_runs(installed: Path, somebody: Account) -> None:
 
 def test_installed_command_loads_nothing_that_a_generated_script_would(installed: Path, somebody: Account) -> None:
     def loaded(*command: str) -> set[str]:
-        listing = somebody.run(*command, env={"PYTHONPROFILEIMPORTTIME": "1"}).stderr
+        listing = somebody.run(command[0], "-X", "importtime", *command[1:]).stderr
         return {line.split("|")[-1].strip() for line in listing.splitlines()}
 
     # The measure sees it where it is.
     assert "re" in loaded(PYTHON, "-c", "import re")
-    modules = loaded(str(installed), "--help")
-    assert "claudebox.cli" in modules
-    assert not modules & {"re", "importlib.metadata"}
+    last_step = somebody.run("bash", "-x", str(installed), "--help").stderr.splitlines()[-1]
+    _, execute, *started = shlex.split(last_step)
+    modules = loaded(*started)
+    assert (execute, "claudebox.cli" in modules) == ("exec", True)
+    assert not modules & {"re", "site", "importlib.metadata"}
 
 
-@pytest.mark.parametrize("path", ["", ":", ".", "{project}", "/usr/share::{project}"])
-def test_module_of_the_current_directory_is_not_loaded(installed: Path, somebody: Account, path: str) -> None:
+TRAPS = ("sitecustomize", "usercustomize", "claudebox", "claudebox/__init__", "claudebox/cli", "re", "gc", "fcntl")
+WAYS = {
+    "nothing": {},
+    "an empty entry": {"PYTHONPATH": ":"},
+    "a relative entry": {"PYTHONPATH": "."},
+    "the project": {"PYTHONPATH": "{project}"},
+    "an empty entry between others": {"PYTHONPATH": "/usr/share::{project}"},
+    "a user's site": {"PYTHONUSERBASE": "{project}/base"},
+    "a home": {"PYTHONHOME": "{project}/base"},
+    "a place for compiled files": {"PYTHONPYCACHEPREFIX": "{project}/base"},
+    "an entry of PATH": {"PATH": ".::bin:{project}:/usr/bin:/bin"},
+}
+
+
+@pytest.mark.req("SAND-09")
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_of_the_current_directory_runs_on_the_host(installed: Path, somebody: Account, way: str) -> None:
+    """Not even `sitecustomize.py`, which Python runs before the first line of any script."""
     project = somebody.home / "hostile"
     sprung = project / "sprung"
-    for name in ("claudebox", "claudebox/__init__", "claudebox/cli", "re", "fcntl", "array", "resource"):
-        somebody.write(project / f"{name}.py", f"open({str(sprung)!r}, 'a').write({name!r})\n")
-    environ = {"PYTHONPATH": path.format(project=project)} if path else {}
+    trap = f"open({str(sprung)!r}, 'a').write('sprung')\n"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for name in TRAPS:
+        somebody.write(project / f"{name}.py", trap)
+    somebody.write(project / f"base/lib/{version}/site-packages/trap.pth", f"import os; {trap}")
+    for name in (version, "python3", "python", "readlink", "printf"):
+        somebody.write(project / name, f"#!/bin/sh\necho sprung >>'{sprung}'\n", mode=0o755)
+    environ = {name: value.format(project=project) for name, value in WAYS[way].items()}
     shown = somebody.run(str(installed), "--help", cwd=project, env=environ)
     assert (shown.returncode, shown.stdout.split()[:2], sprung.exists()) == (0, ["usage:", "claudebox"], False)
     # The trap works: an interpreter that looks there walks into it.
-    somebody.run(PYTHON, "-c", "import claudebox", cwd=project, env=environ)
-    assert sprung.exists()
-    sprung.unlink()
+    command = ("python3",) if "PATH" in environ else (PYTHON, "-c", "import claudebox")
+    somebody.run("/bin/sh", "-c", '"$@"', "sh", *command, cwd=project, env=environ)
+    assert sprung.exists() or "PYTHONHOME" in environ  # no interpreter starts with that
+    sprung.unlink(missing_ok=True)
+
+
+def test_command_whose_interpreter_is_gone_says_so(wheel: Path, somebody: Account) -> None:
+    command = somebody.write(somebody.home / "gone/bin/claudebox", (CHECKOUT / "bin/claudebox").read_text(), mode=0o755)
+    said = somebody.run(str(command), "--help")
+    assert (said.returncode, said.stdout, said.stderr.split(":")[0]) == (125, "", "error")

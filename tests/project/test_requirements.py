@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from syntax import nodes
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 DOCUMENT = CHECKOUT / "docs" / "requirements.md"
 TESTS = sorted((CHECKOUT / "tests").rglob("test_*.py"))
@@ -42,9 +44,11 @@ def states(text: str) -> dict[str, str]:
 @functools.cache
 def marks(path: Path) -> set[str]:
     """The ids in all `pytest.mark.req(…)` of a file."""
+    if "mark.req" not in path.read_text():
+        return set()
     return {
         argument.value
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.req"
         for argument in node.args
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)

@@ -11,6 +11,7 @@ A test that is skipped for another reason than a need is a failed one: nobody wo
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from running import needs, pins
 from running.install import command_to_install
 
 QUICK, DEFAULT, ALL = "quick", "default", "all"
-FEW = 15
+FEW = 5
 SETTINGS = "_hypothesis_internal_use_settings"
 MISSING = "missing"  # the property of a report that says which needs were not met
 # Fixtures of a session that take long to make: one worker makes each, and one more for each other version of Nix.
@@ -93,6 +94,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = chosen
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests are made here and stay to the end: it is no use to look for garbage among them."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     path = session.config.getoption("--needs-to")
@@ -125,7 +136,8 @@ def _versions(item: pytest.Item) -> list[str]:
 
 
 def needs_of(item: pytest.Item) -> list[str]:
-    return [need.name for need in needs.TABLE if item.get_closest_marker(need.name)]
+    marked = {mark.name for mark in item.iter_markers()}
+    return [need.name for need in needs.TABLE if need.name in marked]
 
 
 def _requirements(item: pytest.Item) -> set[str]:

@@ -106,6 +106,17 @@ def test_what_is_typed_after_the_answer_reaches_the_program(box: Box) -> None:
         opened.read_until("read: typed ahead")
 
 
+@pytest.mark.req("UX-02", "SEC-01")
+def test_what_was_typed_before_the_question_is_no_answer(box: Box) -> None:
+    """It was meant for something else: a prompt that was to come, or the shell."""
+    with claudebox_terminal(box, "--run", "touch", "started", env=PLAIN) as opened:
+        opened.type("y\ny\n")
+        opened.read_until(r"Start\? \[Y/n\] ")
+        opened.type("n\n")
+        assert opened.wait() == REFUSED
+    assert not (box.project / "started").exists()
+
+
 @pytest.mark.req("UX-02")
 def test_rest_of_a_long_answer_does_not_reach_the_shell(box: Box) -> None:
     """Somebody pastes a prompt before looking: it must not become a command."""

@@ -11,6 +11,7 @@ import claudebox
 from claudebox.model import BY_DEFAULT, Origin
 from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.values import Statement, Word
+from syntax import nodes
 
 RULE = Origin.of_rule("guard", "the host runs it later")
 OPTION = Origin.of_option("--env")
@@ -77,7 +78,7 @@ def test_nobody_takes_the_shown_text_apart() -> None:
     found = [
         f"{path.relative_to(source)}:{node.lineno}"
         for path in sorted(source.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr in apart
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shown"
     ]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from claudebox.host.tree import Tree
 from claudebox.remembered import Form, Memory, escape, note_with_directory, read, recall, unescape, write
+from conftest import CHECKOUT, Account
 
 FORM = Form("What was seen. Remove this file to look again.", largest=4096)
 LINES = st.lists(st.text().map(escape).filter(lambda line: line != "end"))
@@ -94,3 +95,19 @@ def test_keeping_makes_the_directory_first() -> None:
     directory, file = note_with_directory("/home/alice/.claudebox/seen", FORM, ["one"])
     assert (directory.path, file.path) == ("/home/alice/.claudebox", "/home/alice/.claudebox/seen")
     assert file.content.decode() == f"{FORM.title} (format 1)\none\nend\n"
+
+
+def test_what_cannot_be_looked_at_is_damaged_and_not_absent(user: Account) -> None:
+    """A directory that nobody may enter does not mean that nothing was ever remembered."""
+    kept = user.write(user.home / "kept/memory", write(FORM, ["a"]).decode()).parent
+    kept.chmod(0)
+    look = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from claudebox.host.tree import Tree\nfrom claudebox.remembered import Form, recall\n"
+        "print(recall(Tree(), sys.argv[2], Form('x'), int(sys.argv[3])).condition)"
+    )
+    told = user.run("/usr/bin/python3", "-I", "-c", look, str(CHECKOUT / "src"), f"{kept}/memory", str(user.uid))
+    kept.chmod(0o700)
+    assert told.stdout.strip() == Memory.DAMAGED, told.stderr
+    assert not Tree().lacks(str(kept / "memory"))
+    assert Tree().lacks(str(kept / "nothing"))

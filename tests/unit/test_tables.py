@@ -9,7 +9,9 @@ import pytest
 from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import CREDENTIAL_HELPERS
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY
+from claudebox.features.guard.ordinary import NO_TOOLS, ROWS
+from claudebox.features.guard.spelling import spelled_out
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.table import TABLE
 from claudebox.places import SECRET_PLACES
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 WIDTH = 118
 TABLES: dict[str, tuple[str, ...]] = {
     "secret places": tuple(path for path, _ in SECRET_PLACES),
-    "guarded in any directory": tuple(name for _, _, names in ANYWHERE for name in names),
-    "guarded in the root of a repository": tuple(name for _, _, names in IN_ROOTS for name in names),
-    "looked at when the box has ended": tuple(name for _, _, names in ORDINARY for name in names),
+    "guarded in any directory": tuple(name for _, _, names in ANYWHERE for name in spelled_out(names)),
+    "guarded in the root of a repository": tuple(name for _, _, names in IN_ROOTS for name in spelled_out(names)),
+    "looked at when the box has ended": tuple(name for _, _, names in ROWS for name in spelled_out(names)),
+    "begin with a dot, and are no tool's": tuple(NO_TOOLS),
     "masked in the project": tuple(pattern for pattern, _, _ in TABLE),
     "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),

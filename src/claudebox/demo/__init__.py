@@ -11,11 +11,14 @@ import tempfile
 from claudebox.demo.agent import Agent, find_agent
 from claudebox.demo.stage import Stage, build_stage, check_work
 from claudebox.demo.stand_in import STEPS, DemoStep, StandIn
+from claudebox.host import read_host
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.own_command import own_command
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.settings.words import Request
+from claudebox.tools import trusted_path, trusted_program
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -28,13 +31,17 @@ DUMMY_KEY = "sk-ant-demo-not-a-key-0000"
 
 def run_demo(_: Request) -> int:
     """Run the demo. The exit status is 0 if no secret was seen inside and the work arrived outside, 1 otherwise."""
-    if shutil.which("git") is None:
-        raise Problem("the demo needs git, which is not installed", install_command(Tree(), "git"))
+    # What a project has on PATH must not run here, where no box is around it.
+    tree, reach = Tree(), reach_of(read_host())
+    path = trusted_path(os.environ.get("PATH", ""), reach)
+    git, claude, npm = (trusted_program(tree, name, path, reach) for name in ("git", "claude", "npm"))
+    if not git:
+        raise Problem("the demo needs git, which is not installed", install_command(tree, "git"))
     screen = Screen(sys.stdout)
-    agent = find_agent(screen.say)
+    agent = find_agent(screen.say, claude, npm, path)
     directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
     try:
-        stage = build_stage(directory)
+        stage = build_stage(directory, git, path)
         screen.introduce(stage, agent)
         with StandIn(STEPS, screen.show_step) as api:
             status, errors = _launch(stage, agent, api.port)
@@ -48,7 +55,7 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
     environ = {
         **stage.variables,
         "HOME": stage.home,
-        "PATH": os.environ.get("PATH", ""),
+        "PATH": stage.path,
         "LANG": os.environ.get("LANG", "C.UTF-8"),
         "TERM": os.environ.get("TERM", "dumb"),
         "ANTHROPIC_API_KEY": DUMMY_KEY,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 
 from claudebox.host.claude import PACKAGE
@@ -38,28 +37,30 @@ class Agent(Record):
     arguments: tuple[str, ...]
 
 
-def find_agent(say: Callable[[str], None]) -> Agent:
-    claude = shutil.which("claude") or _installed(say)
+def find_agent(say: Callable[[str], None], claude: str, npm: str, path: str) -> Agent:
+    """Find it, or install it with this npm, which finds node on this PATH. Each may be "": there is none."""
+    claude = claude or _installed(say, npm, path)
     if claude:
         return Agent(f"Claude Code ({claude})", ("--claude", claude, "-p", PROMPT))
     say("Claude Code is not installed and cannot be: a scripted agent plays its part.")
     return Agent("a scripted agent, not Claude Code", ("--run", "python3", "-c", SCRIPTED_AGENT))
 
 
-def _installed(say: Callable[[str], None]) -> str:
+def _installed(say: Callable[[str], None], npm: str, path: str) -> str:
     """Claude Code from npm, installed in a place of its own; "" if that is not possible."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     place = f"{cache}/claudebox-demo"
     claude = f"{place}/node_modules/.bin/claude"
     if os.access(claude, os.X_OK):
         return claude
-    npm = shutil.which("npm")
-    if npm is None:
+    if not npm:
         return ""
     say(f"Installing Claude Code for the demo, some 370 MB: npm install --prefix {place} {PACKAGE}")
     os.makedirs(place, exist_ok=True)
     command = [npm, "install", "--no-fund", "--no-audit", "--prefix", place, PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Not in the current directory, whose `.npmrc` would count.
+    environ = {**os.environ, "PATH": path}
+    done = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, check=False)
     if done.returncode == 0 and os.access(claude, os.X_OK):
         return claude
     say(f"npm failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")

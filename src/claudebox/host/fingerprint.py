@@ -39,8 +39,10 @@ class Fingerprint:
         return self.files
 
     def _take(self, path: str, left: list[int], depth: int) -> None:
+        if left[0] < 0 or path in self.files:
+            return  # before anything is looked up: there may be a million files
         status = self.tree.lstat(path)
-        if status is None or left[0] < 0 or path in self.files:
+        if status is None:
             return
         if stat.S_ISDIR(status.st_mode):
             for name in self.tree.entries(path) if depth < DEEPEST else ():

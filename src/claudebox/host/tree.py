@@ -30,6 +30,16 @@ class Tree:
                 self._seen[path] = None
         return self._seen[path]
 
+    def lacks(self, path: str) -> bool:
+        """Whether nothing is there. Unlike `lstat`, this is false if it cannot be found out."""
+        try:
+            os.lstat(self.root + path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except (OSError, ValueError):
+            return False
+        return False
+
     def is_link(self, path: str) -> bool:
         status = self.lstat(path)
         return status is not None and stat.S_ISLNK(status.st_mode)
@@ -79,6 +89,10 @@ class Tree:
         """The symlinks on the way to the real path, each with its target."""
         _, met = self._walk(path)
         return met
+
+    def follow(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        """The real path, as by `resolve`, and the symlinks on the way to it, as by `links`."""
+        return self._walk(path)
 
     def _walk(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         met: list[tuple[str, str]] = []

@@ -11,6 +11,10 @@ import os
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FILE = "file"
 DIRECTORY = "directory"
 LINK = "link"
@@ -21,6 +25,7 @@ BEYOND = "beyond"  # the first directory that was left out, because there are to
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
 MOST_ENTRIES_SEARCHED = 2_000_000
+COST_OF_A_DIRECTORY = 10
 
 # Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
 SKIPPED = {
@@ -129,6 +134,39 @@ def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entr
             return tuple(Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if wanted.wants(one.name))
     except OSError:
         return ()
+
+
+def find_links(
+    tree: Tree, directory: str, depth: int, room: list[int], begin: tuple[str, ...] = ("",)
+) -> Iterator[str]:
+    """Find symlinks in a directory, and in those below it down to a depth.
+
+    `room` says how many entries may be looked at, and counts down; to open a directory costs as much as some of them.
+    No symlink is followed but the directory's own.
+    """
+    level = [directory]
+    for _ in range(depth):
+        below: list[str] = []
+        for here in level:
+            try:
+                listing = os.scandir(tree.root + here) if room[0] > 0 else None
+            except OSError:
+                continue
+            if listing is None:
+                return
+            room[0] -= COST_OF_A_DIRECTORY
+            with listing:
+                for entry in listing:
+                    if not entry.name.startswith(begin):
+                        continue
+                    room[0] -= 1
+                    if room[0] < 0:
+                        return
+                    if entry.is_symlink():
+                        yield f"{here}/{entry.name}"
+                    elif entry.is_dir(follow_symlinks=False):
+                        below.append(f"{here}/{entry.name}")
+        level = below
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from claudebox.host.digest import sha256
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -88,6 +89,12 @@ def expiry_ms(login: dict[str, Any]) -> float:
         return float(value) if isinstance(value, int | float) else 0.0
     except OverflowError:
         return 0.0
+
+
+def fingerprint(login: dict[str, Any]) -> str:
+    """Tells one login from another without telling any; "" if there is none."""
+    tokens = [login.get("accessToken"), login.get("refreshToken")]
+    return sha256(json.dumps(tokens).encode()) if any(tokens) else ""
 
 
 def known_fields(login: dict[str, Any]) -> dict[str, Any]:

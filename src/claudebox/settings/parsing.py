@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
+from claudebox.settings.amounts import LIMITS, amount, broker_limit
 from claudebox.settings.table import LAST_PORT, PORTS
 from claudebox.settings.values import EnvWish, MountWish, Word
 
@@ -26,7 +27,13 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
         raise Problem(f"{origin.shown}: `{text}` is not a value of {setting.name}", f"{', '.join(others)} or {last}")
     if setting.name == "drop_env" and not is_variable_name(text):
         raise _bad_name(text, origin, "NAME")
-    return Word(text, origin)
+    word = Word(text, origin)
+    # Only what is wrong is of interest here: whoever uses it reads it again.
+    if setting.name in LIMITS:
+        amount(setting.name, word)
+    elif setting.name == "auth_limit":
+        broker_limit(word)
+    return word
 
 
 def _mount_wish(setting: Setting, text: str, origin: Origin) -> MountWish:

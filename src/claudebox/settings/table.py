@@ -221,6 +221,13 @@ SETTINGS = (
     Setting("version", MODE, "show the versions of claudebox and its programs"),
 )
 
+# Variables of ours that are no settings.
+OTHER_VARIABLES = (
+    "CLAUDEBOX_TOKEN_URL",  # where the broker renews a login, if it is not the usual place
+    "CLAUDEBOX_PROVE_CANARY",  # what --prove looks for in the box
+    *("CLAUDEBOX_TEST_CACHE", "CLAUDEBOX_TEST_NEWEST"),  # of the tests
+)
+
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_KEY = {setting.key: setting for setting in SETTINGS if setting.key}
 BY_OPTION = {setting.option: setting for setting in SETTINGS if not setting.in_files_only} | {

@@ -5,7 +5,18 @@ from __future__ import annotations
 from claudebox.model import BY_DEFAULT, Finding, Origin, Port, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import ASK, AUTO, BY_NAME, FULL, LIST, OFF, PASSTHROUGH, SETTINGS, VALUE
+from claudebox.settings.table import (
+    ASK,
+    AUTO,
+    BY_NAME,
+    FULL,
+    LIST,
+    OFF,
+    OTHER_VARIABLES,
+    PASSTHROUGH,
+    SETTINGS,
+    VALUE,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,12 +150,24 @@ def from_options(words: tuple[tuple[str, str], ...]) -> list[Statement]:
 
 
 def from_variables(environ: dict[str, str]) -> list[Statement]:
+    _refuse_unknown_variables(environ)
     said = []
     for setting in SETTINGS:
         text = environ.get(setting.variable, "") if setting.variable else ""
         parts = [part.strip() for part in text.split(",")] if setting.kind == LIST else [text]
         said += [_said(setting, part, Origin.of_variable(setting.variable)) for part in parts if part]
     return said
+
+
+def _refuse_unknown_variables(environ: dict[str, str]) -> None:
+    """Refuse a variable that is nearly ours: whoever set it believes that it counts."""
+    suspects = [name for name in environ if name.startswith("CLAUD") and "BOX_" in name]
+    known = [setting.variable for setting in SETTINGS if setting.variable] if suspects else []
+    for name in suspects:
+        if name not in known and name not in OTHER_VARIABLES:
+            from claudebox.settings.mistakes import refuse_variable
+
+            refuse_variable(name, known)
 
 
 def _said(setting: Setting, text: str, origin: Origin) -> Statement:

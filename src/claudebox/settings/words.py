@@ -19,15 +19,25 @@ JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
 CLAUDE_TAKES_VALUE = frozenset(
     "--add-dir --agent --agents --allowedTools --allowed-tools --append-system-prompt --append-system-prompt-file "
-    "--betas --debug-file --disallowedTools --disallowed-tools --effort --fallback-model --file --input-format "
-    "--json-schema --max-budget-usd --max-turns --mcp-config --model -n --name --output-format --permission-mode "
-    "--permission-prompt-tool --plugin-dir --plugin-url --remote-control-session-name-prefix --session-id "
-    "--setting-sources --settings --system-prompt --system-prompt-file --tools".split()
+    "--autocompact --betas --debug-file --disallowedTools --disallowed-tools --effort --environment --fallback-model "
+    "--file --input-format --json-schema --max-budget-usd --max-turns --mcp-config --model -n --name --output-format "
+    "--permission-mode --permission-prompt-tool --permission-prompts --plugin-dir --plugin-url "
+    "--remote-control-session-name-prefix --session-id --setting-sources --settings --system-prompt "
+    "--system-prompt-file --system-prompt-snapshot --tools".split()
+)
+# The others. A word that is none of all these may be a mistyped option of ours.
+CLAUDE_OPTIONS = CLAUDE_TAKES_VALUE | frozenset(
+    "--allow-dangerously-skip-permissions --ax-screen-reader --background --bare --bg --brief --chrome --cloud -c "
+    "--continue --dangerously-skip-permissions -d --debug --desktop --disable-slash-commands "
+    "--exclude-dynamic-system-prompt-sections --fork-session --forward-subagent-text --from-pr --ide "
+    "--include-hook-events --include-partial-messages --init --init-only --maintenance --mcp-debug --no-chrome "
+    "--no-session-persistence -p --print --prompt-suggestions --remote --remote-control --replay-user-messages "
+    "--restricted -r --resume --safe-mode --strict-mcp-config --teleport --tmux -v --verbose -w --worktree".split()
 )
 # Subcommands of claude. Every word after one belongs to it, as in `mcp add --env KEY=VALUE`.
 CLAUDE_SUBCOMMANDS = frozenset(
-    "agents auth auto-mode config doctor gateway install mcp migrate-installer plugin plugins project remote-control "
-    "rc setup-token ultrareview update upgrade".split()
+    "agents attach auth auto-mode config gateway import install kill logs mcp migrate-installer plugin plugins project "
+    "purge remote-control rc respawn rm setup-token stop ultrareview update upgrade".split()
 )
 
 
@@ -93,6 +103,7 @@ class _CommandLine:
                 self.said.append((setting.name, value if has_value else self._value_of(setting)))
 
     def _leave_to_claude(self, word: str) -> None:
+        self._look_for_mistake(word)
         self.claude.append(word)
         if word in CLAUDE_TAKES_VALUE and self.position < len(self.words):
             self.claude.append(self.next())
@@ -100,6 +111,23 @@ class _CommandLine:
             if not self.saw_prompt and word in CLAUDE_SUBCOMMANDS:
                 self.claude += self.rest()
             self.saw_prompt = True
+
+    def _look_for_mistake(self, word: str) -> None:
+        """Refuse a word that was probably meant for claudebox: claude would get it, and the box start without it."""
+        if word.startswith("-") and (word.isascii() and (len(word) < 3 or word.partition("=")[0] in CLAUDE_OPTIONS)):
+            return
+        if word.startswith("-") or not word[:1].isascii():
+            from claudebox.settings.mistakes import refuse_nearly_ours
+
+            refuse_nearly_ours(word)
+        elif word.isalpha() and not self.saw_prompt and not self._may_be_a_value():
+            from claudebox.settings.mistakes import refuse_without_dashes
+
+            refuse_without_dashes(word) if word not in CLAUDE_SUBCOMMANDS else None
+
+    def _may_be_a_value(self) -> bool:
+        """Whether the word before is an option of claude, of which some take a value if there is one."""
+        return bool(self.claude) and self.claude[-1].startswith("-")
 
     def _take_command(self, setting: Setting, value: str | None) -> None:
         self.run = tuple(self.rest())

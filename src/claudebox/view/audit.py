@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
 from claudebox.features.guard.decide import is_guard, within
+from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import (
     ABSENT,
@@ -73,6 +74,8 @@ MOST_MASKED = 8
 NOT_SHOWN = "(secret, not shown)"
 GUARD_LEGEND = "what this host may run later"
 MOST_GUARDED = 8
+MOST_WAYS = 4
+OPENS = "(if that is what the agent is to work on: --writable PATH)"
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
@@ -152,14 +155,28 @@ def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
     if not guard.held and not guard.opened:
         return []
     lines = [_heading("Guarded", GUARD_LEGEND, style)]
-    for label, members in (("read-only", guard.held), ("writable", guard.opened)):
+    by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
+    for label, members in (("read-only", by_name), ("writable", guard.opened)):
         if everything:
             for number, guarded in enumerate(members):
                 words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]
                 lines += table_row(label if number == 0 else "", words, LABEL, style)
         elif members:
             lines += table_row(label, _some_guarded(members, plan.project), LABEL, style)
-    return lines
+    return lines + _ways(plan, style, everything)
+
+
+def _ways(plan: Plan, style: Style, everything: bool) -> list[str]:
+    """What is read-only because something outside leads there: a line for each, unless there are many."""
+    ways = [guarded for guarded in plan.guard.held if guarded.group == WAYS]
+    named = ways if everything else ways[:MOST_WAYS]
+    lines: list[str] = []
+    for number, way in enumerate(named):
+        words = [escape(within(way.path, plan.project)), *f"({escape(way.reason)})".split(" ")]
+        lines += table_row("read-only" if number == 0 else "", words, LABEL, style)
+    if len(ways) > len(named):
+        lines += table_row("", [f"and {len(ways) - len(named)} more that your home leads to"], LABEL, style)
+    return lines + (table_row("", OPENS.split(" "), LABEL, style) if ways else [])
 
 
 def _some_guarded(members: tuple[Guarded, ...], project: str) -> list[str]:

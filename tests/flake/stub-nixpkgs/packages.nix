@@ -35,7 +35,11 @@ let
     done
     ln -s $out/lib/ld-*.so.* $out/lib/loader
   '';
-  useLibraries = "patchelf --set-interpreter ${libraries}/lib/loader --force-rpath --set-rpath ${libraries}/lib";
+  # In two steps: patchelf 0.18 and later break Debian's Python if they do both at once.
+  useLibraries = file: ''
+    patchelf --force-rpath --set-rpath ${libraries}/lib ${file}
+    patchelf --set-interpreter ${libraries}/lib/loader ${file}
+  '';
 
   programs = {
     bashInteractive = "bash sh";
@@ -80,7 +84,7 @@ let
         if patchelf --print-interpreter "$file" > /dev/null 2>&1; then
           cp -L "$file" $out/bin/$name
           chmod 755 $out/bin/$name
-          ${useLibraries} $out/bin/$name
+          ${useLibraries "$out/bin/$name"}
         else
           ${sayName "$name"} > $out/bin/$name
           chmod 755 $out/bin/$name
@@ -95,7 +99,7 @@ let
       mkdir -p $out/bin $out/lib
       cp -L ${machine.python} $out/bin/${machine.pythonName}
       chmod 755 $out/bin/${machine.pythonName}
-      ${useLibraries} $out/bin/${machine.pythonName}
+      ${useLibraries "$out/bin/${machine.pythonName}"}
       ln -s ${machine.pythonName} $out/bin/python3
       cp -r ${machine.stdlib} $out/lib/${machine.pythonName}
     ''

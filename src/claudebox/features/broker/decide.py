@@ -11,6 +11,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
 from claudebox.problem import Problem
 from claudebox.reach import host_certificates
+from claudebox.settings.amounts import broker_limit
 from claudebox.settings.table import FULL
 from claudebox.settings.values import EnvWish, Settings, Word
 from claudebox.state import LOGIN_FILE
@@ -41,7 +42,6 @@ OTHER_PROVIDERS = tuple(
 OFF = ("", "0", "false", "no", "off")
 ADDRESSES = ("ANTHROPIC_BASE_URL", TOKEN_URL)
 TOKENS = ("accessToken", "refreshToken")
-LIMITED = ("requests", "tokens", "streams", "minutes")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -116,14 +116,8 @@ def _can_be_sent(value: str) -> bool:
 def _limits(said: tuple[Word, ...]) -> tuple[tuple[str, int], ...]:
     """The limits by name. If one is set twice, the lower one counts."""
     lowest: dict[str, int] = {}
-    for named in said:
-        name, _, number = named.text.partition("=")
-        if name not in LIMITED or not (number.isascii() and number.isdigit() and 0 < len(number) < 16 and int(number)):
-            *others, last = LIMITED
-            raise Problem(
-                f"{named.origin.shown}: `{named.text}` is no limit", f"{', '.join(others)} or {last}: requests=500"
-            )
-        lowest[name] = min(lowest.get(name, int(number)), int(number))
+    for name, number in map(broker_limit, said):
+        lowest[name] = min(lowest.get(name, number), number)
     return tuple(lowest.items())
 
 

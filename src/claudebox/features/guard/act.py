@@ -98,7 +98,7 @@ def report(
             _report(plan, leftovers, asking)
     except KeyboardInterrupt:
         # An agent can make the look last long.
-        say("" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
+        say("\n" if has_looked else "\nclaudebox: interrupted: what the box has left was not looked at\n")
     except BrokenPipeError:
         pass
     except Exception as error:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others
+from claudebox.features.guard import envrc
+from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, with_ways
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
@@ -20,7 +21,9 @@ from claudebox.features.guard.git import (
     pointed_to,
     runs_program,
 )
-from claudebox.features.guard.table import BUILD, DOT_GIT, GIT, UNSEEN, USE, WANTED
+from claudebox.features.guard.ordinary import BUILD, TOOLS, USE
+from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, find_tools
+from claudebox.features.guard.ways import find_shadowing
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.index import find_gitlinks
@@ -81,8 +84,14 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
         entries += list_directory(tree, directory, WANTED)
     entries += _linked(tree, entries)
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
+    candidates = with_ways(candidates, guard.ways)
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
-    others_found = find_others(entries, within)
+    others_found = (
+        *find_others(entries, within),
+        *find_tools(tree, guard.roots),
+        *find_shadowing(tree, guard.filled, guard.commands),
+        *guard.made,
+    )
     files = take_picture(tree, Guard(absent=within, others=others_found))
     return Moment((*within, *others_found), files)
 
@@ -175,9 +184,11 @@ class Comparison:
         key = (place.group, posixpath.basename(path), new.content)
         if old is None and place.group not in (GIT, LINKS) and key in self.familiar:
             return
-        is_ordinary = place.group in (BUILD, USE) or (
+        is_ordinary = place.group in (BUILD, USE, TOOLS) or (
             place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)
         )
+        if is_ordinary and envrc.is_evaluated(self.tree, path):
+            place, is_ordinary = place.replace(reason=envrc.NAMED), False
         details = self._details(place, path, old, new)
         if details is None:
             return
@@ -186,6 +197,8 @@ class Comparison:
             name = posixpath.relpath(path, repository)
             details = details or (name,)
             yield Leftover(NEW, repository, "a repository: git obeys it", details, is_gits=True)
+        elif place.group == TOOLS:
+            yield Leftover(what, place.path, place.reason, is_ordinary=True)  # one for all files of a tool
         elif place.reason == TODO:
             yield Leftover(NEW, posixpath.dirname(path), place.reason, details, is_gits=True)
         else:

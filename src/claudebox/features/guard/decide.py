@@ -12,8 +12,10 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.features.guard import envrc
 from claudebox.features.guard.git import Account, git_guarded
-from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, ordinary_row_of, row_of
+from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
+from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
@@ -26,6 +28,8 @@ from claudebox.problem import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from claudebox.features.guard.table import GuardRow
 
 RULE = "guard"
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
@@ -45,18 +49,28 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
     entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
     opened = openings(facts.settings.writable, project, facts.host.person.home)
-    candidates = find_guarded(tree, (project, *others), entries, account)
     outside = [facts.repository.outside] if facts.repository.outside else []
+    ways = find_ways(facts.host, (project, *others, *outside))
+    candidates = with_ways(find_guarded(tree, (project, *others), entries, account), ways.guarded)
     guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
-        others=find_others(entries, candidates),
+        others=(
+            *find_others(entries, candidates),
+            *find_tools(tree, (project, *others)),
+            *find_shadowing(tree, ways.filled, ways.commands),
+            *ways.made,
+        ),
         roots=tuple(dict.fromkeys((project, *others, *outside))),
         git_configs=account.configs,
+        ways=ways.guarded,
+        made=ways.made,
+        filled=ways.filled,
+        commands=ways.commands,
     )
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
     return Contribution(
         mounts=tuple(guards),
         pins=tuple(mount.path for mount in guards),
-        findings=tuple(guard_findings(tree, guard, opened, project)),
+        findings=(*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project)),
         steps=(Step(Step.AFTER, "guard"),),
         decided=(("guard", guard),),
     )
@@ -67,17 +81,26 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
     entries = tuple(entries)
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
+    for entry in entries:
+        if entry.name.startswith((envrc.FILE, *envrc.TOML)):
+            found += [Guarded(path, SHELL, envrc.NAMED) for path in envrc.named_places(tree, entry.path)]
     return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
 
 
+def with_ways(candidates: Iterable[Guarded], ways: Iterable[Guarded]) -> list[Guarded]:
+    """All of them, each place once. That something outside leads there says more than a name, except to git."""
+    by_path = {way.path: way for way in ways}
+    return [*(one for one in candidates if one.group == GIT or one.path not in by_path), *by_path.values()]
+
+
 def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
-    row = row_of(entry.name)
-    if row is None or (row.in_roots and posixpath.dirname(entry.path) not in roots):
-        return
-    for inner in row.inner:
-        yield Guarded(f"{entry.path}/{inner}", row.group, row.reason)
-    if not row.inner:
-        yield Guarded(entry.path, row.group, row.reason)
+    for row in rows_of(entry.name):
+        if not row.in_roots or posixpath.dirname(entry.path) in roots:
+            yield _part(entry, row)
+
+
+def _part(entry: Entry, row: GuardRow) -> Guarded:
+    return Guarded(f"{entry.path}/{row.inner}" if row.inner else entry.path, row.group, row.reason)
 
 
 def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
@@ -87,14 +110,12 @@ def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[G
 
 def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
     for entry in entries:
-        row = ordinary_row_of(entry.name)
-        if row is not None:
-            for inner in row.inner or ("",):
-                yield Guarded(posixpath.join(entry.path, inner).rstrip("/"), row.group, row.reason)
-        elif entry.kind in (UNREAD, BEYOND):
+        if entry.kind in (UNREAD, BEYOND):
             yield Guarded(entry.path, UNSEEN, HIDDEN)
         elif entry.kind == LINK:
             yield Guarded(entry.path, LINKS, LEAVING)
+        for row in ordinary_rows_of(entry.name):
+            yield _part(entry, row)
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
@@ -206,6 +227,26 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
             )
             for path in _linked_elsewhere(tree, guarded.path)
         ]
+    return findings
+
+
+def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
+    """What is to be said about the ways from outside that no line about a guarded file says."""
+    findings = []
+    for held in guard.held:
+        if held.path in guard.roots:
+            opens = "." if held.path == project else held.path
+            text = f"all of it is read-only in the box, since {held.reason}; to let the agent work: --writable {opens}"
+            findings.append(Finding(Finding.NOTE, held.path, text))
+    for root, way in ways.above:
+        text = f"lies in {way}: programs of this host obey what is there, and the agent can change it"
+        findings.append(Finding(Finding.RISK, root, text))
+    for filled in ways.filled:
+        text = "is on your PATH: what the agent installs there are commands of this shell"
+        findings.append(Finding(Finding.NOTE, within(filled, project), text))
+    if ways.has_here:
+        text = "has the directory that you are in: every program that the agent writes is a command there"
+        findings.append(Finding(Finding.RISK, "PATH", text))
     return findings
 
 

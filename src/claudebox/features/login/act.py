@@ -1,4 +1,4 @@
-"""Starts the process that keeps the login of the host and that of the boxes in step.
+"""Starts the process that keeps the login of the host and that of a project's boxes in step.
 
 That process runs beside the box, not above it: it may die without any harm to the box.
 """
@@ -44,8 +44,8 @@ def start_keeping_in_step(login: Login) -> None:
 
 def forget_if_gone(login: Login) -> None:
     """Log the boxes out if the file that their login came from is no longer there: the user logged out."""
-    all_projects = login.all_projects
-    for path in (all_projects.auth_login, all_projects.auth_note) if os.path.exists(all_projects.auth_note) else ():
+    kept = login.instance
+    for path in (kept.auth_login, kept.auth_note) if os.path.exists(kept.auth_note) else ():
         try:
             os.unlink(path)
         except OSError:
@@ -54,34 +54,31 @@ def forget_if_gone(login: Login) -> None:
 
 def is_current(login: Login) -> bool:
     """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
-    return os.path.islink(login.own_file) and stamp(login.all_projects.auth_login) != "" and was_made_from(login)
-
-
-def was_made_from(login: Login) -> bool:
-    """Whether the host's file is still as it was when it was last copied, in either direction."""
-    return _noted(login) == stamp(login.file)
+    kept = login.instance
+    return os.path.islink(kept.own_login) and stamp(kept.auth_login) != "" and noted(login)[:1] == [stamp(login.file)]
 
 
 def is_shared_no_more(login: Login) -> bool:
     """Whether a later launch shares another file: the user began to keep a login for boxes only, or ended that."""
-    noted = _noted(login) or ""
-    return noted != "" and not noted.startswith(f"{login.file} ")
+    known = "".join(noted(login)[:1])
+    return known != "" and not known.startswith(f"{login.file} ")
 
 
-def _noted(login: Login) -> str | None:
+def noted(login: Login) -> list[str]:
+    """The stamp of the host's file when it was last in step, and which logins it held then or was about to hold."""
     try:
-        with open(login.all_projects.auth_note) as note:
-            return note.read()
-    except OSError:
-        return None
+        with open(login.instance.auth_note) as note:
+            return note.read().split("\n")
+    except (OSError, ValueError):
+        return []
 
 
-def note_that_it_is_current(login: Login) -> None:
+def note(login: Login, *lines: str) -> None:
     """Write the note by a rename: half a note would mean that the user has logged in anew."""
-    path = login.all_projects.auth_note
+    path = login.instance.auth_note
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w") as note:
-        note.write(stamp(login.file))
+    with open(temporary, "w") as file:
+        file.write("\n".join(lines))
     os.rename(temporary, path)
 
 

@@ -7,7 +7,7 @@ from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
 from claudebox.state import LOGIN_FILE
 
-AUTH = Origin.of_option("--auth", "Claude's login, shared by all boxes")
+AUTH = Origin.of_option("--auth", "Claude's login, shared by the boxes of this project")
 VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
 
 
@@ -25,12 +25,12 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
     """Prepare the login after Claude's own home, in which the link lies."""
-    made = (Preparation(Preparation.DIRECTORY, facts.claude.all_projects.auth), _login_link(facts.claude))
+    made = (Preparation(Preparation.DIRECTORY, facts.claude.instance.auth), _login_link(facts.claude))
     return plan.replace(preparations=(*plan.preparations, *made))
 
 
 def auth_mounts(home: ClaudeHome) -> list[Mount]:
-    return [Mount(RW, home.auth_place, AUTH, source=home.all_projects.auth)]
+    return [Mount(RW, home.auth_place, AUTH, source=home.instance.auth)]
 
 
 def _login_link(home: ClaudeHome) -> Preparation:

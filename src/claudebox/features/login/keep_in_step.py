@@ -1,8 +1,13 @@
-"""Keeps Claude's login the same on the host and in the boxes while a box runs.
+"""Keeps Claude's login the same on the host and in the boxes of a project while a box runs.
 
-A refresh token is good for one use. Claude in the box stores a new one by rename, in the directory that all boxes
-share; Claude on the host does the same with the user's own file. This process runs beside the box, not above it,
-and copies whichever is newer. It ends when the box does.
+A refresh token is good for one use. Claude in the box stores a new one by rename, in the directory that the boxes of
+its project share; Claude on the host does the same with the user's own file. This process runs beside the box, not
+above it, and copies whichever is newer. It ends when the box does.
+
+Projects share nothing with each other: a new login goes from one's directory to the user's file, and from there, by the
+processes of the others, to theirs. For each of them the user's file has changed then, and what changed there wins. So
+each notes which logins it has itself put there or taken from there, before it does so: wherever it is killed, it does
+not mistake its own copy for a change by somebody else, and replace by it what a box has stored since.
 """
 
 from __future__ import annotations
@@ -13,9 +18,10 @@ import os
 import select
 import time
 
-from claudebox.features.login.act import is_shared_no_more, note_that_it_is_current, stamp, was_made_from
+from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
+from claudebox.host.digest import sha256
 from claudebox.login.file import read, replace
-from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, is_whole, known_fields, login_in
+from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, fingerprint, is_whole, known_fields, login_in
 from claudebox.login.locks import Busy, storage_lock
 from claudebox.model import Login
 from claudebox.state import LOGIN_FILE
@@ -28,6 +34,7 @@ GLANCE_MILLISECONDS = 250  # between two looks at the files
 SETTLE_SECONDS = 0.2
 HOST_LOCK_PATIENCE_SECONDS = 2.0
 BOX_LOCK_PATIENCE_SECONDS = 0.02
+SOONER_AT_MOST = 20 * 60 * MILLISECONDS
 LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
 
 
@@ -50,7 +57,7 @@ def keep_in_step(login: Login, watch: int) -> None:
 
 
 def _stamps(login: Login) -> tuple[str, ...]:
-    return stamp(login.file), stamp(login.all_projects.auth_login), stamp(login.own_file)
+    return stamp(login.file), stamp(login.instance.auth_login), stamp(login.instance.own_login)
 
 
 def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
@@ -62,6 +69,7 @@ def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if may_switch or not is_shared_no_more(login):
+            _rescue(login)
             _copy_the_newer(login)
     finally:
         os.close(descriptor)
@@ -69,35 +77,68 @@ def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
 
 def _copy_the_newer(login: Login) -> None:
     """A login that changed on the host wins, else the newer one. What is not a login never wins."""
-    shared = login.all_projects.auth_login
-    host_changed = not was_made_from(login)
+    kept, known = login.instance, noted(login)[1:]
     _adopt(login)
-    boxes = read(shared)
-    ours, theirs = _usable(read(login.file)), _usable(boxes)
-    if ours and (host_changed or expiry_ms(ours) > expiry_ms(theirs)):
-        if ours != theirs:
-            _give_to_boxes(login, {**(boxes or {}), KEY: ours})
-    elif not ours and host_changed:
+    current = stamp(login.file)  # from before it is read: what changes it meanwhile is a change
+    host, boxes = read(login.file), read(kept.auth_login)
+    ours, theirs = _usable(host), _usable(boxes)
+    has_changed = fingerprint(login_in(host)) not in known
+    is_same = fingerprint(ours) == fingerprint(theirs)
+    known = [fingerprint(login_in(host))]
+    if ours and not is_same and (has_changed or expiry_ms(ours) > expiry_ms(theirs)):
+        note(login, f"{login.file} ", *known)
+        _give_to_boxes(login, {**(boxes or {}), KEY: _ending_sooner(login, ours)})
+    elif not ours and has_changed:
         with contextlib.suppress(OSError):
-            os.unlink(shared)  # the user logged out
-    elif ours and expiry_ms(theirs) > expiry_ms(ours):
+            os.unlink(kept.auth_login)  # the user logged out
+    elif ours and not is_same and expiry_ms(theirs) > expiry_ms(ours):
+        known.append(fingerprint(theirs))
+        note(login, f"{login.file} ", *known)
+        current = _give_to_host(login, ours, theirs) or f"{login.file} "  # no stamp: the next launch looks again
+    note(login, current, *known)
+
+
+def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
+    """The login, as if it ended some minutes earlier: for each project another number of them.
+
+    All boxes have the same login. Those of different projects do not see each other's locks, and if they renewed it in
+    the same moment, the second would use a token that the first has used up. So they renew it one after the other, and
+    a new login is everywhere before the next would ask for one.
+    """
+    part = int(sha256(login.instance.directory.encode())[:8], 16) / (1 << 32)
+    return {**ours, "expiresAt": int(expiry_ms(ours) - part * SOONER_AT_MOST)}
+
+
+def _rescue(login: Login) -> None:
+    """Take over what a box of claudebox 0.1.0 has stored last, in the directory that all boxes shared, if it is newer.
+
+    As then, it counts only if the user's file has not changed since it was last copied.
+    """
+    former = login.all_projects
+    try:
+        with open(former.former_note) as file:
+            is_unchanged = file.read() == stamp(login.file)
+    except (OSError, ValueError):
+        return
+    ours, theirs = _usable(read(login.file)), _usable(read(former.former_login))
+    if is_unchanged and ours and expiry_ms(theirs) > expiry_ms(ours):
         _give_to_host(login, ours, theirs)
-    note_that_it_is_current(login)
 
 
 def _adopt(login: Login) -> None:
     """Take over what a Claude stored in its own home instead, and put the symlink to the shared file back there."""
-    if stamp(login.own_file) == "" or os.path.islink(login.own_file):
+    own_login = login.instance.own_login
+    if stamp(own_login) == "" or os.path.islink(own_login):
         return
-    own, boxes = _usable(read(login.own_file)), read(login.all_projects.auth_login)
+    own, boxes = _usable(read(own_login)), read(login.instance.auth_login)
     if expiry_ms(own) > expiry_ms(_usable(boxes)):
         _give_to_boxes(login, {**(boxes or {}), KEY: own})
-    temporary = f"{login.own_file}.{os.getpid()}"
+    temporary = f"{own_login}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        if os.path.isdir(login.own_file):
-            os.rename(login.own_file, f"{login.own_file}.aside.{os.getpid()}")
+        if os.path.isdir(own_login):
+            os.rename(own_login, f"{own_login}.aside.{os.getpid()}")
         os.symlink(f"{login.place}/{LOGIN_FILE}", temporary)
-        os.rename(temporary, login.own_file)
+        os.rename(temporary, own_login)
 
 
 def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
@@ -111,18 +152,21 @@ def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
 def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
     """Store it, under Claude's lock if that is free. The agent owns that directory, so a lock that it holds does not
     stop us."""
+    kept = login.instance
     with contextlib.suppress(OSError):
         try:
-            with storage_lock(login.all_projects.auth, BOX_LOCK_PATIENCE_SECONDS):
-                replace(login.all_projects.auth_login, credentials)
+            with storage_lock(kept.auth, BOX_LOCK_PATIENCE_SECONDS):
+                replace(kept.auth_login, credentials)
         except (Busy, OSError):
-            replace(login.all_projects.auth_login, credentials)
+            replace(kept.auth_login, credentials)
 
 
-def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     """Store it only under Claude's lock, and if nobody was quicker. The next change, or the end of the box, tries
-    again."""
+    again. Returns the stamp of the file; "" if it was not stored."""
     with contextlib.suppress(OSError, Busy), storage_lock(login.locks, HOST_LOCK_PATIENCE_SECONDS):
         credentials = read(login.file)
         if login_in(credentials) == ours:
             replace(login.file, {**(credentials or {}), KEY: {**ours, **known_fields(theirs)}})
+            return stamp(login.file)
+    return ""

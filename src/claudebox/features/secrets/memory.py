@@ -110,8 +110,9 @@ def remembering(
     now = {**elsewhere, **{one.path: MaskedBefore(one.inode, one.style, one.reason) for one in masked}}
     if instance is None or now == known:
         return ()
-    lines = [f"{one.inode}\t{one.style}\t{one.reason}\t{remembered.escape(path)}" for path, one in sorted(now.items())]
-    memory = remembered.note(instance.masked, FORM, lines, is_private=True)
+    # Another worktree's box may start at this moment, and what it masks must not be forgotten.
+    memory = remembered.note(instance.masked, FORM, _lines(now), is_private=True)
+    memory = memory.replace(before=remembered.write(FORM, _lines(known)))
     if len(memory.content) > FORM.largest:
         raise Problem(
             f"{len(now)} files of this project are or were masked: too many to remember",
@@ -122,3 +123,7 @@ def remembering(
         remembered.path_note(instance.project, instance.root),
         memory,
     )
+
+
+def _lines(known: dict[str, MaskedBefore]) -> list[str]:
+    return [f"{one.inode}\t{one.style}\t{one.reason}\t{remembered.escape(path)}" for path, one in sorted(known.items())]

@@ -10,8 +10,9 @@ import pytest
 
 from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
 from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
+from claudebox.features.guard.envrc import NAMED
 from claudebox.features.guard.git import Account
-from claudebox.features.guard.table import WANTED
+from claudebox.features.guard.table import WANTED, find_tools
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
@@ -47,7 +48,8 @@ def change(tmp_path: Path, *changes: tuple[str, str | None], before: str = BEFOR
     account = Account("/home/alice")
     candidates = find_guarded(tree, (P,), entries, account)
     mounts = [Mount(RW, P, Origin.of_rule("project"), source=P)]
-    guard = plan_guard(tree, candidates, mounts, []).replace(others=find_others(entries, candidates), roots=(P,))
+    others = (*find_others(entries, candidates), *find_tools(tree, (P,)))
+    guard = plan_guard(tree, candidates, mounts, []).replace(others=others, roots=(P,))
     picture = take_picture(tree, guard)
     for name, text in changes:
         path = tmp_path / P.lstrip("/") / name
@@ -198,3 +200,13 @@ def test_gitlinks_are_found_as_git_has_them(tmp_path: Path, version: str, form: 
     for cut in (0, 11, 40, 100, len(content) // 2):
         (tmp_path / ".git/index").write_bytes(content[:cut])
         find_gitlinks(Tree(str(tmp_path)), "/.git", [1 << 20])
+
+
+DIRENV = "~/shop/.envrc: use flake\\ndotenv\\n. scripts/env.sh; PATH_add 'bin'\\n\n~/shop/scripts/env.sh\n~/shop/bin/x"
+
+
+@pytest.mark.parametrize("name", ["flake.nix", "flake.lock", ".env"])
+def test_what_direnv_evaluates_on_cd_is_more_than_a_build(tmp_path: Path, name: str) -> None:
+    found = change(tmp_path, (name, "x"), ("shell.nix", "x"), before=DIRENV)
+    assert [(one.path, one.reason) for one in found if not one.is_ordinary] == [(f"{P}/{name}", NAMED)]
+    assert [one.path for one in change(tmp_path / "other", (name, "x"), before="~/shop/x") if not one.is_ordinary] == []

@@ -8,7 +8,9 @@ import pytest
 
 from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
 from claudebox.features.guard.git import Account, is_include, runs_program
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, ORDINARY, WANTED
+from claudebox.features.guard.ordinary import ROWS as ORDINARY
+from claudebox.features.guard.spelling import spelled_out
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
@@ -40,8 +42,9 @@ def test_every_row_says_why_in_one_line() -> None:
     for _, reason, names in (*ANYWHERE, *IN_ROOTS, *ORDINARY):
         assert reason
         assert len(reason) < 56, names
-    every = [name.partition(":")[0] for _, _, names in (*ANYWHERE, *IN_ROOTS) for name in names]
-    assert len(set(every)) == len(every)
+    for tables in ((ANYWHERE, IN_ROOTS), (ORDINARY,)):
+        every = [name for table in tables for _, _, names in table for name in spelled_out(names)]
+        assert sorted(set(every)) == sorted(every)
 
 
 def test_nothing_to_guard_adds_no_mount(tmp_path: Path) -> None:
@@ -93,6 +96,26 @@ def test_included_files_may_include_more_and_themselves(tmp_path: Path) -> None:
         "~/shop/.git/config: [include]\\n\\tpath = ../a\n~/shop/a: [include]\\n\\tpath = a\\n\\tpath = b\n~/shop/b: x"
     )
     assert {"a", "b"} <= set(held(plant(tmp_path, REPOSITORY + files)))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("source scripts/env.sh", ["scripts/env.sh"]),
+        ('. "$PWD/scripts/env.sh"', ["scripts/env.sh"]),
+        ("test -e x && . ./scripts/env.sh # comment", ["scripts/env.sh"]),
+        ("if true; then source scripts/env.sh; fi", ["scripts/env.sh"]),
+        ("source_env sub", ["sub/.envrc"]),
+        ("PATH_add tools", ["tools"]),
+        ("PATH_add node_modules/.bin", []),
+        ("watch_file scripts/env.sh", []),
+        ("# source scripts/env.sh", []),
+    ],
+)
+def test_what_direnv_runs_besides_is_held(tmp_path: Path, said: str, expected: list[str]) -> None:
+    files = "~/shop/scripts/env.sh\n~/shop/tools/x\n~/shop/node_modules/.bin/x\n~/shop/sub/.envrc"
+    found = held(plant(tmp_path, f"~/shop/.envrc: {said}\\n\n{files}"))
+    assert sorted({*found} - {".envrc", "sub/.envrc"} | {*expected}) == sorted(expected)
 
 
 def test_hooks_count_in_the_root_of_a_repository(tmp_path: Path) -> None:
@@ -208,3 +231,18 @@ def test_includes() -> None:
     assert is_include("include.path")
     assert is_include("includeif.gitdir:x.path")
     assert not is_include("core.path")
+
+
+def test_script_that_names_thousands_of_files_does_not_hold_them_all(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(1500)]
+    files = "\n".join(f"~/shop/{name}" for name in names)
+    assert 400 < len(held(plant(tmp_path, f"~/shop/.envrc: source {' '.join(names)}\\n\n{files}"))) <= 501
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [('_.source = "tools/env.sh"', ["tools/env.sh"]), ("_.path = ['tools']", ["tools"]), ('run = "tools/env.sh"', [])],
+)
+def test_what_mise_runs_besides_is_held(tmp_path: Path, said: str, expected: list[str]) -> None:
+    tree = plant(tmp_path, f"~/shop/mise.toml: [env]\\n{said}\\n\n~/shop/tools/env.sh")
+    assert sorted(held(tree)) == ["mise.toml", *expected]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from urllib.parse import quote
 
 from claudebox.features.broker.terms import SHORTEST_SECRET
 
@@ -16,6 +16,15 @@ MOST_AT_ONCE = 256 * 1024  # bytes that are unpacked of a compressed piece
 CODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
+# A character as JSON or an address writes it. JSON in JSON has more backslashes, an address in an address more `25`.
+# How many is bounded: a long row of them must not cost more than its length.
+IN_JSON = re.compile(rb'\\\\{0,14}(?:u00([2-7][0-9A-Fa-f])|(["/]))')
+IN_ADDRESS = re.compile(rb"%(?:25){0,4}([2-7][0-9A-Fa-f])")
+# The beginning of one, at the end of a piece.
+UNFINISHED = re.compile(rb"(?:\\{1,15}(?:u(?:0(?:0[2-7]?)?)?)?|%(?:25){0,4}[2-7]?)\Z")
+MOST_NESTED = 4  # JSON in an address in JSON …
+MOST_BYTES = 12  # that one character of a secret takes
+
 
 class Leak(Exception):
     """The credential is in the answer."""
@@ -25,21 +34,26 @@ class Cutter:
     """Lets pieces of an answer through, up to where a secret may begin."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        long_enough = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
-        self.secrets = tuple({form.encode() for secret in long_enough for form in _forms(secret)})
+        long_enough = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        in_json = {json.dumps(secret.decode())[1:-1].encode() for secret in long_enough}
+        self.secrets = tuple(long_enough | in_json | {plainly(secret) for secret in long_enough})
         self.held = b""
 
     def is_clean(self, text: str) -> bool:
-        return not any(secret in text.encode() for secret in self.secrets)
+        return not self._is_in(text.encode())
 
     def feed(self, piece: bytes) -> bytes:
         """Return what can be passed on. Raises a Leak before any byte of a secret is."""
         text = self.held + piece
-        if any(secret in text for secret in self.secrets):
+        if self._is_in(text):
             raise Leak
         kept = max((_overlap(text, secret) for secret in self.secrets), default=0)
         self.held = text[len(text) - kept :]
         return text[: len(text) - kept]
+
+    def _is_in(self, text: bytes) -> bool:
+        plain = plainly(text)
+        return any(secret in text or secret in plain for secret in self.secrets)
 
     def finish(self) -> bytes:
         held, self.held = self.held, b""
@@ -53,20 +67,40 @@ class Cutter:
             yield rest
 
 
-def _forms(secret: str) -> tuple[str, ...]:
-    """The secret as it would stand in JSON or in an address. Most have one form: letters, digits and dashes."""
-    return secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), quote(secret, safe="")
+def plainly(text: bytes) -> bytes:
+    """The text without the ways in which JSON and addresses write a character, also one in the other."""
+    for _ in range(MOST_NESTED):
+        before = text
+        if b"%" in text:
+            text = IN_ADDRESS.sub(lambda found: bytes.fromhex(found[1].decode()), text)
+        if b"\\" in text:
+            text = IN_JSON.sub(lambda found: found[2] or bytes.fromhex(found[1].decode()), text)
+        if text == before:
+            break
+    return text
 
 
 def _overlap(text: bytes, secret: bytes) -> int:
-    """How many bytes at the end of the text are the beginning of the secret."""
-    tail = text[-(len(secret) - 1) :]
-    start = tail.find(secret[:1])
-    while start >= 0:
-        if secret.startswith(tail[start:]):
-            return len(tail) - start
-        start = tail.find(secret[:1], start + 1)
+    """How many bytes at the end of the text may be the beginning of the secret, however it is written."""
+    tail = text[-len(secret) * MOST_BYTES :]
+    for found in re.finditer(rb"[\\%" + re.escape(secret[:1]) + rb"]", tail):
+        if _may_begin(secret, tail, found.start()):
+            return len(tail) - found.start()
     return 0
+
+
+def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
+    """Whether the tail, from there on, is the beginning of the secret. Most places are ruled out at first sight."""
+    is_plain = tail.startswith(secret[:1], start)
+    if not is_plain and not any(form.match(tail, start) for form in (IN_JSON, IN_ADDRESS, UNFINISHED)):
+        return False
+    ends = (start + MOST_BYTES, len(tail))
+    return all(secret.startswith(_finished(plainly(tail[start:end]))) for end in ends)
+
+
+def _finished(text: bytes) -> bytes:
+    """The text without what may become another character when more of it is there: one form may be in another."""
+    return UNFINISHED.sub(b"", UNFINISHED.sub(b"", text))
 
 
 def decompressed(pieces: Iterable[bytes], coding: str) -> Iterator[bytes]:

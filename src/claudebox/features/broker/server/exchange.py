@@ -43,6 +43,7 @@ LINGER_SECONDS = 2.0
 LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
 LARGE_BODY = 1024 * 1024
 UNAUTHORIZED = 401
+FREE = "/v1/messages/count_tokens"  # it answers with a number, and costs nothing
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -163,7 +164,8 @@ class Exchange:
             connection, answer = self._ask(head, body)
             status = answer.status
             try:
-                usage = Usage(is_stream=dict(answer.headers).get("content-type", "").startswith("text/event-stream"))
+                kind = dict(answer.headers).get("content-type", "").lower()
+                usage = Usage(is_stream=kind.startswith("text/event-stream"))
                 self._relay(connection, answer, usage, stays_open=stays_open)
             except BaseException:
                 connection.close()
@@ -179,9 +181,9 @@ class Exchange:
             status = 502
             raise
         finally:
-            usage.finish(len(body), was_answered=status > 0)
-            session.meter.release(usage.taken + usage.made)
             path = head.target.partition("?")[0]
+            usage.finish(body, status, is_free=path == FREE)
+            session.meter.release(usage.taken + usage.made)
             spent = {"input_tokens": usage.taken, "output_tokens": usage.made}
             milliseconds = int((time.monotonic() - started) * 1000)
             session.journal.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 
@@ -19,18 +20,23 @@ EVENTS = (b'"message_start"', b'"message_delta"')
 INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 LONGEST_MODEL = 100
 DELTA = b'"content_block_delta"'
-LAST = b'"message_delta"'
+BYTES_AROUND_TEXT = 150  # in an event
+OTHER_EVENTS = 4  # before and between those with text
 BYTES_PER_TOKEN = 4  # roughly
 
 MOST_LARGE = 6  # large requests that are in memory at the same time: a box must not use up the host's
 
 
 class Usage:
-    """Watches an answer go by. What the API says counts, not what the box says."""
+    """Watches an answer go by. What the API says counts, not what the box says.
+
+    What the API has not said is estimated, and rather too high: a box must not be able to have an answer for nothing.
+    """
 
     def __init__(self, *, is_stream: bool) -> None:
         self.is_stream = is_stream
-        self.buffer = b""
+        self.buffer = bytearray()
+        self.size = 0
         self.model = ""
         self.taken = 0
         self.made = 0
@@ -38,36 +44,38 @@ class Usage:
         self.has_sum = False
 
     def feed(self, piece: bytes) -> None:
+        self.size += len(piece)
+        if not self.is_stream:
+            self.buffer += piece[: max(0, LARGEST_ANSWER - len(self.buffer))]
+            return
         self.buffer += piece
-        if not self.is_stream:
-            self.buffer = self.buffer[:LARGEST_ANSWER]
-            return
         if b"\n" not in piece:
-            self.buffer = self.buffer if len(self.buffer) <= LONGEST_LINE else b"-"  # a line that is none of those
+            if len(self.buffer) > LONGEST_LINE:
+                self.buffer[:] = b"-"  # a line that is none of those
             return
-        text, _, self.buffer = self.buffer.rpartition(b"\n")
-        if not any(event in text for event in EVENTS):  # most of a stream: no need to look at each line
-            self.deltas += text.count(DELTA)
-            return
-        for line in text.split(b"\n"):
-            if line.startswith(b"data:"):
-                self._look_at(line)
+        text, _, rest = bytes(self.buffer).rpartition(b"\n")
+        self.buffer[:] = rest
+        self.deltas += text.count(DELTA)
+        if any(event in text for event in EVENTS):  # most of a stream has none: no need to look at each line
+            for line in text.split(b"\n"):
+                if line.startswith(b"data:") and any(event in line for event in EVENTS):
+                    self._note(line[len(b"data:") :])
 
-    def _look_at(self, line: bytes) -> None:
-        start = line[:200]
-        self.deltas += DELTA in start
-        self.has_sum = self.has_sum or LAST in start
-        if any(event in start for event in EVENTS):
-            self._note(line[len(b"data:") :])
+    def finish(self, asked: bytes, status: int, *, is_free: bool) -> None:
+        """Estimate what the API has not said: the box may have gone away before, or the answer is too large to read.
 
-    def finish(self, asked: int, *, was_answered: bool) -> None:
-        """Count what was used even if the box went away before the sum came. `asked` is the size of the request."""
+        `asked` is the body of the request. The status is 0 if the box did not wait for one.
+        """
         if not self.is_stream:
-            self._note(self.buffer)
-        elif not self.has_sum:
-            self.made = max(self.made, self.deltas)
-        if not was_answered:
-            self.taken = asked // BYTES_PER_TOKEN
+            self._note(bytes(self.buffer))
+        if is_free or (status and not 200 <= status < 300):
+            return
+        if not self.taken:
+            self.taken = len(asked) // BYTES_PER_TOKEN
+        if not self.has_sum:
+            around = (self.deltas + OTHER_EVENTS) * BYTES_AROUND_TEXT if self.is_stream else 0
+            most = 0 if self.is_stream and status else _most(asked)
+            self.made = max(self.made, self.deltas, (self.size - around) // BYTES_PER_TOKEN, most)
 
     def _note(self, text: bytes) -> None:
         try:
@@ -76,7 +84,7 @@ class Usage:
             return
         if not isinstance(value, dict):
             return
-        message = value.get("message", value)
+        message = value.get("message") if value.get("type") == "message_start" else value
         if not isinstance(message, dict):
             return
         if isinstance(message.get("model"), str):
@@ -86,11 +94,21 @@ class Usage:
             # Each event tells the sum so far.
             self.taken = max(self.taken, sum(_number(usage, name) for name in INPUT))
             self.made = max(self.made, _number(usage, "output_tokens"))
+            self.has_sum = self.has_sum or value.get("type") != "message_start"
+
+
+def _most(asked: bytes) -> int:
+    """How many tokens an answer may have that comes at once, at its end; 0 if it would come piece by piece."""
+    try:
+        request = json.loads(asked)
+    except (ValueError, RecursionError):
+        return 0
+    return 0 if not isinstance(request, dict) or request.get("stream") is True else _number(request, "max_tokens")
 
 
 def _number(usage: dict[str, Any], name: str) -> int:
     value = usage.get(name)
-    return value if isinstance(value, int) and value >= 0 else 0
+    return int(value) if isinstance(value, int | float) and 0 <= value < math.inf else 0
 
 
 class Allowance(Record):

@@ -1,0 +1,73 @@
+"""The agent goes through the tables of what the host runs later, row by row. One box tries them all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attacks.test_host_runs_later import TAMPERING, state_of
+from attacks.test_host_runs_later_report import ORDINARY as IN_ONE_LINE
+from attacks.test_host_runs_later_report import TITLE, said
+from claudebox.features.secrets.table import WANTED as MAY_BE_SECRET
+from conftest import Account, Box
+from unit.features.guard.test_table import CONTENTS, HELD, ORDINARY
+
+pytestmark = pytest.mark.req("INST-02")
+
+POSSIBLE = {"write", "truncate", "change_mode", "link", "rename", "replace_by_file", "replace_by_symlink"}
+
+
+def tamper(box: Box, project: Path, *options: str) -> dict[str, list[str]]:
+    """What an agent manages to do to each of the places."""
+    mount = ("--mount-ro", f"{TAMPERING}:/tampering.py")
+    done = box.inside("python3", "/tampering.py", str(project), *HELD, options=(*mount, *options))
+    assert done.returncode == 0, done.stderr
+    worked: dict[str, list[str]] = json.loads(done.stdout)
+    assert worked.keys() == set(HELD)
+    return worked
+
+
+@pytest.fixture
+def full_project(account: Account, project: Path) -> Path:
+    for place in HELD:
+        account.write(project / place, "x\n")
+    account.own(project)
+    return project
+
+
+def test_no_row_can_be_changed(box: Box, full_project: Path) -> None:
+    before = {place: state_of(full_project / place) for place in HELD}
+    assert {place: worked for place, worked in tamper(box, full_project).items() if worked} == {}
+    assert {place: state_of(full_project / place) for place in HELD} == before
+
+
+def test_every_row_can_be_changed_without_the_guard(box: Box, full_project: Path) -> None:
+    worked = tamper(box, full_project, "--writable", ".")
+    failed = [place for place, attempts in worked.items() if POSSIBLE - set(attempts)]
+    # Some may hold secrets, and are masked.
+    assert [place for place in failed if not MAY_BE_SECRET.wants(Path(place).name)] == []
+
+
+def planted(names: list[str]) -> str:
+    return f"""
+import os
+for name, content in {[(name, CONTENTS.get(name, "x")) for name in names]!r}:
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    open(name, "w").write(content)
+"""
+
+
+def test_every_row_is_named_where_nothing_was(box: Box, project: Path) -> None:
+    done = box.inside("python3", "-c", planted(HELD))
+    assert TITLE in said(done)
+    assert f"and {len(HELD) - 12} more" in said(done)
+    assert IN_ONE_LINE not in said(done)
+
+
+def test_ordinary_rows_are_named_in_one_sentence(box: Box, project: Path) -> None:
+    done = box.inside("python3", "-c", planted(ORDINARY))
+    assert TITLE not in said(done)
+    assert said(done).startswith(f"claudebox: {IN_ONE_LINE}: ")
+    assert said(done).endswith(f" and {len(ORDINARY) - 6} more")

@@ -1,0 +1,105 @@
+"""A word that is nearly ours stops the start. What claude knows passes, and so does what resembles nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from claudebox.problem import Problem
+from claudebox.settings.mistakes import DASHES
+from claudebox.settings.table import BY_OPTION, SETTINGS
+from claudebox.settings.values import from_variables
+from claudebox.settings.words import CLAUDE_OPTIONS, CLAUDE_SUBCOMMANDS, Request, parse
+
+OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))
+
+
+def refusal(*line: str) -> str:
+    with pytest.raises(Problem) as caught:
+        parse([*line])
+    return f"{caught.value.message}; {caught.value.hint}"
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize("dash", ["-", *sorted(DASHES), *(2 * dash for dash in sorted(DASHES))])
+@pytest.mark.parametrize("option", ["--network", "--yes", "--hide", "--auth"])
+def test_option_with_another_dash_is_refused(option: str, dash: str) -> None:
+    assert f"did you mean `{option}`?" in refusal(dash + option[2:], "none")
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *(
+            ("--netwrok", "--network"),
+            ("--netwok", "--network"),
+            ("--networkk", "--network"),
+            ("--netork", "--network"),
+        ),
+        *(("--NETWORK", "--network"), ("--net", "--network"), ("--no-network", "--network"), ("--evn", "--env")),
+        *(("--mount_ro", "--mount-ro"), ("--mount", "--mount-ro"), ("--auth-limits", "--auth-limit")),
+        *(("--hid", "--hide"), ("--dryrun", "--dry-run"), ("--dry", "--dry-run"), ("--profil", "--profile")),
+    ],
+)
+def test_mistyped_option_is_refused(typed: str, meant: str) -> None:
+    assert f"did you mean `{meant}`?" in refusal(typed, "none")
+    assert f"did you mean `{meant}`?" in refusal(f"{typed}=none")
+    assert f"did you mean `{meant}`?" in refusal("-p", "hello", typed, "none")
+
+
+@pytest.mark.req("WORK-02")
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(OPTIONS), st.data())
+def test_one_letter_too_few_is_refused(option: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(2, len(option) - 1))
+    typed = option[:place] + option[place + 1 :]
+    assume(typed not in BY_OPTION and typed not in CLAUDE_OPTIONS and len(typed) > len("--ab"))
+    refusal(typed)
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize("word", ["help", "check", "doctor", "version", "network", "netwrok", "audit", "demo", "prove"])
+def test_option_without_dashes_is_no_prompt(word: str) -> None:
+    assert "did you mean `--" in refusal(word)
+    assert parse(["--", word]) == Request(claude=(word,))
+    assert parse(["-p", word]) == Request(claude=("-p", word))
+
+
+@pytest.mark.req("ARGS-01")
+@pytest.mark.parametrize(
+    "line",
+    [
+        *([word] for word in sorted(CLAUDE_OPTIONS | CLAUDE_SUBCOMMANDS)),
+        *(["-pc", "hi"], ["-cp", "hi"], ["-nwork"], ["--zebra"], ["--debug=network"], ["--resume", "network"]),
+        *(["fix"], ["hello"], ["explain this"], ["check the tests"], ["— what is this?"], ["-r", "check"]),
+        ["fix", "network"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_claudes_passes(line: list[str]) -> None:
+    assert parse(line) == Request(claude=tuple(line))
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("CLAUDEBOX_NETWROK", "did you mean CLAUDEBOX_NETWORK?"),
+        ("CLAUDBOX_NETWORK", "did you mean CLAUDEBOX_NETWORK?"),
+        ("CLAUDE_BOX_NETWORK", "did you mean CLAUDEBOX_NETWORK?"),
+        ("CLAUDEBOX_HIDE", "use the option: --hide"),
+        ("CLAUDEBOX_ZEBRA", "without it: unset CLAUDEBOX_ZEBRA"),
+    ],
+)
+def test_unknown_variable_is_refused(name: str, hint: str) -> None:
+    with pytest.raises(Problem) as caught:
+        from_variables({name: "none"})
+    assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.req("WORK-02")
+def test_known_variables_pass() -> None:
+    known = {setting.variable: "" for setting in SETTINGS if setting.variable}
+    assert from_variables({**known, "CLAUDE_CONFIG_DIR": "x", "CLAUDECODE": "1", "XBOX_LIVE": "1"}) == []
