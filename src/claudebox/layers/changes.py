@@ -214,7 +214,7 @@ class _Reader:
         self.changes.append(change)
 
     def _change(self, where: str, kind: str, what: str, mode: int, size: int, old: os.stat_result | None) -> Change:
-        is_conflict = self.doubts > 0 or (old is not None and kind != MODE and self.baseline.is_touched(where, old))
+        is_conflict = self.doubts > 0 or (old is not None and self.baseline.is_touched(where, old))
         return Change(where, kind, what, mode, size, seen(old) if old is not None else None, is_conflict=is_conflict)
 
     def _delete_all_but(self, names: list[str], lower: int, path: str) -> None:

@@ -8,6 +8,8 @@ import time
 from claudebox.features.review import commits as git
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.features.review.show import diff_lines, page
+from claudebox.features.table import load
+from claudebox.host import read_host
 from claudebox.host.git.repository import find_repository
 from claudebox.host.programs import find_all
 from claudebox.host.tree import Tree
@@ -46,7 +48,10 @@ class Kept:
         self.looked_at = time.time_ns()
         self.changes: Changes = self.layer.read()
         project = self.layer.project
-        self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"))
+        # The project as it is now, not as the directory from which somebody called.
+        host = read_host().replace(cwd=project)
+        held = load("guard.held", "find_held")(host, project) if self.changes.changes else ()
+        self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), held)
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
         is_known = os.path.lexists(f"{project}/{DOT_GIT}")
         self.never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.features.table import load
-from claudebox.layers.changes import ADDED, DIRECTORY, LINK, Change
-from claudebox.paths import is_inside
+from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change
+from claudebox.paths import is_below, is_inside
 from claudebox.record import Record
 from claudebox.settings.values import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
-    RowOf = Callable[[str], Any]  # the guard's: why a file of this name is guarded
+    from claudebox.model import Guarded
 
 OWN = "claudebox obeys it"
 LEAVING = "a symlink that leaves the project"
@@ -40,38 +39,66 @@ class Item(Record):
         return not self.reason and not self.change.is_conflict
 
 
-def judge(changes: Iterable[Change], project: str, exists: Callable[[str], bool]) -> list[Item]:
-    """`exists` says whether the host has something at a path below the project."""
+def judge(
+    changes: Iterable[Change], project: str, exists: Callable[[str], bool], held: Iterable[Guarded] = ()
+) -> list[Item]:
+    """Judge each change by its name, and by what the host runs already.
+
+    `exists` says whether the host has something at a path below the project; `held` are the places that a box without a
+    layer could not change.
+    """
     changes = tuple(changes)
-    paths = {change.path for change in changes}
-    row_of = load("guard.table", "row_of")
-    return [Item(change, _reason(change, project, paths, exists, row_of)) for change in changes]
+    surroundings = _Surroundings(project, {change.path for change in changes}, exists, held)
+    return [Item(change, surroundings.reason(change)) for change in changes]
 
 
-def _reason(change: Change, project: str, paths: set[str], exists: Callable[[str], bool], row_of: RowOf) -> str:
-    if change.holds_git:
-        return WITH_REPOSITORY
-    if change.path == PROJECT_FILE:
-        return OWN
-    reason = _by_table(change, row_of) or _by_repository(change.path, paths, exists)
-    if not reason and change.what == LINK and change.target and _leaves(change, project):
-        return LEAVING
-    return reason
+class _Surroundings:
+    """What a change is judged by."""
+
+    def __init__(self, project: str, paths: set[str], exists: Callable[[str], bool], held: Iterable[Guarded]) -> None:
+        self.project = project
+        self.paths = paths
+        self.exists = exists
+        self.rows_of = load("guard.table", "rows_of")
+        self.held = {one.path[len(project) + 1 :]: one.reason for one in held if is_below(one.path, project)}
+        # The directories in which something is held: whoever removes one of these removes that, too.
+        self.holding = {above: reason for path, reason in self.held.items() for above in _parents(path)}
+
+    def reason(self, change: Change) -> str:
+        if change.holds_git:
+            return WITH_REPOSITORY
+        if change.path == PROJECT_FILE:
+            return OWN
+        reason = (
+            self._by_table(change) or self._by_place(change) or _by_repository(change.path, self.paths, self.exists)
+        )
+        if not reason and change.what == LINK and change.target and _leaves(change, self.project):
+            return LEAVING
+        return reason
+
+    def _by_place(self, change: Change) -> str:
+        for path in (change.path, *_parents(change.path)):
+            if path in self.held:
+                return self.held[path]
+        is_taken_away = change.kind == DELETED or (change.old is not None and change.kind != MODE)
+        return self.holding.get(change.path, "") if is_taken_away else ""
+
+    def _by_table(self, change: Change) -> str:
+        parts = change.path.split("/")
+        is_room = change.what == DIRECTORY and change.kind == ADDED and change.old is None
+        for number, name in enumerate(parts):
+            rest = "/".join(parts[number + 1 :])
+            for row in self.rows_of(name):
+                if not rest and not (row.inner and is_room):
+                    return str(row.reason)
+                if rest and (not row.inner or is_inside(rest, row.inner) or is_inside(row.inner, rest)):
+                    return str(row.reason)
+        return ""
 
 
-def _by_table(change: Change, row_of: RowOf) -> str:
-    parts = change.path.split("/")
-    for number, name in enumerate(parts):
-        row = row_of(name)
-        if row is None:
-            continue
-        rest = "/".join(parts[number + 1 :])
-        is_only_around = bool(row.inner) and change.what == DIRECTORY and change.kind == ADDED and change.old is None
-        if not rest and not is_only_around:
-            return str(row.reason)
-        if rest and (not row.inner or any(is_inside(rest, inner) or is_inside(inner, rest) for inner in row.inner)):
-            return str(row.reason)
-    return ""
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:number]) for number in range(len(parts) - 1, 0, -1)]
 
 
 def _by_repository(path: str, paths: set[str], exists: Callable[[str], bool]) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, LINK, Change
+from claudebox.model import Guarded
 
 pytestmark = pytest.mark.req("LAND-01")
 
@@ -31,6 +32,18 @@ def test_file_that_the_host_runs_is_set_apart(path: str) -> None:
 @pytest.mark.parametrize("path", ["src/main.py", "Makefile", ".claude/commands/x.md", ".github/README.md", "HEAD"])
 def test_work_of_the_agent_is_not(path: str) -> None:
     assert reasons(Change(path, CHANGED, FILE)) == {}
+
+
+def test_place_that_something_leads_to_is_set_apart() -> None:
+    """A script that a hook runs, or that a unit of the user starts, has no telling name."""
+    held = [Guarded("/home/alice/shop/scripts/deploy", "git", "git's configuration runs it")]
+    changes = [
+        Change("scripts/deploy", CHANGED, FILE),
+        Change("scripts/other", CHANGED, FILE),
+        Change("scripts", DELETED, DIRECTORY, gone=2),
+    ]
+    items = judge(changes, "/home/alice/shop", lambda _: False, held)
+    assert [item.change.path for item in items if item.reason] == ["scripts/deploy", "scripts"]
 
 
 def test_repository_of_any_name_is_set_apart() -> None:
