@@ -22,5 +22,17 @@ class Review(Record):
     origin: Origin
     land: str  # what lands when the box has ended: ask, all or safe
     place: str  # the directory of the project's layers
-    covered: tuple[Covered, ...]  # the project, and the directory of its repository if that is elsewhere
+    project: str
+    covered: tuple[Covered, ...]  # the project, or directories in it; and its repository, if that is elsewhere
+    git: str = ""  # that repository's directory
     layer: str = ""  # the number of the layer, known when the box is launched
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole project is a layer."""
+        return any(covered.path == self.project for covered in self.covered)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The directories of the project that are covered, by their paths in it; "" is the project itself."""
+        return tuple(one.path[len(self.project) + 1 :] for one in self.covered if one.path != self.git)

@@ -36,6 +36,7 @@ class Layer(Record):
     project: str
     git: str  # the repository's directory outside of the project; "" if there is none
     baseline: Baseline
+    places: tuple[str, ...] = ("",)  # the directories of the project that it covers; "" is all of it
 
     @property
     def upper(self) -> str:
@@ -51,10 +52,17 @@ class Layer(Record):
 
     def parts(self) -> list[tuple[str, str, str]]:
         """Each directory of the host that the layer lies over, with its upper and its work directory."""
-        found = [(self.project, self.upper, f"{self.directory}/work")]
+        found = [
+            (_join(self.project, place), _join(self.upper, place), f"{self.directory}/work{number or ''}")
+            for number, place in enumerate(self.places)
+        ]
         if self.git:
             found.append((self.git, f"{self.directory}/{GIT}upper", f"{self.directory}/{GIT}work"))
         return found
+
+    @property
+    def is_whole(self) -> bool:
+        return "" in self.places
 
     def read(self) -> Changes:
         """What it holds, compared with the project as it is now."""
@@ -68,6 +76,10 @@ class Layer(Record):
         finally:
             os.close(lower)
             os.close(upper)
+
+
+def _join(directory: str, name: str) -> str:
+    return f"{directory}/{name}" if name else directory
 
 
 def open_project(project: str) -> int:
@@ -111,29 +123,52 @@ def _load(place: str, name: str) -> Layer | None:
         with open(f"{directory}/note", encoding="ascii") as file:
             note = json.load(file)
         known = {path: (int(one[0]), int(one[1])) for path, one in note["known"].items()}
-        return Layer(name, directory, note["project"], note["git"], Baseline(int(note["since"]), known))
+        return Layer(
+            name, directory, note["project"], note["git"], Baseline(int(note["since"]), known), tuple(note["places"])
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None  # it was being made when somebody ended claudebox, or nobody but us wrote it
 
 
-def make_layer(place: str, project: str, git: str) -> Layer:
-    """Make a new layer."""
+def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = ("",)) -> Layer:
+    """Make a new layer over a project, or over some directories of it."""
     import time
 
     try:
         os.makedirs(place, files.PRIVATE, exist_ok=True)
         number = _next_number(place)
         layer = Layer(number, f"{place}/{number}", project, git, Baseline(time.clock_gettime_ns(CLOCK), {}))
-        for root, upper, work in layer.parts():
-            os.makedirs(upper, files.PRIVATE)
-            os.mkdir(work, files.PRIVATE)
-            # The root of the box's view has the mode of the upper directory.
-            os.chmod(upper, stat.S_IMODE(os.stat(root).st_mode) & files.PERMISSIONS)
+        layer = layer.replace(places=places)
+        _make_directories(layer)
         note(layer)
     except OSError as error:
         hint = "see whether the disk is full: df -h ~"
         raise Problem(f"no layer can be made in {place}: {error.strerror}", hint) from None
     return layer
+
+
+def extend(layer: Layer, places: tuple[str, ...]) -> Layer:
+    """The layer with these directories, too. Who calls this holds its lock."""
+    added = tuple(place for place in places if place not in layer.places)
+    if added:
+        layer = layer.replace(places=(*layer.places, *added))
+        _make_directories(layer)
+        note(layer)
+    return layer
+
+
+def _make_directories(layer: Layer) -> None:
+    """Make what the kernel needs. What the box sees of a directory has the mode of the layer's own."""
+    for root, upper, work in layer.parts():
+        base = layer.project if root != layer.git else layer.git
+        names = root[len(base) + 1 :].split("/") if root != base else []
+        for depth in range(len(names) + 1):
+            inner = "/".join(names[:depth])
+            made = upper.removesuffix("/".join(names)).rstrip("/") + (f"/{inner}" if inner else "")
+            if not os.path.lexists(made):
+                os.mkdir(made, files.PRIVATE)
+                os.chmod(made, stat.S_IMODE(os.stat(_join(base, inner)).st_mode) & files.PERMISSIONS)
+        os.makedirs(work, files.PRIVATE, exist_ok=True)
 
 
 def _next_number(place: str) -> str:
@@ -160,6 +195,7 @@ def note(layer: Layer) -> None:
         "form": NOTE_FORM,
         "project": layer.project,
         "git": layer.git,
+        "places": layer.places,
         "since": layer.baseline.since,
         "known": layer.baseline.known,
     }

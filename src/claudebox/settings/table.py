@@ -56,6 +56,7 @@ STORE = "store"
 OFF = "off"
 ON = "on"
 ASK, ALL, SAFE = "ask", "all", "safe"
+GUARDED = "guarded"
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
@@ -163,12 +164,12 @@ SETTINGS = (
     ),
     Setting(
         *("review", VALUE, "keep what the box changes until you land it; list, show, land or discard what is kept"),
-        metavar="[on|off]",
+        metavar="[HOW]",
         variable="CLAUDEBOX_REVIEW",
         key="review",
         shape=TEXT,
-        choices=(OFF, ON),
-        help_in_files="whether what the box changes in the project is kept until you land it: on or off",
+        choices=(OFF, GUARDED, ON),
+        help_in_files="what of the project is kept until you land it: nothing, what this host may run, or all",
     ),
     Setting(
         *("land", VALUE, "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)"),

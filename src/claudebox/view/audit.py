@@ -156,7 +156,10 @@ def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
         return []
     lines = [_heading("Guarded", GUARD_LEGEND, style)]
     by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
-    for label, members in (("read-only", by_name), ("writable", guard.opened)):
+    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
+    waiting = tuple(guarded for guarded in by_name if guarded.path in layered)
+    read_only = tuple(guarded for guarded in by_name if guarded.path not in layered)
+    for label, members in (("read-only", read_only), ("lands later", waiting), ("writable", guard.opened)):
         if everything:
             for number, guarded in enumerate(members):
                 words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]

@@ -58,6 +58,13 @@ themselves (CI files, editor tasks, hooks) lands only if the user picks it: name
 Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv`, which copies, and `git add`,
 instead of `git mv`. A local `git clone` needs `--no-hardlinks`.
 """
+REVIEWED_PARTS = """\
+## Changes that wait for the user
+
+The user's own programs run what is in {names}. You can change it, and git can; on the user's machine it is as before
+until the user lands it when the box ends. Say in your last message what you changed there, and why. These directories
+cannot be removed or renamed.
+"""
 MOST_NAMED = 20
 BROKER = """\
 You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
@@ -95,7 +102,7 @@ def sandbox_md(plan: Plan) -> str:
         HEAD,
         _files(plan),
         *_masked(plan),
-        *([REVIEWED] if plan.review is not None else []),
+        *_layered(plan),
         *_guarded(plan),
         _environment(plan),
         _network(plan),
@@ -130,9 +137,20 @@ def _masked(plan: Plan) -> list[str]:
     return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
 
 
+def _layered(plan: Plan) -> list[str]:
+    """What waits for the user until it is on the host."""
+    if plan.review is None:
+        return []
+    if plan.review.is_whole:
+        return [REVIEWED]
+    names = [f"`{_plain(within(covered.path, plan.project))}`" for covered in plan.review.covered]
+    return [REVIEWED_PARTS.format(names=", ".join(names))]
+
+
 def _guarded(plan: Plan) -> list[str]:
     """What cannot be changed in the project, and what git says when it tries."""
-    held = plan.guard.held
+    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
+    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered)
     if not held:
         return []
     names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]

@@ -41,15 +41,14 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
 
 
 def _take_layer(review: Review) -> tuple[Layer, int]:
-    project, *git = (covered.path for covered in review.covered)
-    outside = git[0] if git else ""
-    for layer in reversed(store.list_layers(review.place, project)):
-        held = store.lock(layer) if layer.git == outside else -1
+    for layer in reversed(store.list_layers(review.place, review.project)):
+        is_alike = layer.git == review.git and layer.is_whole == review.is_whole
+        held = store.lock(layer) if is_alike else -1
         if held >= 0:
-            layer = recover(layer)
+            layer = store.extend(recover(layer), review.places)
             say(f"claudebox: goes on with what was kept as review {layer.number} (--review list)\n")
             return layer, held
-    layer = store.make_layer(review.place, project, outside)
+    layer = store.make_layer(review.place, review.project, review.git, review.places)
     held = store.lock(layer)
     if held < 0:
         raise _changed(layer.directory)
@@ -88,9 +87,9 @@ def mount(plan: Plan) -> None:
     """Lay the layer over the project. This is the process that becomes bwrap, in a mount namespace of its own."""
     review = plan.review
     assert review is not None
-    parts = store.load(review.place, review.layer).parts()
-    for number, (covered, (_, upper, work)) in enumerate(zip(review.covered, parts, strict=True)):
-        _cover(number, covered, upper, work)
+    parts = {root: (upper, work) for root, upper, work in store.load(review.place, review.layer).parts()}
+    for number, covered in enumerate(review.covered):
+        _cover(number, covered, *parts[covered.path])
 
 
 def _cover(number: int, covered: Covered, upper: str, work: str) -> None:

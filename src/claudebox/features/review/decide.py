@@ -1,4 +1,4 @@
-"""Decides that the project is a layer, and refuses before the start where that cannot be done.
+"""Decides that the project is a layer, or what is guarded in it. Where that cannot be done, nothing starts.
 
 There is no way in between: a box that was asked to keep its changes never writes through.
 """
@@ -10,12 +10,14 @@ from claudebox.facts import Facts
 from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.layers import Covered, Review
-from claudebox.model import LAYER, RW, Finding, Step
+from claudebox.model import LAYER, RO, RW, Finding, Mount, Step
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 
 MOUNTS = "/proc/self/mountinfo"
 OVERLAY = "overlay"
+DOT_GIT = ".git"
+MOST_LAYERED = 50  # each is a mount; the rest stays read-only
 WITHOUT = "without it, changes reach this host at once: --review off"
 
 
@@ -35,22 +37,39 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             f"{said.origin.shown}: {state.directory} is on an overlay itself, as in a container: no layer can be there",
             f"give the container a volume for {state.directory}\n      {WITHOUT}",
         )
-    outside = [mount.source for mount in draft.mounts if mount.kind == LAYER and mount.source != facts.project]
-    return Contribution(
-        findings=tuple(find_gaps(facts, draft, mounted)),
-        steps=(Step(Step.BESIDE, "review"), Step(Step.MOUNT, "review"), Step(Step.AFTER, "review")),
-        decided=(
-            (
-                "review",
-                Review(
-                    said.origin,
-                    facts.settings.land.text,
-                    facts.state.layers,
-                    tuple(Covered(root, identity(facts.tree, root)) for root in (facts.project, *outside)),
-                ),
-            ),
-        ),
+    layered = [] if facts.is_reviewed else guarded_directories(facts.project, draft.mounts)
+    if not facts.is_reviewed and not layered:
+        return Contribution()
+    outside = next((one.source for one in draft.mounts if one.kind == LAYER and one.source != facts.project), "")
+    roots = [mount.source for mount in layered] or [facts.project, *([outside] if outside else [])]
+    review = Review(
+        origin=said.origin,
+        land=facts.settings.land.text,
+        place=facts.state.layers,
+        project=facts.project,
+        covered=tuple(Covered(root, identity(facts.tree, root)) for root in roots),
+        git=outside,
     )
+    return Contribution(
+        mounts=tuple(mount.replace(kind=LAYER) for mount in layered),
+        findings=tuple(find_gaps(facts, draft, mounted)) if facts.is_reviewed else (),
+        steps=(Step(Step.BESIDE, "review"), Step(Step.MOUNT, "review"), Step(Step.AFTER, "review")),
+        decided=(("review", review),),
+    )
+
+
+def guarded_directories(project: str, mounts: list[Mount]) -> list[Mount]:
+    """The directories of the project that are read-only because the host runs what is in them.
+
+    Git's own stay so: of those nothing would ever land.
+    """
+    found = [
+        mount
+        for mount in mounts
+        if mount.kind == RO and mount.origin.is_rule("guard") and mount.is_dir and mount.path == mount.source
+    ]
+    inside = [one for one in found if is_below(one.path, project) and DOT_GIT not in one.path.lower().split("/")]
+    return inside[:MOST_LAYERED]
 
 
 def identity(tree: Tree, path: str) -> tuple[int, int]:

@@ -113,7 +113,8 @@ def in_advance(items: list[Item], how: str) -> list[Item]:
 def _ask(kept: Kept, asking: Ask) -> None:
     while True:
         has_apart = any(item.reason for item in kept.items)
-        words = "Land (without what this host runs), all" if has_apart else "Land"
+        has_safe = any(item.is_safe for item in kept.items)
+        words = "Land" if not has_apart else "Land (without what this host runs), all" if has_safe else "Land all"
         try:
             said = asking(f"{words}, choose, show, keep or discard? [k] ").split()
         except Problem:
@@ -121,7 +122,7 @@ def _ask(kept: Kept, asking: Ask) -> None:
         first = said[0] if said else KEEP
         word = WORDS.get(first[:1], "") if first in WORDS or first in WORDS.values() else ""
         if word in (LAND, EVERYTHING):
-            chosen = in_advance(kept.items, ALL if word == EVERYTHING or not has_apart else SAFE)
+            chosen = in_advance(kept.items, ALL if word == EVERYTHING or not has_apart or not has_safe else SAFE)
             return land_chosen(kept, chosen, asking)
         if word == CHOOSE:
             chosen_by_number = _choose(kept, asking)
