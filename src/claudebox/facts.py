@@ -56,6 +56,7 @@ class Secrets(Record):
 
     masked: tuple[Masked, ...] = ()
     findings: tuple[Finding, ...] = ()
+    closed: tuple[str, ...] = ()  # directories that cannot be looked into, but opened by the agent
     preparations: tuple[Preparation, ...] = ()  # they remember these files
     ignored: bytes = b""  # a list for git in the box, which must not commit a decoy
 
@@ -78,6 +79,7 @@ class Facts(Record):
     reach: Reach
     trusted: TrustedSource
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
+    directories: frozenset[str]  # of the project, without those whose content tools can make again
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can
     answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 

@@ -296,6 +296,7 @@ class Guard(Record):
     made: tuple[Guarded, ...] = ()  # the same, but tools make it anew, so that it cannot be held
     filled: tuple[str, ...] = ()  # directories of PATH that the agent fills with programs
     commands: tuple[str, ...] = ()  # those where no agent can write
+    directories: frozenset[str] = frozenset()  # of the project, as they were before the box
 
 
 class Trace(Record):

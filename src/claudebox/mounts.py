@@ -75,17 +75,23 @@ PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")
 
 
 def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mount, ...]:
-    """Bind every directory between a writable mount and something guarded in it onto itself, so that it stays there."""
+    """Bind every directory between a writable mount and something guarded in it onto itself, so that it stays there.
+
+    What is guarded may lie in a directory that is hidden: then that one has to stay, or another could take its place.
+    """
     by_path = {mount.path: mount for mount in mounts}
     for pin in pins:
         between: list[str] = []
-        for above in parents(pin) if pin in by_path else ():
-            if above in by_path:
-                base = by_path[above]
-                for path in between if base.kind in WRITABLE else ():
+        for above in parents(pin):
+            base = by_path.get(above)
+            if base is None:
+                between.append(above)
+            elif base.kind in WRITABLE:
+                for path in between:
                     by_path[path] = Mount(base.kind, path, PIN, source=move(path, base.path, base.source))
                 break
-            between.append(above)
+            else:
+                between = []  # what lies below is in this mount, which stays where it is if all above it does
     return tuple(sorted(by_path.values(), key=depth))
 
 

@@ -11,7 +11,6 @@ from claudebox.features.secrets.decide import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import COMPLETING, DECIDING, load
 from claudebox.host import Host
-from claudebox.host.git.repository import find_repository
 from claudebox.host.system import find_certificates, find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
@@ -19,7 +18,7 @@ from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource, reach_of
+from claudebox.reach import TrustedSource, find_own_repository, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, canonical_root, check_state
@@ -38,13 +37,14 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     tree, environ, home = host.tree, host.environ, host.person.home
     places, reach = _check_places(host), reach_of(host)
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
-    repository = find_repository(tree, host.cwd)
+    repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = State(home)
     instance = all_projects.instance(canonical_root(host.cwd, repository))
     state = _find_state(tree, all_projects, instance, host.person.uid)
     claude = find_claude_home(all_projects, instance, person, environ)
-    entries = walk_project(tree, host.cwd, IN_PROJECT)
+    directories: set[str] = set()
+    entries = walk_project(tree, host.cwd, IN_PROJECT, directories)
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     return Facts(
@@ -63,6 +63,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         reach=reach,
         trusted=TrustedSource(reach, claude.users, host.person.homes, places),
         entries=entries,
+        directories=frozenset(directories),
         secrets=find_secrets(host, settings, repository, state, entries),
         answered=answered,
     )

@@ -7,16 +7,19 @@ judged by everything that it leads through: whoever can change a symlink on the 
 
 from __future__ import annotations
 
+from claudebox.host.git.repository import Repository, find_repository
 from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.places import is_systems, refuse_readable
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.state import SHOWN, State, names_a_writable_place
+from claudebox.state import SHOWN, State, canonical_root, instance_name, names_a_writable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from claudebox.host import Host
     from claudebox.host.tree import Tree
 
@@ -69,25 +72,51 @@ class Reach:
         if self._known is None:
             # A directory that contains the state is not a project: no box ever starts there, and a message says so.
             own = () if any(is_inside(state, self.project) for state in self.states) else (self.project,)
-            known = (place for state in self.states for place in _recorded_places(self.tree, state))
+            known = (place for places in self.recorded().values() for place in places)
             self._known = tuple(dict.fromkeys((*own, *known)))
         return self._known
+
+    def recorded(self) -> dict[str, list[str]]:
+        """Every directory that a box could ever write, by the state of its project: each launch has noted its own."""
+        return {
+            directory: [place for file in files if (place := _noted_place(self.tree, file))]
+            for state in self.states
+            for directory, files in _records(self.tree, f"{state}{INSTANCES}")
+        }
 
 
 def reach_of(host: Host) -> Reach:
     return Reach(host.tree, host.cwd, host.person.homes)
 
 
-def _recorded_places(tree: Tree, state: str) -> list[str]:
-    """Every directory that a box could ever write: each launch has noted its own."""
-    root = f"{state}{INSTANCES}"
-    files = [
-        f"{root}/{instance}/{name}"
-        for instance in tree.entries(root)
-        for name in tree.entries(f"{root}/{instance}")
-        if names_a_writable_place(name)
-    ]
-    return [place for file in files if (place := _noted_place(tree, file))]
+def _records(tree: Tree, instances: str) -> Iterator[tuple[str, list[str]]]:
+    for instance in tree.entries(instances):
+        directory = f"{instances}/{instance}"
+        yield directory, [f"{directory}/{name}" for name in tree.entries(directory) if names_a_writable_place(name)]
+
+
+def find_own_repository(reach: Reach) -> Repository:
+    """The repository of the project, if its claim to be a worktree or a submodule of another one can be believed.
+
+    The claim has two ends: a `.git` file here, and a file in the other repository that names it. Agents that work in
+    both projects can write both. So no box may have been able to write this end, unless the same boxes could write the
+    other repository anyway; and the conversations of the other project are shared only if these were its own boxes.
+    """
+    tree, project = reach.tree, reach.project
+    repository = find_repository(tree, project)
+    if not repository.outside:
+        return repository
+    owner = instance_name(canonical_root(project, repository))
+    for directory, places in reach.recorded().items():
+        if directory.endswith(f"/{owner}") or not any(is_inside(project, place) for place in places):
+            continue
+        if not any(is_inside(repository.outside, place) for place in places):
+            return Repository(
+                trouble=f"{project}/.git names {repository.outside}, and an agent may have written that",
+                remedy=f"if you trust that: --mount-rw {quote(repository.outside)}",
+            )
+        repository = repository.replace(is_worktree=False)
+    return repository
 
 
 def _noted_place(tree: Tree, file: str) -> str:

@@ -6,9 +6,29 @@ import posixpath
 from itertools import pairwise
 
 # These count anywhere in a variable's name.
-STRONG_WORDS = ("apikey", "api_key", "credential", "passphrase", "passwd", "password", "private_key", "secret", "token")
+STRONG_WORDS = tuple(
+    "apikey api_key access_key accesskey credential mnemonic passcode passphrase passwd password private_key secret "
+    "token".split()
+)
 # These count as a word of the name, as in AWS_ACCESS_KEY_ID, unless the value is a number or a path.
-WEAK_WORDS = frozenset("auth cookie cred creds jwt headers key keys otp pass pat pw pwd session".split())
+WEAK_WORDS = frozenset(
+    "auth authkey authorization cookie cred creds jwt headers key keys masterauth oauth pat presharedkey privatekey "
+    "session sig".split()
+)
+# These count as a word of the name or at its end, as in `storePass`, unless the value is a path.
+PASS_WORDS = ("pass", "pwd", "psk", "otp", "pw")
+NO_PASS_WORDS = frozenset("bypass compass overpass cwd pwd_cwd".split())
+# What has such a part in its name is no secret because of that.
+HARMLESS_PARTS = (
+    "tokeniz",
+    "public_key",
+    "publickey",
+    "primary_key",
+    "foreign_key",
+    "sort_key",
+    "cache_key",
+    "key_name",
+)
 HARMLESS_NAMES = frozenset("PWD OLDPWD DESKTOP_SESSION".split())
 SWITCHES = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
 
@@ -35,17 +55,33 @@ TOKEN_PREFIXES = (
     ("hf_", "a Hugging Face token"),
     ("dop_v1_", "a DigitalOcean token"),
     ("sk_live_", "a Stripe key"),
+    ("sk_test_", "a Stripe key"),
+    ("whsec_", "a Stripe secret"),
     ("rk_live_", "a Stripe key"),
     ("SG.", "a SendGrid key"),
     ("tskey-", "a Tailscale key"),
+    ("shpat_", "a Shopify token"),
+    ("dckr_pat_", "a Docker token"),
+    ("glrt-", "a GitLab token"),
+    ("gldt-", "a GitLab token"),
+    ("lin_api_", "a Linear key"),
+    ("nfp_", "a Netlify token"),
+    ("dapi", "a Databricks token"),
+    ("xai-", "an API key"),
+    ("gsk_", "an API key"),
+    ("pul-", "a Pulumi token"),
+    ("figd_", "a Figma token"),
+    ("ntn_", "a Notion token"),
     ("hvs.", "a Vault token"),
     ("AGE-SECRET-KEY-", "an age key"),
     ("eyJ", "a signed token (JWT)"),
 )
+_PREFIXES = tuple(prefix for prefix, _ in TOKEN_PREFIXES)
 SHORTEST_TOKEN = 20
 SHORTEST_RANDOM = 32
+LONGEST_SCHEME = 12
 COMMIT_LENGTH = 40
-PRIVATE_KEY_MARK = "PRIVATE KEY-----"
+PRIVATE_KEY_MARKS = ("PRIVATE KEY-----", "PRIVATE KEY BLOCK-----")
 
 SECRET_FILE_NAMES = frozenset(
     "id_rsa id_dsa id_ecdsa id_ed25519 .env .netrc .npmrc .pypirc .pgpass .git-credentials .htpasswd credentials "
@@ -62,26 +98,49 @@ def looks_secret(name: str, value: str) -> str:
 
 
 def _secret_name(name: str, value: str) -> str:
-    lower = name.lower().replace("-", "_")
+    lower = in_words(name)
     if value.lower() in SWITCHES or name in HARMLESS_NAMES or name.startswith("XDG_SESSION_"):
         return ""
     if value.isdigit() and "tokens" in lower:  # a limit, as in MAX_OUTPUT_TOKENS
         return ""
-    weak = not WEAK_WORDS.isdisjoint(lower.split("_")) and not value.isdigit() and not value.startswith("/")
-    if weak or any(word in lower for word in STRONG_WORDS):
+    words = lower.split("_")
+    weak = not WEAK_WORDS.isdisjoint(words) and not value.isdigit() and not value.startswith("/")
+    is_pass = any(_names_password(word) for word in words) and not value.startswith("/")
+    if weak or is_pass or any(word in lower for word in STRONG_WORDS):
         return "its name says so"
     return ""
 
 
+def _names_password(word: str) -> bool:
+    return word in PASS_WORDS or (word.endswith(PASS_WORDS[:2]) and word not in NO_PASS_WORDS)
+
+
+def in_words(name: str) -> str:
+    """A name in lower case with `_` between its words, whether they were `words`, `Words`, `wor-ds` or `wor.ds`."""
+    if not (name.isupper() or name.islower()):
+        pairs = pairwise(f"{name} ")
+        name = "".join(a + "_" if (a.islower() or a.isdigit()) and b.isupper() else a for a, b in pairs)
+    lower = name.lower()
+    for separator in "-. :":
+        lower = lower.replace(separator, "_")
+    for part in HARMLESS_PARTS:
+        lower = lower.replace(part, "")
+    return lower
+
+
 def secret_value(value: str) -> str:
     """Why a text looks like a secret: known tokens, private keys, passwords in addresses."""
-    if PRIVATE_KEY_MARK in value:
+    return known_token(value) or ("it holds a password for an address" if _has_url_password(value) else "")
+
+
+def known_token(value: str) -> str:
+    if any(mark in value for mark in PRIVATE_KEY_MARKS):
         return "it holds a private key"
-    for word in _words(value):
-        for prefix, title in TOKEN_PREFIXES:
-            if word.startswith(prefix) and len(word) >= SHORTEST_TOKEN:
-                return f"it looks like {title}"
-    return "it holds a password for an address" if _has_url_password(value) else ""
+    for word in _words(value) if len(value) >= SHORTEST_TOKEN else ():
+        if len(word) >= SHORTEST_TOKEN and word.startswith(_PREFIXES):
+            title = next(title for prefix, title in TOKEN_PREFIXES if word.startswith(prefix))
+            return f"it looks like {title}"
+    return ""
 
 
 def secret_file(path: str) -> str:
@@ -103,16 +162,34 @@ def _words(text: str) -> list[str]:
 
 def _has_url_password(text: str) -> bool:
     """Whether the text contains `scheme://user:password@host`."""
-    for piece in text.split("://")[1:]:
-        account, at, _ = piece.split("/", 1)[0].rpartition("@")
-        if at and account.partition(":")[2]:
-            return True
-    return False
+    return any(password for _, _, password, _ in accounts(text))
+
+
+def accounts(text: str) -> list[tuple[str, str, str, str]]:
+    """Scheme, user, password and the rest of each address in the text that has an account.
+
+    Programs take passwords with a slash in them, too; but what stands between a colon and a slash may be a port.
+    """
+    found = []
+    before, *pieces = text.split("://")
+    for piece in pieces:
+        address = (piece.split(maxsplit=1) or [""])[0].rstrip("\"'`,;)>]}")
+        account, at, _ = address.split("/", 1)[0].rpartition("@")
+        if not at:
+            account, at, _ = address.rpartition("@")
+            user, colon, password = account.partition(":")
+            at = at if colon and not password.partition("/")[0].isdigit() and "/" not in user else ""
+        if at:
+            user, _, password = account.partition(":")
+            rest = address[len(account) + 1 :]
+            found.append((before[-LONGEST_SCHEME:].lower(), user, password, rest))
+        before = piece
+    return found
 
 
 def _looks_random(text: str) -> bool:
     """Whether it is one long word of letters and digits in no readable order. The hash of a commit is no secret."""
-    if len(text) < SHORTEST_RANDOM or text.startswith(("/", "~")) or not text.isascii():
+    if len(text) < SHORTEST_RANDOM or text.startswith(("/", "~", "sha256-", "sha512-")) or not text.isascii():
         return False
     if not all(character.isalnum() or character in "+/=_-" for character in text):
         return False

@@ -19,7 +19,7 @@
         broker.jsonl          what boxes asked of the broker
         nix/                  the project's own Nix store
         layers/               what boxes changed and the user has not landed yet
-        quarantine/           what the user moved out of the project after a box had ended
+        quarantine/           what was moved out of the project after a box had ended
 
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
 """

@@ -40,13 +40,16 @@ class Outcome(Record):
 
 
 def run(*command: str, text: str = "") -> Outcome:
-    """Run a program with next to nothing in its environment, and `text` as its input."""
+    """Run a program with next to nothing in its environment, and `text` as its input.
+
+    It does not start in the project, where many programs look for settings: `claude --version` for one.
+    """
     # It runs on the host, and looks for further programs there.
     path = trusted_path(os.environ.get("PATH", ""), reach_of(read_host()))
     environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, capture_output=True, env=environ, input=text.encode(), timeout=TRIAL_SECONDS, check=False
+            command, cwd="/", capture_output=True, env=environ, input=text.encode(), timeout=TRIAL_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(-1, "", str(error))

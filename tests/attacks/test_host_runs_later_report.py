@@ -139,6 +139,10 @@ ATTACKS = {
 }
 
 
+# A symlink among git's own files is always taken away.
+MENDED = ("gitlink-in-an-index-elsewhere", "rebase-symlink")
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, repository: Path, name: str) -> None:
     script, expected = ATTACKS[name]
@@ -146,7 +150,7 @@ def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, reposit
     assert TITLE in said(done)
     for words in expected:
         assert words in said(done)
-    assert ran(account, repository), "the attack is real: without a terminal nothing is moved"
+    assert ran(account, repository) == (name not in MENDED), "the attack is real: without a terminal nothing is moved"
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -179,6 +183,9 @@ NEW_PLACES = {
     "mkdir -p e c/objects c/refs; cp .git/HEAD e; echo ../c > e/commondir; "
     f"{CONFIG} > e/config.worktree": "new e/config.worktree (git obeys it)",
     "git init -q n; git -C n config protocol.ext.allow always": "new n/.git (a repository: git obeys it)",
+    "git init -q n; git -C n config core.worktree $HOME": "new n/.git (a repository: git obeys it) core.worktree = ",
+    "git init -q n; git -C n config core.worktree $PWD": "new n/.git (a repository: git obeys it) core.worktree = ",
+    "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "(git worktree repair writes there)",
     "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
     "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
     "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
@@ -200,6 +207,16 @@ def test_what_appears_is_named(box: Box, repository: Path, account: Account, scr
     assert NEW_PLACES[script] in said(box.inside("sh", "-c", script))
     if "chmod" in script:
         (repository / "locked").chmod(0o755)
+
+
+def test_worktree_that_the_user_adds_meanwhile_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "agent.sh", "touch started; until test -e added; do sleep 0.02; done\n")
+    with claudebox_terminal(box, "--yes", "--run", "sh", "agent.sh", env=PLAIN) as opened:
+        assert comes_true((repository / "started").exists)
+        git(account, repository, "worktree", "add", "-q", str(account.home / "tree"))
+        account.write(repository / "added")
+        opened.wait()
+        assert "worktree repair" not in opened.seen.decode()
 
 
 def test_hooks_where_there_were_none(box: Box, account: Account, repository: Path) -> None:

@@ -53,6 +53,7 @@ ARGUMENTS: dict[str, tuple[int, ...]] = {
     "ioperm": (-1, -1, 0),
     "modify_ldt": (99, 0, 0),
     "open_by_handle_at": (-1, BAD, 0),
+    "openat2": (-1, BAD, BAD, 24),
     "mount": (BAD, BAD, BAD, 0, 0),
     "umount2": (BAD, 0),
     "pivot_root": (BAD, BAD),

@@ -34,7 +34,12 @@ def too_much_to_guard(scene: Scene) -> None:
     scene.planted("\n".join(f"~/shop/{number}/.envrc" for number in range(1001))).plan()
 
 
+def git_led_elsewhere(scene: Scene) -> None:
+    scene.planted("~/shop/.git/logs/HEAD -> ~/.bashrc\n~/shop/.git/index -> ~/.profile").plan()
+
+
 PROBLEMS: Problems = {
+    "git-led-elsewhere": (git_led_elsewhere, FAILED),
     "guard-too-much": (too_much_to_guard, FAILED),
     "source-replaced": (source_replaced, FAILED),
     "hide-project": (lambda scene: scene.plan("--hide", "."), FAILED),

@@ -42,7 +42,13 @@ def too_many_masks_to_remember(scene: Scene) -> None:
     scene.planted("~/shop/.env: KEY=one\n~/shop/app/.env: KEY=two").plan()
 
 
+def too_much_to_look_into(scene: Scene) -> None:
+    scene.monkeypatch.setattr(masks, "MOST_BYTES", 1)
+    scene.planted("~/shop/.env: KEY=one").plan()
+
+
 PROBLEMS: Problems = {
+    "project-secrets-bytes": (too_much_to_look_into, FAILED),
     "project-secrets-candidates": (lambda scene: many_secrets(scene, "MOST_CANDIDATES"), FAILED),
     "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),
     "project-secrets-linked": (secret_with_another_name_in_a_large_project, FAILED),

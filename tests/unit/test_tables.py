@@ -13,9 +13,17 @@ from claudebox.features.guard.ordinary import NO_TOOLS, ROWS
 from claudebox.features.guard.spelling import spelled_out
 from claudebox.features.guard.table import ANYWHERE, IN_ROOTS
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
-from claudebox.features.secrets.table import TABLE
+from claudebox.features.secrets.rows import IN_SKIPPED, WORDS
+from claudebox.features.secrets.rows import ROWS as SECRETS
 from claudebox.places import SECRET_PLACES
-from claudebox.secret_values import SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, STRONG_WORDS, TOKEN_PREFIXES, WEAK_WORDS
+from claudebox.secret_values import (
+    PASS_WORDS,
+    SECRET_FILE_ENDINGS,
+    SECRET_FILE_NAMES,
+    STRONG_WORDS,
+    TOKEN_PREFIXES,
+    WEAK_WORDS,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +36,10 @@ TABLES: dict[str, tuple[str, ...]] = {
     "guarded in the root of a repository": tuple(name for _, _, names in IN_ROOTS for name in spelled_out(names)),
     "looked at when the box has ended": tuple(name for _, _, names in ROWS for name in spelled_out(names)),
     "begin with a dot, and are no tool's": tuple(NO_TOOLS),
-    "masked in the project": tuple(pattern for pattern, _, _ in TABLE),
+    "masked in the project": (*(name for _, _, names in SECRETS for name in names.split()), *IN_SKIPPED, *WORDS),
     "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
-    "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *SECRET_FILE_NAMES, *SECRET_FILE_ENDINGS),
+    "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS, *SECRET_FILE_NAMES, *SECRET_FILE_ENDINGS),
     "beginnings of tokens": tuple(prefix for prefix, _ in TOKEN_PREFIXES),
     "settings of Claude that hand out credentials": CREDENTIAL_HELPERS,
     "variables with which the broker is not used": OTHER_PROVIDERS,

@@ -179,7 +179,8 @@ class PathQuestion:
         mount = self.spot.mount
         if not mount.origin.is_rule(SECRETS):
             return None
-        instead = "with made-up values" if mount.kind == MASK else "as an empty file"
+        empty = "as an empty directory" if mount.is_dir else "as an empty file"
+        instead = "with made-up values" if mount.kind == MASK else empty
         because = [with_reason(f"{describe_origin(mount.origin)} masks {self._short(mount.path)}", mount.origin)]
         because += [self._following(self.spot)] if self.spot.links else []
         name = self.target.removeprefix(f"{self.plan.project}/")

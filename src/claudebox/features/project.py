@@ -22,6 +22,8 @@ SELF_FINDING = Finding(
     Finding.RISK, "claudebox", "runs from this very project: the agent can change what you start next time"
 )
 
+LONGEST_SHOWN = 200
+
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
@@ -54,8 +56,8 @@ def _unseen(facts: Facts) -> list[Finding]:
         elif entry.kind == UNREAD:
             status = facts.tree.lstat(entry.path)
             if status is None or status.st_uid == facts.host.person.uid:
-                text = "cannot be listed, so secrets in there are not looked for: the agent can change that"
-                findings.append(Finding(Finding.RISK, name, text))
+                text = "cannot be listed, so the box does not see what is in there: the agent could change that"
+                findings.append(Finding(Finding.NOTE, name[:LONGEST_SHOWN], text))
     return findings
 
 

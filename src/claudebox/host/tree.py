@@ -11,6 +11,9 @@ import stat
 
 MOST_LINKS = 40
 PIECE_BYTES = 4096
+# A path may come from a file that an agent wrote: with a zero byte in it, or a character that no file name can have,
+# Python raises a ValueError, and there is no such file.
+UNREADABLE = (OSError, ValueError)
 
 
 class Tree:
@@ -26,7 +29,7 @@ class Tree:
         if path not in self._seen:
             try:
                 self._seen[path] = os.lstat(self.root + path)
-            except (OSError, ValueError):
+            except UNREADABLE:
                 self._seen[path] = None
         return self._seen[path]
 
@@ -45,7 +48,11 @@ class Tree:
         return status is not None and stat.S_ISLNK(status.st_mode)
 
     def link_target(self, path: str) -> str:
-        return os.readlink(self.root + path)
+        """What a symlink says; "" if it was removed meanwhile."""
+        try:
+            return os.readlink(self.root + path)
+        except UNREADABLE:
+            return ""
 
     def exists(self, path: str) -> bool:
         return self.resolve(path) is not None
@@ -135,7 +142,7 @@ class Tree:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
             descriptor = os.open(self.root + path, flags)
-        except OSError:
+        except UNREADABLE:
             return None
         try:
             status = os.fstat(descriptor)
@@ -155,14 +162,14 @@ class Tree:
     def entries(self, path: str) -> list[str]:
         try:
             return sorted(os.listdir(self.root + path))
-        except OSError:
+        except UNREADABLE:
             return []
 
     def has_capabilities(self, path: str) -> bool:
         """Whether the file gains privileges through file capabilities."""
         try:
             return bool(os.getxattr(self.root + path, "security.capability"))
-        except OSError:
+        except UNREADABLE:
             return False
 
 

@@ -7,6 +7,8 @@ symlink, skips directories whose content tools can make again, and stops at a li
 from __future__ import annotations
 
 import os
+import stat
+from itertools import islice
 
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -20,16 +22,21 @@ DIRECTORY = "directory"
 LINK = "link"
 OTHER = "other"  # a FIFO, a socket, a device
 UNREAD = "unread"  # a directory that could not be listed
+PRIVILEGED = "privileged"  # a file that is setuid or setgid
 BEYOND = "beyond"  # the first directory that was left out, because there are too many or it is too deep
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
+MOST_DIRECTORIES_AFTERWARDS = 300_000
+MOST_AT_ONCE = 10_000  # entries of a directory, which may have millions
 MOST_ENTRIES_SEARCHED = 2_000_000
 COST_OF_A_DIRECTORY = 10
 
+GIT = ".git"
+
 # Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
 SKIPPED = {
-    ".git": "git's own: a feature that needs something in there knows where it is",
+    GIT: "git's own: a feature that needs something in there knows where it is",
     ".hg": "Mercurial's own",
     ".svn": "Subversion's own",
     ".jj": "Jujutsu's own",
@@ -77,31 +84,87 @@ class Entry(Record):
 
 
 class NameFilter(Record):
-    """Which names are of interest: whole names, prefixes and suffixes."""
+    """Which names are of interest, in capitals or not: whole names, prefixes, suffixes and words anywhere in a name."""
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    directories: frozenset[str] = frozenset()  # every file below a directory of such a name is of interest
     links: bool = False  # whether every symlink is of interest, whatever its name
+    bare: bool = False  # whether every file without a dot in its name is
 
     def __or__(self, other: NameFilter) -> NameFilter:
-        """The filter for several features that share one walk. Each asks its own `wants` about what it gets."""
+        """The filter for several features that share one walk. Each asks its own table about what it gets."""
         return NameFilter(
             self.names | other.names,
             self.prefixes + other.prefixes,
             self.suffixes + other.suffixes,
+            self.words + other.words,
+            self.directories | other.directories,
             self.links or other.links,
+            self.bare or other.bare,
         )
 
     def wants(self, name: str) -> bool:
-        return name in self.names or name.startswith(self.prefixes) or name.endswith(self.suffixes)
+        lower = name.lower()
+        is_named = name in self.names or lower in self.names
+        is_known = is_named or lower.startswith(self.prefixes) or lower.endswith(self.suffixes)
+        return is_known or any(word in lower for word in self.words)
+
+    def in_lower_case(self) -> NameFilter:
+        return self.replace(
+            names=frozenset(map(str.lower, self.names)),
+            prefixes=tuple(map(str.lower, self.prefixes)),
+            suffixes=tuple(map(str.lower, self.suffixes)),
+        )
 
 
-def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, ...]:
-    """Everything of interest, nearest to the project's root first, and the directories that could not be searched."""
-    names, prefixes, suffixes, links = wanted.names, wanted.prefixes, wanted.suffixes, wanted.links
+HEAD = 3  # characters by which prefixes are looked up
+
+
+class _Sieve:
+    """A filter, arranged so that most names are seen to be of no interest by two or three look-ups in sets."""
+
+    def __init__(self, wanted: NameFilter) -> None:
+        self.wanted = wanted.in_lower_case()
+        self.heads = frozenset(prefix[:HEAD] for prefix in self.wanted.prefixes)
+        self.endings = frozenset(suffix.rpartition(".")[2] for suffix in self.wanted.suffixes)
+        assert all(len(prefix) >= HEAD for prefix in self.wanted.prefixes), "a shorter one cannot be looked up"
+        assert all("." in suffix for suffix in self.wanted.suffixes), "only an ending can be looked up"
+
+    def find(self, directory: str, listing: list[os.DirEntry[str]], *, all_files: bool) -> list[Entry]:
+        wanted, heads, endings = self.wanted, self.heads, self.endings
+        names, bare, links = wanted.names, wanted.bare, wanted.links
+        joined = "/".join([entry.name for entry in listing]).lower()  # a name has no slash in it
+        words = [word for word in wanted.words if word in joined]
+        found = []
+        # A walk spends most of its time in these lines.
+        for entry, name in zip(listing, joined.split("/"), strict=False):
+            ending = name.rpartition(".")[2]
+            if (
+                name in names
+                or (ending in endings and name.endswith(wanted.suffixes))
+                or (name[:HEAD] in heads and name.startswith(wanted.prefixes))
+                or (words and any(word in name for word in words))
+            ):
+                found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
+            elif links and entry.is_symlink():
+                found.append(Entry(f"{directory}/{entry.name}", LINK))
+            elif (all_files or (ending == name and bare)) and not entry.is_dir(follow_symlinks=False):
+                found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
+        return found
+
+
+def walk_project(tree: Tree, project: str, wanted: NameFilter, entered: set[str] | None = None) -> tuple[Entry, ...]:
+    """Everything of interest, nearest to the project's root first, and the directories that could not be searched.
+
+    `entered` takes in every directory below the project that the walk comes to.
+    """
+    sieve = _Sieve(wanted)
     found: list[Entry] = []
     level, seen = [project], 0
+    whole: set[str] = set()  # directories of which every file is of interest
     for _ in range(DEEPEST):
         below: list[str] = []
         for directory in level:
@@ -109,22 +172,71 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter) -> tuple[Entry, .
             if seen > MOST_DIRECTORIES:
                 return (*found, Entry(directory, BEYOND))
             try:
-                listing = os.scandir(tree.root + directory)
+                scan = os.scandir(tree.root + directory)
             except OSError:
                 found.append(Entry(directory, UNREAD))
                 continue
-            with listing:
-                # A walk spends most of its time in these lines.
-                for entry in listing:
-                    name = entry.name
-                    if name in names or name.startswith(prefixes) or name.endswith(suffixes):
-                        found.append(Entry(f"{directory}/{name}", _kind(entry)))
-                    elif links and entry.is_symlink():
-                        found.append(Entry(f"{directory}/{name}", LINK))
-                    if entry.is_dir(follow_symlinks=False) and name not in SKIPPED:
-                        below.append(f"{directory}/{name}")
+            is_whole = directory in whole
+            with scan:
+                while listing := list(islice(scan, MOST_AT_ONCE)):
+                    found += sieve.find(directory, listing, all_files=is_whole)
+                    inner = [one.name for one in listing if one.is_dir(follow_symlinks=False)]
+                    inner = [name for name in inner if name not in SKIPPED]
+                    if is_whole or not wanted.directories.isdisjoint(map(str.lower, inner)):
+                        whole.update(
+                            f"{directory}/{name}" for name in inner if is_whole or name.lower() in wanted.directories
+                        )
+                    below += [f"{directory}/{name}" for name in inner]
+        if entered is not None:
+            entered.update(below)
         level = below
     return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
+
+
+def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, modes: bool) -> list[Entry]:
+    """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
+
+    There are the things with these names, and symlinks that are younger than `since`. With `modes` all files of the
+    project are looked at, to find those that are privileged.
+    """
+    found: list[Entry] = []
+    waiting, seen = [(project, False)], 0
+    while waiting:
+        directory, is_skipped = waiting.pop()
+        seen += 1
+        if seen > MOST_DIRECTORIES_AFTERWARDS:
+            return [*found, Entry(directory, BEYOND)]
+        try:
+            listing = os.scandir(tree.root + directory)
+        except OSError:
+            found += [Entry(directory, UNREAD)] if is_skipped and _is_since(tree, directory, since) else []
+            continue
+        with listing:
+            for entry in listing:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [(f"{directory}/{name}", is_skipped or name in SKIPPED)] if name != GIT else []
+                elif modes and entry.is_file(follow_symlinks=False) and _is_privileged(entry, since):
+                    found.append(Entry(f"{directory}/{name}", PRIVILEGED))
+                if is_skipped and name in names:
+                    found.append(Entry(f"{directory}/{name}", _kind(entry)))
+                elif is_skipped and entry.is_symlink() and _is_since(tree, f"{directory}/{name}", since):
+                    found.append(Entry(f"{directory}/{name}", LINK))
+    return found
+
+
+def _is_since(tree: Tree, path: str, since: int) -> bool:
+    """Whether something was made, changed or moved here since. A box cannot forge this time."""
+    status = tree.lstat(path)
+    return status is not None and status.st_ctime_ns >= since
+
+
+def _is_privileged(entry: os.DirEntry[str], since: int) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID)) and status.st_ctime_ns >= since
 
 
 def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:

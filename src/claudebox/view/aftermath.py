@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.guard.decide import within
+from claudebox.host.git.detours import MOST_FOUND
 from claudebox.model import Trace
 from claudebox.paths import shorten_home
 from claudebox.quoting import quote
@@ -17,6 +18,7 @@ MOST_LINES = 24
 LABEL = len("changed ")
 
 TITLE = "claudebox: left in the project, and this host may run it:"
+DETOURS = "claudebox: taken out of git's directory:"
 ORDINARY = "claudebox: changed, and run when you ask for it:"
 
 
@@ -40,6 +42,18 @@ def report(leftovers: list[Leftover], where: Where, style: Style) -> str:
         lines.append(f"  and {len(grave) - MOST_LISTED} more")
     ordinary = [leftover for leftover in leftovers if leftover.is_ordinary]
     lines += _ordinary(ordinary, where) if ordinary else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def detours(leftovers: list[Leftover], where: Where, style: Style) -> str:
+    """What git on the host would have written through, which is moved away without a question."""
+    lines = [style.paint(DETOURS, BOLD)]
+    for number, leftover in enumerate(leftovers[:MOST_LISTED], 1):
+        lines += _row(number, leftover, where, style)
+    if len(leftovers) > MOST_LISTED:
+        lines.append(f"  and {len(leftovers) - MOST_LISTED} more")
+    if len(leftovers) >= MOST_FOUND:
+        lines.append("There are others. Do not use git here before claudebox starts without a complaint.")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -100,13 +114,23 @@ def _text(trace: Trace | None) -> list[str] | None:
     return trace.content.decode(errors="surrogateescape").splitlines()
 
 
-def moved(directory: str, names: list[str], restored: list[str], failed: list[tuple[str, str]], where: Where) -> str:
+def moved(
+    directory: str,
+    names: list[str],
+    restored: list[str],
+    failed: list[tuple[str, str]],
+    where: Where,
+    *,
+    for_good: bool = False,
+) -> str:
     """Where the files are now, and how to get them back."""
     lines = []
     if names:
         place = shorten_home(directory, where.home) if quote(directory) == directory else quote(directory)
-        lines += ["Moved, under the same names, to", f"  {place}", "To get one of them back:"]
-        lines.append(f"  mv -T {place}/{quote(names[0])} {quote(names[0])}")
+        lines += ["Moved, under the same names, to", f"  {place}"]
+        lines += (
+            [] if for_good else ["To get one of them back:", f"  mv -T {place}/{quote(names[0])} {quote(names[0])}"]
+        )
     if restored:
         lines += fill(f"Restored as before the box: {', '.join(map(where.name, restored))}".split(" "), 0)
     lines += [f"{where.name(path)} could not be moved: {escape(reason)}" for path, reason in failed]

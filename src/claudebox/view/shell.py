@@ -83,9 +83,8 @@ def _preparations(plan: Plan) -> str:
 
 
 def _written_file(item: Preparation, sandbox: str) -> str:
-    content = item.content.decode(errors="replace") if item.kind == Preparation.FILE else sandbox
-    mark = _end_mark(content.encode())
-    return f"cat >{quote(item.path)} <<'{mark}'\n{content}{mark}\n"
+    content = item.content if item.kind == Preparation.FILE else sandbox.encode(errors="surrogateescape")
+    return _written(quote(item.path), content)
 
 
 def _assignment(variable: EnvVar) -> str:
@@ -134,9 +133,9 @@ def _with_covers(command: str, covers: list[Data]) -> str:
 
 
 def _written(file: str, content: bytes) -> str:
-    if content.endswith(b"\n") and b"\0" not in content:
+    if is_visible_text(content):
         mark = _end_mark(content)
-        return f"cat >{file} <<'{mark}'\n{content.decode(errors='surrogateescape')}{mark}\n"
+        return f"cat >{file} <<'{mark}'\n{content.decode()}{mark}\n"
     octal = "".join(f"\\{byte:03o}" for byte in content)
     return f"printf '{octal}' >{file}\n"
 
@@ -155,7 +154,16 @@ def _with_descriptors(command: str, data: list[Data]) -> str:
 
 
 def _is_text(data: Data) -> bool:
-    return data.content.endswith(b"\n") and b"\0" not in data.content
+    return is_visible_text(data.content)
+
+
+def is_visible_text(content: bytes) -> bool:
+    """Whether a terminal can show it as it is. Names and lines of the project may hold codes that it would obey."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return False
+    return text.endswith("\n") and text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def _end_mark(content: bytes, mark: str = END) -> str:

@@ -84,3 +84,26 @@ def test_two_who_look_share_a_walk(tmp_path: Path) -> None:
     assert {entry.name for entry in found} == {".envrc", "x.pem"}
     assert [entry.name for entry in found if guard.wants(entry.name)] == [".envrc"]
     assert Entry("/p/x.pem", FILE) in found
+
+
+def test_finds_words_and_whatever_is_written_in_capitals(tmp_path: Path) -> None:
+    make(tmp_path, "Makefile", "my-SECRET.yml", "KEY.PEM", ".Netrc", "other.yml", "bare")
+    wanted = NameFilter(frozenset({"Makefile", ".netrc"}), suffixes=(".pem",), words=("secret",))
+    expected = {"/p/Makefile", "/p/my-SECRET.yml", "/p/KEY.PEM", "/p/.Netrc"}
+    assert {path for path, _ in walk(tmp_path, wanted)} == expected
+    assert {name for name in ("Makefile", "my-SECRET.yml", "other.yml") if wanted.wants(name)} == {
+        "Makefile",
+        "my-SECRET.yml",
+    }
+
+
+def test_finds_every_file_below_a_directory_and_every_one_without_an_ending(tmp_path: Path) -> None:
+    make(tmp_path, "a/.aws/sso/cache/x.json", "a/x.json", "bare", "b/other", "b/.dot")
+    wanted = NameFilter(directories=frozenset({".aws"}), bare=True)
+    assert {path for path, _ in walk(tmp_path, wanted)} == {"/p/a/.aws/sso/cache/x.json", "/p/bare", "/p/b/other"}
+
+
+def test_directory_with_very_many_files_is_seen_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "MOST_AT_ONCE", 2)
+    make(tmp_path, *(f"{number}.pem" for number in range(5)), "d/x.pem")
+    assert len(walk(tmp_path)) == 6

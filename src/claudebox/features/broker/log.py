@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.broker.server.journal import auth_log_text, read_journal
 from claudebox.host import read_host
-from claudebox.host.git.repository import find_repository
+from claudebox.reach import find_own_repository, reach_of
 from claudebox.settings.words import Request
 from claudebox.state import State, canonical_root
 from claudebox.terminal import show
@@ -12,6 +12,6 @@ from claudebox.terminal import show
 
 def show_auth_log(_: Request) -> int:
     host = read_host()
-    root = canonical_root(host.cwd, find_repository(host.tree, host.cwd))
+    root = canonical_root(host.cwd, find_own_repository(reach_of(host)))
     show(auth_log_text(read_journal(State(host.person.home).instance(root).journal)))
     return 0

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
+from claudebox.features.guard.detours import DETOUR
 from claudebox.host.tree import Tree
+from claudebox.host.walk import UNREAD
 from claudebox.model import Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
@@ -23,8 +26,13 @@ if TYPE_CHECKING:
     from claudebox.features.guard.changes import Leftover
     from claudebox.model import Trace
     from claudebox.view.aftermath import Where
+    from claudebox.view.text import Style
 
     Ask = Callable[[str], str]
+
+COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
+
+MOST_LOOKS = 20  # for directories in each other that were locked
 
 KEEP = ("k", "keep", "n", "no")
 SHOW = ("s", "show")
@@ -34,11 +42,12 @@ QUARANTINE = ("q", "quarantine")
 def after(plan: Plan) -> Callable[[bool], None]:
     """Look at what could be run later, before the program starts. Returns what to do when the box has ended."""
     before = take_picture(Tree(), plan.guard)
+    since = time.time_ns() - COARSEST_CLOCK
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
     restore_terminal = _remember_terminal()
-    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal)
+    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal, since)
 
 
 def _remember_terminal() -> Callable[[], None]:
@@ -83,7 +92,11 @@ def _import_everything() -> None:
 
 
 def report(
-    plan: Plan, before: dict[str, Trace], asking: Ask | None, restore_terminal: Callable[[], None] = lambda: None
+    plan: Plan,
+    before: dict[str, Trace],
+    asking: Ask | None,
+    restore_terminal: Callable[[], None] = lambda: None,
+    since: int = 0,
 ) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask.
 
@@ -91,10 +104,13 @@ def report(
     """
     has_looked = False
     try:
-        leftovers = find_leftovers(plan, before)
+        detours, leftovers = find_leftovers(plan, before, since)
         has_looked = True
-        if leftovers:
+        if detours or leftovers:
             restore_terminal()
+        if detours:
+            _end_detours(plan, detours)
+        if leftovers:
             _report(plan, leftovers, asking)
     except KeyboardInterrupt:
         # An agent can make the look last long.
@@ -107,18 +123,61 @@ def report(
         say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
 
 
-def find_leftovers(plan: Plan, before: dict[str, Trace]) -> list[Leftover]:
+def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[list[Leftover], list[Leftover]]:
+    """What git would write through, and everything else that matters."""
     tree = Tree()
-    after = look(tree, plan.guard, plan.person.home)
-    return Comparison(tree, plan.guard, before, after).leftovers()
+    moment = look(tree, plan.guard, plan.person.home, since)
+    for _ in range(MOST_LOOKS):
+        unread = [entry.path for entry in moment.detours if entry.kind == UNREAD]
+        if not unread or not _make_listable(unread):
+            break
+        tree = Tree()
+        moment = look(tree, plan.guard, plan.person.home, since)
+    comparison = Comparison(tree, plan.guard, before, moment)
+    return comparison.detours(), comparison.leftovers()
+
+
+def _make_listable(directories: list[str]) -> bool:
+    """Have directories of git listed that an agent has locked: git would still write a file in there that it knows."""
+    from claudebox.features.guard.quarantine import make_listable
+
+    try:
+        for directory in directories:
+            make_listable(directory)
+    except OSError:
+        return False
+    return True
+
+
+def _end_detours(plan: Plan, detours: list[Leftover]) -> None:
+    """Move away what would make the next git command on this host write elsewhere. Nobody has to be asked.
+
+    The user's next prompt may be that command, and git never makes such a thing itself. What cannot be moved, since an
+    agent can fill the disk, is removed. All of it happens before anything is said: perhaps nobody listens.
+    """
+    from claudebox.features.guard.quarantine import remove
+    from claudebox.view import aftermath as view
+
+    where = view.Where(plan.project, plan.person.home)
+    told, failed = _move_away(plan, detours, where) if plan.state is not None else ("", dict.fromkeys(detours, ""))
+    for detour in failed:
+        try:
+            remove(detour.path)
+        except OSError as error:
+            told += view.moved("", [], [], [(detour.path, error.strerror or str(error))], where)
+    say(view.detours(detours, where, style_for_errors()) + told)
+
+
+def style_for_errors() -> Style:
+    from claudebox.view.text import style_for
+
+    return style_for(sys.stderr.isatty(), dict(os.environ))
 
 
 def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
     from claudebox.view import aftermath as view
-    from claudebox.view.text import style_for
 
-    where = view.Where(plan.project, plan.person.home)
-    style = style_for(sys.stderr.isatty(), dict(os.environ))
+    where, style = view.Where(plan.project, plan.person.home), style_for_errors()
     say(view.report(leftovers, where, style))
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
     if not grave or asking is None:
@@ -154,14 +213,25 @@ def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
 
 
 def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
+    from claudebox.view.aftermath import moved
+
+    told, failed = _move_away(plan, leftovers, where)
+    say(told + moved("", [], [], [(one.path, why) for one, why in failed.items()], where))
+
+
+def _move_away(plan: Plan, leftovers: list[Leftover], where: Where) -> tuple[str, dict[Leftover, str]]:
+    """Move what was left to the quarantine. Returns what to say about it, and why something could not be moved."""
     from claudebox.features.guard.quarantine import Old, Quarantine
     from claudebox.view.aftermath import moved
 
     assert plan.state is not None
-    quarantine = Quarantine(plan.state.quarantine)
+    try:
+        quarantine = Quarantine(plan.state.quarantine)
+    except OSError as error:
+        return "", dict.fromkeys(leftovers, error.strerror or str(error))
     names: list[str] = []
     restored: list[str] = []
-    failed: list[tuple[str, str]] = []
+    failed: dict[Leftover, str] = {}
     for leftover in leftovers:
         # What lies outside of the project is called by its whole name.
         root = plan.project if is_below(leftover.path, plan.project) else ""
@@ -173,5 +243,7 @@ def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:
             names.append(name if root else leftover.path)
             restored += [leftover.path] if old is not None else []
         except OSError as error:
-            failed.append((leftover.path, error.strerror or str(error)))
-    say(moved(quarantine.directory, names, restored, failed, where))
+            failed[leftover] = error.strerror or str(error)
+    # Nobody is told how to get back what leads git elsewhere.
+    are_detours = all(leftover.reason == DETOUR for leftover in leftovers)
+    return moved(quarantine.directory, names, restored, [], where, for_good=are_detours), failed

@@ -10,25 +10,46 @@ import posixpath
 import stat
 
 from claudebox.features.guard import envrc
-from claudebox.features.guard.decide import LINKS, TODO, find_guarded, find_others, with_ways
+from claudebox.features.guard.checkouts import Checkouts, Familiar
+from claudebox.features.guard.contents import build_system, commands, running_pairs, scripts
+from claudebox.features.guard.decide import (
+    HIDDEN,
+    LINKS,
+    PRIVILEGES,
+    REPAIRED,
+    TODO,
+    find_guarded,
+    find_others,
+    own_settings,
+    with_ways,
+)
+from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
     INCLUDED,
     POINTER,
+    PROGRAM,
     Account,
     checkout_of,
-    is_include,
-    pointed_to,
-    runs_program,
 )
 from claudebox.features.guard.ordinary import BUILD, TOOLS, USE
-from claudebox.features.guard.table import DOT_GIT, GIT, UNSEEN, WANTED, find_tools
+from claudebox.features.guard.pointers import back_pointer, kind_of, leaving, pointer, work_tree
+from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, UNSEEN, WANTED, find_tools
 from claudebox.features.guard.ways import find_shadowing
 from claudebox.host.fingerprint import ONE_TOO_MANY, Fingerprint
-from claudebox.host.git import config as gitconfig
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
-from claudebox.host.walk import DIRECTORY, FILE, LINK, UNREAD, Entry, list_directory, walk_project
+from claudebox.host.walk import (
+    BEYOND,
+    LINK,
+    OTHER,
+    SKIPPED,
+    UNREAD,
+    Entry,
+    list_directory,
+    search_rest,
+    walk_project,
+)
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
@@ -39,14 +60,8 @@ if TYPE_CHECKING:
 
 NEW = "new"
 CHANGED = "changed"
-# A symlink into one of these leads to what everybody has.
-COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
-RUN_BY_THEMSELVES = (
-    *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
-)
-GIT_CONFIG = "/.git/config"
+REPOSITORIES = frozenset((DOT_GIT, HEAD))
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
-TOO_LARGE = ("too large to be looked at",)
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
 
 
@@ -68,6 +83,8 @@ class Moment(Record):
 
     places: tuple[Guarded, ...]
     files: dict[str, Trace]
+    detours: tuple[Entry, ...] = ()
+    since: int = 0  # when the box started, in nanoseconds
 
 
 def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
@@ -76,13 +93,17 @@ def take_picture(tree: Tree, guard: Guard) -> dict[str, Trace]:
     return Fingerprint(tree).take(place.path for place in places if place.group != UNSEEN)
 
 
-def look(tree: Tree, guard: Guard, home: str) -> Moment:
-    """Look at everything as it is now. The tree has to be a new one: an old one remembers what it has read."""
+def look(tree: Tree, guard: Guard, home: str, since: int = 0) -> Moment:
+    """Look at everything as it is now. The tree has to be a new one: an old one remembers what it has read.
+
+    `since` is when the box started. Before it, nobody looked into the directories that the walk skips.
+    """
     project, *others = guard.roots
     entries = [*walk_project(tree, project, WANTED)]
     for directory in others:
         entries += list_directory(tree, directory, WANTED)
     entries += _linked(tree, entries)
+    entries += search_rest(tree, project, REPOSITORIES, since, modes=is_shared(tree, guard.roots))
     candidates = find_guarded(tree, guard.roots, entries, Account(home, guard.git_configs))
     candidates = with_ways(candidates, guard.ways)
     within = tuple(one for one in candidates if any(is_inside(one.path, root) for root in guard.roots))
@@ -91,9 +112,12 @@ def look(tree: Tree, guard: Guard, home: str) -> Moment:
         *find_tools(tree, guard.roots),
         *find_shadowing(tree, guard.filled, guard.commands),
         *guard.made,
+        own_settings(project),
     )
-    files = take_picture(tree, Guard(absent=within, others=others_found))
-    return Moment((*within, *others_found), files)
+    detours = detours_in(tree, within, guard.roots)
+    led_away = tuple(Guarded(entry.path, GIT, DETOUR) for entry in detours)
+    files = take_picture(tree, Guard(absent=(*within, *led_away), others=others_found))
+    return Moment((*within, *others_found), files, tuple(detours), since)
 
 
 def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
@@ -114,13 +138,9 @@ def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
             path = posixpath.normpath(posixpath.join(checkout.work_tree, name, DOT_GIT))
             if path not in known and tree.lstat(path):
                 known.add(path)
-                waiting.append(Entry(path, _kind(tree, path)))
+                waiting.append(Entry(path, kind_of(tree, path)))
                 found.append(waiting[-1])
     return found
-
-
-def _kind(tree: Tree, path: str) -> str:
-    return LINK if tree.is_link(path) else DIRECTORY if tree.is_plain_directory(path) else FILE
 
 
 class Comparison:
@@ -133,59 +153,61 @@ class Comparison:
         self.after = after
         self.known = {one.path for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)}
         self.files_in = _by_directory(after)
-        # A worktree has the same files as the project, which are no news.
-        self.familiar = self._familiar()
-        self.by_request = [one.path for one in guard.opened if one.group != GIT] + self._new_checkouts()
-
-    def _familiar(self) -> set[tuple[str, str, bytes | None]]:
-        """The files of the project that are obeyed already, without those of repositories that lie in it."""
-        guard = self.guard
-        groups = {
-            one.path: one.group for one in (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
-        }
-        cloned = {path.removesuffix(GIT_CONFIG) for path in groups if path.endswith(GIT_CONFIG)} - {*guard.roots}
-        return {
-            (group, posixpath.basename(path), trace.content)
-            for path, trace in self.before.items()
-            if trace.content and cloned.isdisjoint(parents(path))
-            for group in [next((groups[above] for above in (path, *parents(path)) if above in groups), "")]
-        }
-
-    def _new_checkouts(self) -> list[str]:
-        """Projects of others that were cloned into this one: an editor obeys their files when it is opened there."""
-        gits = {path for path in self.known if path.endswith(GIT_CONFIG)}
-        return [
-            place.path.removesuffix(GIT_CONFIG)
-            for place in self.after.places
-            if place.path.endswith(GIT_CONFIG) and place.path not in gits and self.tree.lstat(place.path) is not None
-        ]
+        checkouts = Checkouts(tree, guard, after.places)
+        self.familiar = Familiar(guard, before, checkouts)
+        self.by_request = [one.path for one in guard.opened if one.group != GIT] + checkouts.cloned
 
     def leftovers(self) -> list[Leftover]:
         found: dict[str, Leftover] = {}
         for place in self.after.places:
             if place.group == UNSEEN and place.path not in self.known:
                 found[place.path] = Leftover(NEW, place.path, place.reason)
+        for entry in self.after.detours:
+            if entry.kind in (UNREAD, BEYOND):
+                found[entry.path] = Leftover(NEW, entry.path, HIDDEN, is_gits=True)
+        for place in self.after.places:
             for path in self._files_of(place.path):
-                for leftover in self._judge(place, path) if path not in found else ():
+                for leftover in self._judged(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)
         # What any git command runs comes first, so that many others do not drown it.
         return sorted(found.values(), key=lambda leftover: (leftover.is_ordinary, not leftover.is_gits, leftover.path))
+
+    def detours(self) -> list[Leftover]:
+        """What git would write through. Where there was one before, the user has said so."""
+        found = []
+        for entry in self.after.detours:
+            old, new = self.before.get(entry.path), self.after.files.get(entry.path)
+            is_same = old is not None and new is not None and _is_same(old, new)
+            if entry.kind in (LINK, OTHER) and not is_same:
+                what = NEW if old is None else CHANGED
+                found.append(Leftover(what, entry.path, DETOUR, _target(new), is_gits=True, old=old, new=new))
+        return found
 
     def _files_of(self, place: str) -> list[str]:
         if place in self.after.files:
             return [place]
         return self.files_in.get(place, [])
 
+    def _judged(self, place: Guarded, path: str) -> list[Leftover]:
+        """Judge a file. What the agent has written must never keep the rest from being said."""
+        try:
+            return list(self._judge(place, path))
+        except Exception as error:
+            return [
+                Leftover(NEW, path, place.reason, (f"could not be looked at: {error}",), is_gits=place.group == GIT)
+            ]
+
     def _judge(self, place: Guarded, path: str) -> Iterator[Leftover]:
         old, new = self.before.get(path), self.after.files[path]
         if (old is not None and _is_same(old, new)) or self._is_editors_own(path):
             return
         what = NEW if old is None else CHANGED
-        key = (place.group, posixpath.basename(path), new.content)
-        if old is None and place.group not in (GIT, LINKS) and key in self.familiar:
+        if old is None and self._was_unseen(place, path):
+            return
+        if old is None and place.group not in (GIT, LINKS) and self.familiar.has(place, path, new):
             return
         is_ordinary = place.group in (BUILD, USE, TOOLS) or (
-            place.group != GIT and any(is_inside(path, asked) for asked in self.by_request)
+            place.group not in (GIT, PRIVILEGES) and any(is_inside(path, asked) for asked in self.by_request)
         )
         if is_ordinary and envrc.is_evaluated(self.tree, path):
             place, is_ordinary = place.replace(reason=envrc.NAMED), False
@@ -205,6 +227,17 @@ class Comparison:
             is_gits = place.group == GIT
             yield Leftover(what, path, place.reason, details, is_ordinary, is_gits, old, new)
 
+    def _was_unseen(self, place: Guarded, path: str) -> bool:
+        """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
+        if place.path in self.known:
+            return False
+        inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
+        names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
+        if SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, PROGRAM):
+            return False
+        statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]
+        return all(status.st_ctime_ns < self.after.since for status in statuses)
+
     def _is_editors_own(self, path: str) -> bool:
         """Whether an editor on this host writes it all the time, in a place where the agent cannot write."""
         directory, _, name = path.rpartition("/")
@@ -215,19 +248,21 @@ class Comparison:
         if new == ONE_TOO_MANY:
             return ("there are more files than were looked at",)
         if place.group == LINKS:
-            return self._leaving(path, new)
+            return leaving(self.tree, self.guard.roots, path, new)
         if stat.S_ISLNK(new.mode):
-            return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",)
+            return _target(new)
         if place.reason in (CONFIG, INCLUDED):
-            return _running_pairs(old, new)
+            return (*(running_pairs(old, new) or ()), *work_tree(self.tree, path, old, new)) or None
         if place.reason == TODO:
-            return _commands(new)
+            return commands(new)
+        if place.reason == REPAIRED:
+            return back_pointer(self.tree, self.guard.roots, path, new)
         if place.reason == POINTER:
-            return self._pointer(path, old, new)
+            return pointer(self.guard.roots, path, old, new)
         if path.endswith("/package.json"):
-            return _scripts(old, new)
+            return scripts(old, new)
         if path.endswith("/pyproject.toml"):
-            return _build_system(old, new)
+            return build_system(old, new)
         return ()
 
     def _new_repository(self, path: str) -> str:
@@ -239,33 +274,11 @@ class Comparison:
                 return "" if f"{above}/config" in self.known else above
         return ""
 
-    def _leaving(self, path: str, new: Trace) -> tuple[str, ...] | None:
-        target = (new.content or b"").decode(errors="surrogateescape")
-        named = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-        real = self.tree.resolve(path) or named
-        leaves = [
-            place
-            for place in (named, real)
-            if not any(is_inside(place, known) for known in (*self.guard.roots, *COMMON))
-        ]
-        return (f"-> {target}",) if leaves else None
 
-    def _pointer(self, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-        """What a pointer says, unless it is a new one of the usual kind.
-
-        Worktrees and submodules that were added point to a directory of their own repository.
-        """
-        text = (new.content or b"").decode(errors="surrogateescape")
-        said = pointed_to(text, "" if path.endswith("/commondir") else "gitdir: ")
-        base = posixpath.dirname(path)
-        named = posixpath.normpath(posixpath.join(base, said))
-        if path.endswith("/commondir"):
-            is_usual = posixpath.basename(posixpath.dirname(base)) == "worktrees" and named == posixpath.dirname(
-                posixpath.dirname(base)
-            )
-        else:
-            is_usual = any(is_inside(named, root) for root in self.guard.roots) and "/.git/" in f"{named}/"
-        return None if old is None and is_usual else (said,)
+def is_shared(tree: Tree, roots: tuple[str, ...]) -> bool:
+    """Whether a group shares the project, so that the box could make files that are setgid."""
+    statuses = (tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}"))
+    return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
 
 
 def _by_directory(moment: Moment) -> dict[str, list[str]]:
@@ -278,6 +291,11 @@ def _by_directory(moment: Moment) -> dict[str, list[str]]:
     return found
 
 
+def _target(new: Trace | None) -> tuple[str, ...]:
+    is_link = new is not None and stat.S_ISLNK(new.mode)
+    return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",) if is_link and new is not None else ()
+
+
 def _is_same(old: Trace, new: Trace) -> bool:
     if old.identity == new.identity:
         return True
@@ -288,72 +306,3 @@ def _merged(one: Leftover | None, other: Leftover) -> Leftover:
     if one is None:
         return other
     return one.replace(details=tuple(dict.fromkeys((*one.details, *other.details))))
-
-
-def _pairs(trace: Trace | None) -> list[tuple[str, str]]:
-    content = (trace.content or b"") if trace is not None else b""
-    return [
-        (name, value)
-        for name, value in gitconfig.parse(content.decode(errors="surrogateescape"))
-        if is_include(name) or name == "core.hookspath" or runs_program(name, value)
-    ]
-
-
-def _running_pairs(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    if new.content is None:
-        return TOO_LARGE
-    before = _pairs(old)
-    added = [pair for pair in _pairs(new) if pair not in before]
-    return tuple(f"{name} = {value}" for name, value in added) or None
-
-
-def _commands(new: Trace) -> tuple[str, ...] | None:
-    if new.content is None:
-        return TOO_LARGE
-    lines = new.content.decode(errors="replace").splitlines()
-    return tuple(line.strip() for line in lines if line.split()[:1] in (["exec"], ["x"])) or None
-
-
-def _scripts(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    """The scripts of a package that changed. In a new package, only those count that run without being named."""
-    if new.content is None:
-        return TOO_LARGE
-    before, after = _table(old, "scripts"), _table(new, "scripts")
-    changed = [name for name, script in after.items() if before.get(name) != script]
-    changed = changed if old is not None else [name for name in changed if name in RUN_BY_THEMSELVES]
-    return tuple(changed) or None
-
-
-def _table(trace: Trace | None, name: str) -> dict[str, object]:
-    import json
-
-    try:
-        document = json.loads((trace.content or b"{}") if trace is not None else b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    table = document.get(name) if isinstance(document, dict) else None
-    return table if isinstance(table, dict) else {}
-
-
-def _build_system(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
-    """Whether what builds a package has changed: unlike dependencies, that changes rarely.
-
-    In a new package it counts if the package is built by code of its own.
-    """
-    if new.content is None:
-        return TOO_LARGE
-    before, after = _toml_table(old, "build-system"), _toml_table(new, "build-system")
-    if old is None:
-        return ("build-system",) if "backend-path" in after else None
-    return ("build-system",) if before != after else None
-
-
-def _toml_table(trace: Trace | None, name: str) -> dict[str, object]:
-    import tomllib
-
-    try:
-        document = tomllib.loads(((trace.content or b"") if trace is not None else b"").decode())
-    except (ValueError, RecursionError):
-        return {}
-    table = document.get(name)
-    return table if isinstance(table, dict) else {}

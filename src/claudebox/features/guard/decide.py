@@ -13,17 +13,19 @@ import stat
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.guard import envrc
+from claudebox.features.guard.detours import accept_detours, detours_in
 from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
 from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, UNREAD, Entry, list_directory
+from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, list_directory
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.places import Opening, openings
 from claudebox.problem import Problem
+from claudebox.settings.values import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +40,13 @@ MOST_LINKED = 200  # files of one directory that are looked at for hard links
 # Groups and reasons for what is only looked at when the box has ended.
 LEAVING = "a symlink that leaves the project"
 LINKS = "links"
+SETTLES = "claudebox obeys it in the next box"
+SETTINGS = "settings"
+PRIVILEGE = "makes whoever starts it you, or one of your group"
+PRIVILEGES = "privileges"
 HIDDEN = "cannot be listed: nothing in it was looked at"
 TODO = "git rebase --continue runs it"
+REPAIRED = "git worktree repair writes there"
 TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 
 
@@ -50,17 +57,22 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
     opened = openings(facts.settings.writable, project, facts.host.person.home)
     outside = [facts.repository.outside] if facts.repository.outside else []
-    ways = find_ways(facts.host, (project, *others, *outside))
+    roots = tuple(dict.fromkeys((project, *others, *outside)))
+    ways = find_ways(facts.host, roots)
     candidates = with_ways(find_guarded(tree, (project, *others), entries, account), ways.guarded)
-    guard = plan_guard(tree, candidates, draft.mounts, opened).replace(
+    guard = plan_guard(tree, candidates, draft.mounts, opened)
+    guard = guard.replace(
+        opened=(*guard.opened, *accept_detours(detours_in(tree, candidates, roots), opened)),
         others=(
             *find_others(entries, candidates),
             *find_tools(tree, (project, *others)),
             *find_shadowing(tree, ways.filled, ways.commands),
             *ways.made,
+            own_settings(project),
         ),
-        roots=tuple(dict.fromkeys((project, *others, *outside))),
+        roots=roots,
         git_configs=account.configs,
+        directories=facts.directories,
         ways=ways.guarded,
         made=ways.made,
         filled=ways.filled,
@@ -108,22 +120,30 @@ def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[G
     return tuple(dict.fromkeys([*_looked_at(entries), *_unfinished(guarded)]))
 
 
+def own_settings(project: str) -> Guarded:
+    """The project's settings for claudebox. Where there are some, the box has them read-only."""
+    return Guarded(f"{project}/{PROJECT_FILE}", SETTINGS, SETTLES)
+
+
 def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
     for entry in entries:
         if entry.kind in (UNREAD, BEYOND):
             yield Guarded(entry.path, UNSEEN, HIDDEN)
         elif entry.kind == LINK:
             yield Guarded(entry.path, LINKS, LEAVING)
+        elif entry.kind == PRIVILEGED:
+            yield Guarded(entry.path, PRIVILEGES, PRIVILEGE)
         for row in ordinary_rows_of(entry.name):
             yield _part(entry, row)
 
 
 def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
-    """The lists of an unfinished rebase: there may be commands among the next steps."""
+    """The lists of an unfinished rebase, with commands among the next steps; and where a worktree is to be repaired."""
     for one in guarded:
         if one.group == GIT and posixpath.basename(one.path) == "config":
             for name in TODO_LISTS:
                 yield Guarded(f"{posixpath.dirname(one.path)}/{name}", GIT, TODO)
+            yield Guarded(f"{posixpath.dirname(one.path)}/gitdir", GIT, REPAIRED)
 
 
 def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:

@@ -11,6 +11,7 @@ from claudebox.record import Record
 
 PRIVATE = 0o700
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+UNREADABLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_EXISTS, CROSS_DEVICE = 17, 18
 
@@ -41,12 +42,46 @@ class Quarantine:
         try:
             if last in os.listdir(target):
                 raise FileExistsError(FILE_EXISTS, "something of this name was moved already")
+            _make_writable(source)
             _move(source, last, target)
             if old is not None:
                 _put_back(source, last, old)
         finally:
             os.close(source)
             os.close(target)
+
+
+def remove(path: str) -> None:
+    """Remove something of which nobody needs a copy. Raises OSError if that is not possible."""
+    parent, _, last = path.rpartition("/")
+    directory = _open_below("/", parent)
+    try:
+        _make_writable(directory)
+        _remove(directory, last)
+    finally:
+        os.close(directory)
+
+
+def make_listable(path: str) -> None:
+    """Let the user list a directory of theirs again. Raises OSError if that is not possible."""
+    parent, _, last = path.rpartition("/")
+    above = _open_below("/", parent)
+    try:
+        directory = os.open(last, UNREADABLE, dir_fd=above)
+    finally:
+        os.close(above)
+    try:
+        # A descriptor of what cannot be read takes no change of its mode, but its name in /proc does.
+        os.chmod(f"/proc/self/fd/{directory}", os.fstat(directory).st_mode & 0o777 | PRIVATE)
+    finally:
+        os.close(directory)
+
+
+def _make_writable(directory: int) -> None:
+    """An agent can keep things in a directory by taking away the right to write it."""
+    mode = os.fstat(directory).st_mode & 0o7777
+    if mode & PRIVATE != PRIVATE:
+        os.fchmod(directory, mode | PRIVATE)
 
 
 def _open_below(root: str, path: str, *, makes: bool = False) -> int:

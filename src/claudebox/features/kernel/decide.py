@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.kernel.seccomp import call_filter
@@ -42,12 +44,22 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
         findings=(*userns_findings(userns), *([] if owns_pid_namespace else [LIFE_FINDING])),
         decided=(
-            ("seccomp", call_filter(host.machine, with_namespaces=has_userns)),
+            ("seccomp", call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts))),
             ("disable_userns", not has_userns and can_disable_userns(tree, facts.bwrap)),
             ("drop_groups", facts.is_root),
             ("owns_pid_namespace", owns_pid_namespace),
         ),
     )
+
+
+def is_shared(facts: Facts) -> bool:
+    """Whether a group shares the project, by directories that are setgid: then `chmod 755 directory` asks for that bit.
+
+    The same bit on a program is for members of the group what setuid is for the user. The report names such files.
+    """
+    repository = facts.repository
+    statuses = map(facts.tree.lstat, filter(None, (facts.project, repository.git_dir, repository.outside)))
+    return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
 
 
 def allows_userns(userns: Word, *, as_root: bool) -> bool:

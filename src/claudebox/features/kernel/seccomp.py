@@ -15,7 +15,7 @@ ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as the audit su
 LOAD, AND, JUMP, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
 ALLOW, FAIL, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 # Offsets in struct seccomp_data. The kernel ignores the upper half of these arguments, and so must the filter.
-CALL, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 24, 32
+CALL, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT, FOURTH_ARGUMENT = 0, 4, 16, 24, 32, 40
 
 Instruction = tuple[int, int, int, int]
 Block = list[Instruction]  # which always ends with an answer
@@ -24,7 +24,7 @@ Case = tuple[tuple[int, ...], Block]
 ALLOWED: Block = [(RETURN, 0, 0, ALLOW)]
 
 
-def call_filter(machine: str, *, with_namespaces: bool = False) -> bytes:
+def call_filter(machine: str, *, with_namespaces: bool = False, with_setgid: bool = False) -> bytes:
     """Refuse what the table names; kill what uses another architecture's system calls, which have other numbers."""
     if machine not in ARCHITECTURES:
         known = " and ".join(ARCHITECTURES)
@@ -35,12 +35,13 @@ def call_filter(machine: str, *, with_namespaces: bool = False) -> bytes:
         (RETURN, 0, 0, KILL_PROCESS),
         (LOAD, 0, 0, CALL),
     ]
-    _add_search(program, _ranges(_answers(MACHINES.index(machine), with_namespaces)))
+    modes = SETUID if with_setgid else SETUID | SETGID
+    _add_search(program, _ranges(_answers(MACHINES.index(machine), with_namespaces, modes)))
     # Each is a `struct sock_filter`; the import of `struct` would cost more than this.
     return b"".join([(code | yes << 16 | no << 24 | k << 32).to_bytes(8, "little") for code, yes, no, k in program])
 
 
-def _answers(machine: int, with_namespaces: bool) -> dict[int, Block]:
+def _answers(machine: int, with_namespaces: bool, modes: int) -> dict[int, Block]:
     """What the filter answers to the calls that are not simply allowed, by their numbers."""
     answers = {
         numbers[machine]: _fail(refused.error)
@@ -48,6 +49,10 @@ def _answers(machine: int, with_namespaces: bool) -> dict[int, Block]:
         if not (with_namespaces and refused.of_namespaces)
         for numbers in refused.calls.values()
     }
+    for mode, calls in MODES.items():
+        answers |= {numbers[machine]: _mode(mode, modes) for numbers in calls.values()}
+    for (flags, mode), numbers in OPENING.items():
+        answers[numbers[machine]] = _opening(flags, mode, modes)
     answers.pop(ABSENT, None)
     answers[IOCTL[machine]] = _ioctl()
     answers[SOCKET[machine]] = answers[SOCKETPAIR[machine]] = _socket()
@@ -73,6 +78,17 @@ def _socket() -> Block:
         ((NETLINK,), netlink),
     ]
     return _choose(FIRST_ARGUMENT, families, _fail(NO_SUCH_FAMILY))
+
+
+def _mode(argument: int, refused: int) -> Block:
+    refusal = _fail(NOT_PERMITTED)
+    return [(LOAD, 0, 0, argument), (JUMP_SET, 0, len(refusal), refused), *refusal, *ALLOWED]
+
+
+def _opening(flags: int, mode: int, refused: int) -> Block:
+    """Where nothing is made, the argument for its mode is whatever was left there."""
+    judged = _mode(mode, refused)
+    return [(LOAD, 0, 0, flags), (JUMP_SET, 0, len(judged), CREATES), *judged, *ALLOWED]
 
 
 def _namespaces(flags: int) -> Block:
@@ -194,6 +210,11 @@ REFUSED = (
         {"open_by_handle_at": (304, 265)},
     ),
     Refused(
+        "makes files with a mode that cannot be seen from here; programs take openat instead",
+        NO_SUCH_CALL,
+        {"openat2": (437, 437)},
+    ),
+    Refused(
         "changes what is mounted, or the names and the root of a namespace",
         NOT_PERMITTED,
         {
@@ -230,6 +251,20 @@ X32 = 0x40000000  # the other numbers of x86_64
 # Calls whose arguments decide.
 IOCTL, SOCKET, SOCKETPAIR = (16, 29), (41, 198), (53, 199)
 CLONE, UNSHARE = (56, 220), (272, 97)
+
+# A file that makes whoever starts it the user is, for other accounts of the host, the way to what is the user's. In the
+# box it has no effect. The error is the one that programs know from files of somebody else. A mode that is given to
+# mkdir needs no look: the kernel drops these bits from it.
+SETUID, SETGID = 0o4000, 0o2000
+MODES = {  # by the argument that is the mode
+    SECOND_ARGUMENT: {"chmod": (90, ABSENT), "fchmod": (91, 52), "creat": (85, ABSENT), "mknod": (133, ABSENT)},
+    THIRD_ARGUMENT: {"fchmodat": (268, 53), "fchmodat2": (452, 452), "mknodat": (259, 33)},
+}
+OPENING = {  # by the arguments that are flags and mode: open and openat
+    (SECOND_ARGUMENT, THIRD_ARGUMENT): (2, ABSENT),
+    (THIRD_ARGUMENT, FOURTH_ARGUMENT): (257, 56),
+}
+CREATES = 0o100 | 0o20000000  # O_CREAT, and the bit of O_TMPFILE that is its own
 
 TERMINAL_REQUESTS = (
     0x5412,  # TIOCSTI: types into the user's shell, once the box has ended

@@ -90,6 +90,7 @@ def _ask(limits: Limits, unit: str) -> str:
             null = os.open(os.devnull, os.O_RDWR)
             for stream, descriptor in enumerate((null, null, log)):
                 os.dup2(descriptor, stream)
+            os.chdir("/")
             environ = {"XDG_RUNTIME_DIR": run, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={run}/bus", "LC_ALL": "C"}
             os.execve(limits.busctl, words, environ)
         finally:

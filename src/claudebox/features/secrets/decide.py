@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets import table
 from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
-from claudebox.host.walk import DIRECTORY, Entry
+from claudebox.host.walk import DIRECTORY, UNREAD, Entry
 from claudebox.model import HIDE, MASK, Mount, Origin
 from claudebox.mounts import find_appearances
-from claudebox.paths import is_inside
+from claudebox.paths import expand_home, is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
+
+CLOSED = "cannot be looked into"
+LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     if facts.secrets is None:
         return Contribution()
+    closed = [path for place in facts.secrets.closed for path in find_appearances(place, draft.mounts)]
     return Contribution(
-        mounts=tuple(mask_mounts(facts.secrets, draft.mounts, draft.wished)),
+        mounts=(
+            *mask_mounts(facts.secrets, draft.mounts, draft.wished),
+            *(Mount(HIDE, path, Origin.of_rule(RULE, CLOSED)) for path in closed),
+        ),
         findings=facts.secrets.findings,
         preparations=facts.secrets.preparations,
     )
@@ -53,11 +62,14 @@ def find_secrets(
     """
     tree, project = host.tree, host.cwd
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
+    git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
+    git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
     git_dirs += [repository.outside] if repository.outside else []
-    found = [*table.candidates(entries), *table.git_files(tree, git_dirs)]
+    found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
+    closed = find_closed(host, settings, entries)
     has_known = state is not None and tree.lstat(state.masked) is not None
     if not (found or has_known or settings.reveals):
-        return None
+        return Secrets(closed=closed) if closed else None
     from claudebox.features.secrets import masks, memory
 
     known = memory.recall(tree, state, host.person.uid)
@@ -65,4 +77,21 @@ def find_secrets(
     search = masks.Search(tree, project, repository.git_dir, host.person.home, settings)
     secrets = masks.judge(search, found)
     elsewhere = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
-    return secrets.replace(preparations=memory.remembering(state, known, elsewhere, secrets.masked))
+    return secrets.replace(closed=closed, preparations=memory.remembering(state, known, elsewhere, secrets.masked))
+
+
+def find_closed(host: Host, settings: Settings, entries: tuple[Entry, ...]) -> tuple[str, ...]:
+    """Directories that cannot be listed now, but by the agent, who is their owner or goes there step by step."""
+    found = []
+    named = [expand_home(reveal.text, host.person.home) for reveal in settings.reveals]
+    revealed = [posixpath.normpath(posixpath.join(host.cwd, text)) for text in named]
+    for entry in entries:
+        status = host.tree.lstat(entry.path) if entry.kind == UNREAD else None
+        if entry.kind != UNREAD or (status is not None and status.st_uid != host.person.uid):
+            continue
+        place = entry.path
+        while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
+            place = place.rpartition("/")[0]
+        is_shown = place == host.cwd or any(is_inside(place, one) for one in revealed)
+        found += [] if is_shown else [place]
+    return tuple(dict.fromkeys(found))

@@ -6,57 +6,146 @@ Nothing in a decoy is computed from a secret, not even its length. Whatever is n
 from __future__ import annotations
 
 from claudebox.features.secrets.lines import LineMasker
-from claudebox.features.secrets.table import GIT, KEY, LOOKS, SHAPE, SHELL, VALUES
+from claudebox.features.secrets.rows import GIT, KEY, LOOKS, MARKUP, PLAIN, QUOTED, SHAPE, SHELL, SURE, VALUES
+from claudebox.features.secrets.table import KEY_MARKS
 from claudebox.features.secrets.values import (
     BEGIN,
     MASKED,
     change,
+    holds_secret,
     is_harmless,
     is_name,
+    is_placeholder,
     is_reference,
     masked_key,
     names_secret,
     stand_in,
 )
-from claudebox.secret_values import looks_secret, secret_value
+from claudebox.secret_values import accounts, known_token, looks_secret, secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 NOTHING = f"# {MASKED}\n".encode()  # a comment, in most formats
+EMPTY_DOCUMENT = b"{}\n"
 # How files begin that are encrypted, with a key that is elsewhere.
 SEALED = ("$ANSIBLE_VAULT;", "\x00GITCRYPT\x00", "age-encryption.org/")
 SOPS = ("sops:", '"sops":', "sops_version", "[sops]")
-KEY_MARKS = ("PRIVATE KEY-----", "PuTTY-User-Key-File", "AGE-SECRET-KEY-", "OpenVPN Static key")
+PROGRAMS = ("#!", "\x7fELF")
 SHAPES = ('"private_key"', '"client_secret"', '"refresh_token"')
-WITH_TOKENS = ("headers", "auths", "http-basic", "github-oauth", "gitlab-token", "bearer")
-STYLES = (VALUES, LOOKS, SHELL, SHAPE, KEY, GIT)  # of the others, all is secret
+WITH_TOKENS = tuple(
+    "headers auths http-basic github-oauth gitlab-oauth gitlab-token bitbucket-oauth forgejo-token custom-headers "
+    "bearer".split()
+)
+STYLES = (VALUES, LOOKS, SHELL, QUOTED, MARKUP, SHAPE, SURE, KEY, PLAIN, GIT)  # of the others, all is secret
 DEEPEST = 60
+NAMING = ("key", "name")  # in a table that also has a `value`, what that value is called
+# A key that is one word and nothing else, as those of Rails are.
+SHORTEST_WORD, LONGEST_WORD = 16, 1024
 
 
-def make_decoy(content: bytes, style: str, name: str) -> bytes | None:
-    """What the box sees instead of the content. None if there is nothing secret in it."""
+def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -> bytes | None:
+    """What the box sees instead of the content. None if there is nothing secret in it.
+
+    Of a file that was cut, the rest was not looked at: all of it is left out, unless it cannot be of this kind.
+    """
     if not content.strip():
+        return NOTHING if is_cut else None
+    text = _decoded(content)
+    if not is_cut and (text.startswith(SEALED) or ("ENC[" in text and any(mark in text for mark in SOPS))):
         return None
-    text = content.decode(errors="replace")
-    if text.startswith(SEALED) or ("ENC[" in text and any(mark in text for mark in SOPS)):
-        return None
-    if style not in STYLES or "\0" in text:
+    if style not in STYLES:
         return NOTHING
-    if style == KEY:
-        return _key(text).encode() if any(mark in text for mark in KEY_MARKS) else None
-    if style == SHAPE and not (secret_value(text) or any(shape in text for shape in SHAPES)):
+    is_such = style not in (PLAIN, KEY, SHAPE, SURE) or _is_such(text, style)
+    if not is_such and not (is_cut and style == KEY and BEGIN in text):
         return None
+    if is_cut or "\0" in text or style == PLAIN:
+        return EMPTY_DOCUMENT if name.lower().endswith(".json") or text.startswith("{") else NOTHING
+    if style == KEY:
+        return _key(text).encode()
+    return _masked(text, style, name)
+
+
+def _decoded(content: bytes) -> str:
+    """The text, in whichever encoding an editor may have saved it."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+
+
+def _is_such(text: str, style: str) -> bool:
+    """Whether a file is what others of its name often are not."""
+    text = text.replace("\0", "")  # as in UTF-16 without a mark
+    if style == PLAIN:
+        return not text.startswith(PROGRAMS)
+    if style == KEY:
+        words = text.split()
+        is_word = len(words) == 1 and SHORTEST_WORD <= len(words[0]) <= LONGEST_WORD and text.isprintable()
+        return is_word or any(mark in text for mark in (*KEY_MARKS, "<auth-user-pass>"))
+    if style == SHAPE:
+        return bool(secret_value(text) or any(shape in text for shape in SHAPES))
+    return bool(known_token(text)) or _has_password(text) or any(map(_is_surely_secret, _pieces(text)))
+
+
+def _pieces(text: str) -> list[str]:
+    """Lines, and the parts of documents that are on one line."""
+    for separator in "{},":
+        text = text.replace(separator, "\n")
+    return text.splitlines()
+
+
+def _has_password(text: str) -> bool:
+    return any(
+        password and not is_placeholder(password) and password != user for _, user, password, _ in accounts(text)
+    )
+
+
+def _is_surely_secret(line: str) -> bool:
+    """Whether a line has a long word of letters and digits under a name that says so."""
+    for separator in "=:":
+        key, found, value = line.partition(separator)
+        value = value.strip().strip("\"',;")
+        is_mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and " " not in value
+        if (
+            found
+            and is_mixed
+            and len(value) >= SHORTEST_WORD
+            and "://" not in value
+            and names_secret(key.strip(" \"'-"))
+        ):
+            return True
+    return False
+
+
+def _masked(text: str, style: str, name: str) -> bytes | None:
     if style == SHELL:
-        return _lines(text, LineMasker(gently=True, is_script=True))
-    return _document(text, name, gently=style in (LOOKS, GIT), is_git=style == GIT)
+        from claudebox.features.secrets.scripts import mask_script
+
+        return _made(mask_script(text), text)
+    if style == QUOTED:
+        from claudebox.features.secrets.markup import mask_quoted
+
+        return _made(mask_quoted(text), text)
+    if style == MARKUP:
+        from claudebox.features.secrets.markup import mask_markup
+
+        return _made(mask_markup(text), text)
+    return _document(text, name.lower(), gently=style in (LOOKS, GIT, SURE), is_git=style == GIT)
+
+
+def _made(decoy: str, text: str) -> bytes | None:
+    if decoy == text and not known_token(text):
+        return None
+    if known_token(decoy.replace(MASKED, "")):
+        return NOTHING  # in a place that was not understood
+    return (decoy if decoy.endswith("\n") else f"{decoy}\n").encode(errors="replace")
 
 
 def _document(text: str, name: str, *, gently: bool, is_git: bool) -> bytes | None:
     if text.lstrip().startswith("{") or name.endswith(".json"):
         return _json(text, gently=gently)
-    is_yaml = name.endswith((".yml", ".yaml")) or "kube" in name or _is_yaml(text)
+    is_yaml = name.endswith((".yml", ".yaml")) or "kube" in name or _is_yaml(text, name)
     return _lines(text, LineMasker(gently=gently, is_yaml=is_yaml, drops_accounts=is_git))
 
 
@@ -65,8 +154,12 @@ def _lines(text: str, masker: LineMasker) -> bytes | None:
     return (decoy.encode() or NOTHING) if masker.changed else None
 
 
-def _is_yaml(text: str) -> bool:
-    return text.startswith(("apiVersion:", "---\n", "kind:"))
+def _is_yaml(text: str, name: str) -> bool:
+    """Whether a file whose name does not say so is YAML, by what its lines have between key and value."""
+    if "." in name:
+        return text.startswith(("apiVersion:", "---\n", "kind:"))
+    lines = text.splitlines()
+    return sum(": " in line or line.endswith(":") for line in lines) > sum("=" in line for line in lines)
 
 
 def _key(text: str) -> str:
@@ -88,7 +181,11 @@ def _json(text: str, *, gently: bool) -> bytes | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return b"{}\n"  # with comments, or cut: all of it is left out
+        if not gently:
+            return EMPTY_DOCUMENT  # with comments, or broken: all of it is left out
+        from claudebox.features.secrets.markup import mask_quoted
+
+        return _made(mask_quoted(text), text)
     masker = _JsonMasker(gently=gently)
     decoy = masker.masked("", value, 0)
     return (json.dumps(decoy, indent=2) + "\n").encode() if masker.changed else None
@@ -109,8 +206,10 @@ class _JsonMasker:
             return self._list(key, value, depth)
         if isinstance(value, str):
             return self._noted(value, self._text(key, value))
-        if isinstance(value, bool) or value is None or self.gently:
+        if isinstance(value, bool) or value is None:
             return value
+        if self.gently:
+            return self._noted(value, 12345) if change(key, str(value), gently=True) != str(value) else value
         return value if is_harmless(key, repr(value)) else self._noted(value, 12345)
 
     def _noted(self, old: Any, new: Any) -> Any:
@@ -122,11 +221,16 @@ class _JsonMasker:
         strictly = self.gently and key.lower() in WITH_TOKENS
         self.gently = self.gently and not strictly
         result = {}
+        said = next((table[one] for one in NAMING if isinstance(table.get(one), str) and "value" in table), "")
         for number, (name, value) in enumerate(table.items()):
-            shown = name if not name or is_name(name) else self._noted(name, f"{MASKED}-{number}")
-            result[shown] = self.masked(f"{key}_{name}" if names_secret(key) else name, value, depth + 1)
+            shown = name if not name or self._is_kept(name) else self._noted(name, f"{MASKED}-{number}")
+            under = said if said and name == "value" else f"{key}_{name}" if names_secret(key) else name
+            result[shown] = self.masked(under, value, depth + 1)
         self.gently = self.gently or strictly
         return result
+
+    def _is_kept(self, name: str) -> bool:
+        return is_name(name) or (self.gently and not holds_secret(name) and not looks_secret("", name))
 
     def _list(self, key: str, items: list[Any], depth: int) -> list[Any]:
         """Judge each item by the word before it, which may say what it is: `--token`, `x`."""
@@ -143,9 +247,9 @@ class _JsonMasker:
             option, _, inner = value.partition("=")
             return f"{option}={change(option.lstrip('-'), inner, gently=True)}"
         if self.gently and value.startswith("-"):
-            return stand_in(value) if secret_value(value) else value
+            return stand_in(value) if holds_secret(value) else value
         changed = change(key, value, gently=self.gently)
-        if changed == value and not is_reference(value) and secret_value(value):
+        if changed == value and not is_reference(value) and not self.gently and secret_value(value):
             return stand_in(value)
         return changed
 

@@ -6,13 +6,22 @@ rest. So a file that means something else than it seems to shows less, not more.
 
 from __future__ import annotations
 
-from claudebox.features.secrets.values import BEGIN, MASKED, change, is_name, is_reference
-from claudebox.secret_values import looks_secret, secret_value
+from claudebox.features.secrets.values import (
+    BEGIN,
+    MASKED,
+    change,
+    holds_pair,
+    holds_secret,
+    is_name,
+    is_reference,
+)
+from claudebox.secret_values import looks_secret
 from claudebox.settings.parsing import is_variable_name
 
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")
 SHORTEST_CODE = 8
+LONGEST_NAME = 60
 BRACKETS = {"[": "]", "{": "}"}
 BLOCKS = ("|", ">")  # how YAML begins a text of several lines
 
@@ -20,17 +29,19 @@ BLOCKS = ("|", ">")  # how YAML begins a text of several lines
 class LineMasker:
     """Makes the decoy of one file, line after line."""
 
-    def __init__(
-        self, *, gently: bool, is_yaml: bool = False, is_script: bool = False, drops_accounts: bool = False
-    ) -> None:
+    def __init__(self, *, gently: bool, is_yaml: bool = False, drops_accounts: bool = False) -> None:
         self.gently = gently
-        self.is_script = is_script  # then lines that assign nothing are kept
         self.is_yaml = is_yaml
         self.drops_accounts = drops_accounts  # from addresses: without one git asks for none, and may be let in
         self.changed = False
         self._until = ""  # what ends a value that goes on over several lines
+        self._keeps_until = False
         self._block = -1  # how far the key is indented to which a text of several lines belongs
+        self._keeps_block = False
         self._drops_rest = False  # whether the last value was changed, so that lines that continue it are dropped
+        self._above: list[tuple[int, str]] = []  # names that say of what is below them that it is secret
+        self._option = ""  # of a list with `--password` and then `x`, the former
+        self._said = ""  # of `name: TOKEN` and then `value: x`, what the value is called
 
     def mask(self, text: str) -> str:
         whole = text if self.is_yaml else text.replace("\\\n", " ")  # a backslash continues a line
@@ -41,42 +52,58 @@ class LineMasker:
         body = line.strip()
         if self._until:
             self._until = "" if self._until in line else self._until
-            return None
+            return self._in_text(line) if self._keeps_until else None
+        self._keeps_until = False
         indent = len(line) - len(line.lstrip())
         if self._block >= 0:
             if not body or indent > self._block:
-                return None
+                return self._in_text(line) if self._keeps_block else None
             self._block = -1
         if not body:
             return ""
         if body.startswith(COMMENTS) and not (body.startswith("//") and "=" in body):
             self.changed = self.changed or self._is_old_value(body.lstrip("#;/-! "))
             return None
-        if self.is_script and not is_variable_name(body.removeprefix("export ").partition("=")[0].strip()):
-            self.changed = self.changed or bool(secret_value(body))
-            return None if secret_value(body) else line
         if body.startswith("[") and not self.is_yaml:
             return self._section(body)
         return self._pair(line, indent)
 
+    def _in_text(self, line: str) -> str | None:
+        """A line of a text of several lines, under a key that does not say that it is secret."""
+        if BEGIN in line:
+            self._keeps_block = self._keeps_until = False
+        is_secret = holds_secret(line) or self._is_old_value(line.strip())
+        self.changed = self.changed or is_secret
+        return None if is_secret else line
+
     def _is_old_value(self, comment: str) -> bool:
         """Whether a comment holds a value: people leave values there that they used before."""
-        key, equals, value = comment.partition("=")
-        is_pair = equals and is_variable_name(key.strip().removeprefix("export "))
-        return bool(
-            secret_value(comment) or (is_pair and change(key, value.strip(), gently=self.gently) != value.strip())
-        )
+        for separator in "=:":
+            key, found, value = comment.partition(separator)
+            value = value.strip().strip("\"',")
+            is_pair = found and is_variable_name(key.strip().removeprefix("export ").strip("\"'").replace("-", "_"))
+            is_pair = is_pair and (separator == "=" or self.gently) and not (separator == ":" and " " in value)
+            if is_pair and change(key.strip(), value, gently=self.gently) != value:
+                return True
+        return holds_secret(comment)
 
     def _section(self, body: str) -> str:
         """Keep a header such as `[remote "origin"]` in some way: what follows is not part of the section before."""
-        head = body.split("#")[0].strip()
+        head, bracket, rest = body.split("#")[0].strip().rpartition("]")
+        head, rest = head + bracket, rest.strip()
         words = head.strip("[]").split()
         self._drops_rest = False
-        if head.endswith("]") and words and all(is_name(word.strip('"')) for word in words):
-            return head
-        self.changed = self.changed or not self.gently or bool(secret_value(head))
+        self._above = [(-1, head)] if self.gently and not self.drops_accounts and looks_secret(head, "x") else []
+        pair = f"\n{self._pair(rest, 0) or ''}" if rest else ""
+        if self.drops_accounts and "://" in head:
+            words = [_without_account(word) if "://" in word else word for word in words]
+            self.changed = self.changed or words != head.strip("[]").split()
+            head = f"[{' '.join(words)}]"
+        if bracket and words and all(is_name(word.strip('"')) and not holds_secret(word) for word in words):
+            return head + pair
+        self.changed = self.changed or not self.gently or holds_secret(head)
         first = words[0] if len(words) > 1 and words[0].isalpha() and words[0].islower() else ""
-        return f'[{first} "{MASKED}"]' if first else f"[{MASKED}]"
+        return (f'[{first} "{MASKED}"]' if first else f"[{MASKED}]") + pair
 
     def _pair(self, line: str, indent: int) -> str | None:
         head, dash, rest = self._after_dashes(line)
@@ -88,11 +115,30 @@ class LineMasker:
         is_key = is_name(name.rpartition("//")[2]) and (self.gently or self.is_yaml or " " not in name)
         if not is_key or _is_padded(name, value):
             self._note_end(value, indent)
-            self.changed = True
-            return None
+            is_kept = self.gently and not self._drops_rest and not self._is_secret_line(name, value, line)
+            self.changed = self.changed or not is_kept
+            return line if is_kept else None
         self._drops_rest = False
-        changed = self._value(name, value, indent)
+        changed = self._value(self._called(name, value, len(head)), value, indent)
         return f"{head}{key}{separator}{changed}"
+
+    def _is_secret_line(self, name: str, value: str, line: str) -> bool:
+        is_pair = any(bracket in line for bracket in BRACKETS) and holds_pair(line)
+        is_secret = is_pair or _is_padded(name, value) or holds_secret(line)
+        return is_secret or bool(looks_secret(name[-LONGEST_NAME:], value or "x"))
+
+    def _called(self, name: str, value: str, place: int) -> str:
+        """What a value is called: by its key, by the keys above it, or by the value before."""
+        while self.is_yaml and self._above and self._above[-1][0] >= place:
+            self._above.pop()
+        full = f"{self._above[-1][1]}_{name}" if self._above else name
+        if self.is_yaml and not value and looks_secret(full, "x"):
+            self._above.append((place, full))
+        if self.is_yaml and name.lower() == "value" and self._said:
+            full, self._said = self._said, ""
+        elif self.is_yaml:
+            self._said = value.strip("\"'") if name.lower() in ("name", "key") else ""
+        return full
 
     def _after_dashes(self, line: str) -> tuple[str, str, str]:
         """Split off the dashes with which the items of a YAML list begin: what is before the key, dashes, rest."""
@@ -122,18 +168,22 @@ class LineMasker:
         if place > 0 or not self.gently:
             return place
         place = rest.find(":")
-        return place if place > 0 and not rest[place:].startswith("://") else rest.find(" ")
+        return place if place > 0 and not rest[place:].startswith("://") else rest.replace("\t", " ").find(" ")
 
     def _value(self, name: str, value: str, indent: int) -> str:
         if self.is_yaml and value.startswith(BLOCKS):
             return self._text_block(name, indent)
+        if value.startswith("<<") and not self.is_yaml:
+            return self._document(name, value)
+        if not value and looks_secret(name, "x"):
+            self._drops_rest = True  # it may be on the next line
         quote = next((quote for quote in QUOTES if value.startswith(quote)), "")
         if quote:
             return self._quoted(name, value, quote, indent)
         bare = value
         if (place := value.find(" # ")) >= 0:
             bare = value[:place].rstrip()
-        if bare[:1] in BRACKETS and not (self.gently and not secret_value(bare)):
+        if bare[:1] in BRACKETS and (not self.gently or holds_pair(bare) or looks_secret(name, bare)):
             return self._brackets(bare)
         return self._changed(name, bare, indent)
 
@@ -144,8 +194,11 @@ class LineMasker:
         inner = value[len(quote) : end] if end >= 0 else value[len(quote) :]
         if end < 0:
             self._until = quote
-            self.changed = True
-            return f"{quote}{MASKED}{quote}"
+            self._keeps_until = (
+                self.gently and change(name, inner, gently=True) == inner and not looks_secret(name, "x")
+            )
+            self.changed = self.changed or not self._keeps_until
+            return value if self._keeps_until else f"{quote}{MASKED}{quote}"
         after = value[end + len(quote) :].strip()
         if after and not after.startswith((",", ";", "#", "//")):
             self.changed = True  # the quotes are not what they seem to be
@@ -153,11 +206,18 @@ class LineMasker:
         comma = "," if after.startswith(",") else ""
         return f"{quote}{self._changed(name, inner, indent)}{quote}{comma}"
 
+    def _document(self, name: str, value: str) -> str:
+        """A text as Terraform writes it, from `<<END` to `END`."""
+        self._until = value.lstrip("<-~ ") or "\n"
+        self._keeps_until = self.gently and not looks_secret(name, "x")
+        self.changed = self.changed or not self._keeps_until
+        return value if self._keeps_until else f'"{MASKED}"'
+
     def _text_block(self, name: str, indent: int) -> str:
-        # The text goes even when masking gently: it cannot be judged line by line.
         self._block = indent
-        self.changed = self.changed or not self.gently or bool(looks_secret(name, "x"))
-        return MASKED
+        self._keeps_block = self.gently and not looks_secret(name, "x")
+        self.changed = self.changed or not self._keeps_block
+        return "|" if self._keeps_block else MASKED
 
     def _brackets(self, value: str) -> str:
         """Empty a list or table that is on one line, or begins there."""
@@ -169,10 +229,8 @@ class LineMasker:
 
     def _changed(self, name: str, value: str, indent: int) -> str:
         result = change(name, value, gently=self.gently)
-        if self.gently and result == value and secret_value(value):
-            result = MASKED
-        if self.drops_accounts and result != value and "://" in value:
-            result = _without_account(value)
+        if self.drops_accounts:
+            result = _for_git(name, value, result)
         if result != value:
             self.changed = self._drops_rest = True
         self._note_end(value, indent)
@@ -184,7 +242,7 @@ class LineMasker:
         if BEGIN in value and "-----END" not in value:
             self._until = "-----END"
         elif self.is_yaml and value.startswith(BLOCKS):
-            self._block = indent
+            self._block, self._keeps_block = indent, False
 
     def _lone(self, head: str, rest: str, indent: int, *, is_item: bool) -> str | None:
         """Mask a line without a key: an item of a list, or more of the value before."""
@@ -192,20 +250,53 @@ class LineMasker:
             self._note_end(rest, indent)
             self.changed = True
             return None
-        if is_item and not self.gently:
-            return f"{head}{self._value('', rest, indent)}"
-        if self.gently and not self._drops_rest and not secret_value(rest) and is_name(rest.strip("\"',")):
+        if is_item and (not self.gently or self._is_below(len(head))):
+            return f"{head}{self._value(self._above[-1][1] if self._above else '', rest, indent)}"
+        if self.is_yaml and rest.startswith("? ") and looks_secret(rest[2:], "x"):
+            self._drops_rest = True  # the value follows on a line of its own
+            return f"{head}{rest}"
+        option, self._option = self._option, rest.strip("\"'") if is_item and rest.strip("\"'").startswith("-") else ""
+        if self.gently and is_item and "=" in rest and not self.drops_accounts:
+            return f"{head}{self._item(rest)}"
+        if self.gently and is_item and option.startswith("-") and not self._option:
+            return f"{head}{self._value(option.lstrip('-'), rest, indent)}"
+        is_secret = holds_secret(rest) or self._drops_rest or self._is_below(indent) or bool(looks_secret("", rest))
+        if self.gently and not is_secret:
             return f"{head}{rest}"
         if not (rest in ("---", "...") or is_reference(rest)):
-            self.changed = self.changed or not self.gently or bool(secret_value(rest))
+            self.changed = self.changed or not self.gently or is_secret
         return rest if rest in ("---", "...", "}", "]", "},", "],") else None
+
+    def _is_below(self, place: int) -> bool:
+        """Whether this belongs to a key that names secrets. In YAML, a list may begin below the key's first letter."""
+        return self.is_yaml and bool(self._above) and place > self._above[-1][0]
+
+    def _item(self, rest: str) -> str:
+        """Mask an item such as `- POSTGRES_PASSWORD=x`, as lists of variables have it."""
+        bare = rest.strip("\"'")
+        name, _, value = bare.partition("=")
+        changed = change(name.strip(), value, gently=True)
+        self.changed = self.changed or changed != value
+        return rest if changed == value else f'"{name}={changed}"' if is_name(name) else f'"{MASKED}"'
+
+
+def _for_git(name: str, value: str, result: str) -> str:
+    """A value with which git still works: an address without its account, and no helper that hands out a secret."""
+    if name.lower() == "extraheader" and value:
+        return MASKED
+    if name.lower() == "helper" and (result != value or value.startswith("!")):
+        return ""
+    return _without_account(value) if "://" in value and (result != value or "@" in value) else result
 
 
 def _without_account(value: str) -> str:
     scheme, _, rest = value.partition("://")
     place, slash, path = rest.partition("/")
-    clean = f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
-    return MASKED if secret_value(clean) else clean
+    account, at, host = place.rpartition("@")
+    user = account.partition(":")[0].partition("%")[0]
+    is_named = (at and "ssh" in scheme.lower()) or user in path.split("/")
+    clean = f"{scheme}://{f'{user}@' if user and is_named else ''}{host}{slash}{path}"
+    return MASKED if holds_secret(clean) else clean
 
 
 def _is_padded(name: str, value: str) -> bool:

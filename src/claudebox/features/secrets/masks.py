@@ -7,6 +7,7 @@ import stat
 
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
+from claudebox.features.secrets.rows import KEY, STRICTEST
 from claudebox.features.secrets.table import Candidate
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
@@ -21,10 +22,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LONGEST = 1 << 16  # bytes that are read of a file: its keys are at the beginning
+LONGEST = 1 << 18  # bytes that are read of a file; of a longer one the box sees nothing
 LONGEST_DOCUMENT = 1 << 20  # bytes of a file that can only be read as a whole
-DOCUMENTS = (".json", ".tfstate", ".backup")
+DOCUMENTS = (".json", ".tfstate", ".backup", ".har")
+LONGEST_TRACKED = 1 << 24  # bytes of a file that is compared with what git has
 MOST_CANDIDATES = 20_000
+MOST_BYTES = 1 << 24  # of all candidates
+LINES_COST = 4  # how much longer a byte takes of what is read line by line than of a document
 MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
 MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
 MOST_NAMED = 5
@@ -42,6 +46,8 @@ class Search:
         self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals}
         self.hidden = [place for hide in settings.hides for place in self._places(hide)]
         self.used: set[Word] = set()
+        self.left = MOST_BYTES
+        self.judged: set[str] = set()  # where something was found
         self.masked: dict[str, Masked] = {}
         self.revealed: list[tuple[str, str, Word]] = []
         self.tracked: list[tuple[str, str, str]] = []
@@ -60,25 +66,38 @@ class Search:
         )
 
     def look(self, found: Iterable[Candidate]) -> None:
-        found = {one.path: one for one in found if not self.is_hidden(one.path)}.values()
+        # A file may have several names, by symlinks. An agent can make one for which less of the file is secret.
+        found = {(one.path, one.style): one for one in found if not self.is_hidden(one.path)}.values()
         if len(found) > MOST_CANDIDATES:
             raise Problem(
                 f"{len(found)} files of the project may hold secrets, by their names: too many to look into",
                 "hide where they are: --hide DIRECTORY",
             )
-        for candidate in found:
-            self._judge(candidate)
+        for candidate in sorted(found, key=lambda one: STRICTEST.index(one.style) if one.style in STRICTEST else -1):
+            if candidate.path not in self.judged:
+                self._judge(candidate)
+            self._check_limits()
         self._follow_hard_links()
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Give up early: an agent can leave more files than can be looked into in a reasonable time."""
         if len(self.masked) > MOST_MASKS:
             raise Problem(
-                f"{len(self.masked)} files of the project hold secrets: too many to mask one by one",
+                f"more than {MOST_MASKS} files of the project hold secrets: too many to mask one by one",
                 "hide where they are: --hide DIRECTORY\n      or show them as they are: --reveal DIRECTORY",
+            )
+        if self.left < 0:
+            raise Problem(
+                "the files of the project that may hold secrets, by their names, are too large to look into",
+                "hide where they are: --hide DIRECTORY",
             )
 
     def _judge(self, candidate: Candidate) -> None:
         masked = self._mask(candidate)
         if masked is None:
             return
+        self.judged.add(candidate.path)
         reveal = self._reveal(candidate.path)
         if reveal is not None:
             self.used.add(reveal)
@@ -94,10 +113,15 @@ class Search:
         unreadable = Masked(path, candidate.style, candidate.reason, status.st_ino, None, 0)
         if not stat.S_ISREG(status.st_mode):
             return unreadable  # a password manager may write the secrets into a FIFO, whenever it is read
-        content = self.tree.read_plain(path, LONGEST_DOCUMENT if path.endswith(DOCUMENTS) else LONGEST)
+        is_document = path.lower().endswith(DOCUMENTS)
+        is_document = is_document or candidate.style == KEY  # which is only searched for marks
+        longest = LONGEST_DOCUMENT if is_document else LONGEST
+        content = self.tree.read_plain(path, longest + 1)
         if content is None:
             return unreadable  # the agent, who is its owner in the box, can change that
-        decoy = make_decoy(content, candidate.style, path.rpartition("/")[2])
+        name, is_cut = path.rpartition("/")[2], len(content) > longest
+        self.left -= 0 if is_cut else len(content) * (1 if is_document else LINES_COST)
+        decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
 
@@ -105,9 +129,11 @@ class Search:
         """Whether git has this very content: then the agent can read it there, and a mask would hide nothing."""
         if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
             return False
-        content = self.tree.read_plain(candidate.path, LONGEST_DOCUMENT) or b""
+        content = self.tree.read_plain(candidate.path, LONGEST_TRACKED) or b""
         has = self.indexes.has(candidate.path, content)
-        self.tracked.append((candidate.path, candidate.reason, looks_revealing(content) if has else "changed"))
+        why = looks_revealing(content) if has else "changed"
+        if why or not candidate.is_guess:
+            self.tracked.append((candidate.path, candidate.reason, why))
         return has and bool(blob)
 
     def _follow_hard_links(self) -> None:

@@ -1,131 +1,68 @@
-"""The table of files in the project that may hold a secret, by their names.
+"""Finds the files in the project that may hold a secret, by their names, and private keys by a look inside.
 
-This much is read at every launch. The content of a file is read only if its name is in the table.
+This much is loaded at every launch. What is in a file is read only if its name is in the table, or if it is small and
+has a name without an ending, as private keys have it.
 """
 
 from __future__ import annotations
 
+from claudebox.features.secrets.rows import (
+    CODE,
+    DATA,
+    DOTENV,
+    IN_SKIPPED,
+    KEY,
+    LOOKS,
+    NAMED_DIRECTORIES,
+    PLAIN,
+    QUOTED,
+    ROWS,
+    SHAPE,
+    SOURCES,
+    TEXT,
+    VALUES,
+    WHOLE,
+    WORDS,
+)
 from claudebox.host.tree import Tree
-from claudebox.host.walk import FILE, OTHER, Entry, NameFilter
+from claudebox.host.walk import DIRECTORY, FILE, HEAD, LINK, OTHER, Entry, NameFilter
+from claudebox.paths import is_inside
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Styles: what in such a file is secret, and so how its decoy is made.
-VALUES = "values"  # every value that is not plainly harmless
-LOOKS = "looks"  # only values that look secret, by their key or shape
-SHELL = "shell"  # like LOOKS, in a script that must still run
-SHAPE = "shape"  # like VALUES, if something in it has the shape of a known secret
-KEY = "key"  # a private key in text
-WHOLE = "whole"  # all of it: no part would be of use without the secret
-GIT = "git"  # like LOOKS, and git still has to work with it
-
-# `*` at one end stands for anything; `directory/name` is that name in that directory. Plain tuples: they are read at
-# every start.
-TABLE = (
-    (".env", VALUES, "variables of the program"),
-    (".env.*", VALUES, "variables of the program"),
-    (".env-*", VALUES, "variables of the program"),
-    (".env_*", VALUES, "variables of the program"),
-    (".envrc", SHELL, "variables of the shell"),
-    ("*.env", LOOKS, "variables of the program"),
-    (".dev.vars", VALUES, "variables of a Cloudflare worker"),
-    (".secrets", VALUES, "secrets of act"),
-    ("local.settings.json", VALUES, "settings of Azure Functions"),
-    ("secrets.yml", VALUES, "secrets by name"),
-    ("secrets.yaml", VALUES, "secrets by name"),
-    ("secrets.json", VALUES, "secrets by name"),
-    ("secrets.toml", VALUES, "secrets by name"),
-    ("secrets.ini", VALUES, "secrets by name"),
-    ("secrets.properties", VALUES, "secrets by name"),
-    ("credentials.yml", VALUES, "credentials by name"),
-    ("credentials.yaml", VALUES, "credentials by name"),
-    ("credentials.json", VALUES, "credentials by name"),
-    ("credentials.toml", VALUES, "token of crates.io"),
-    (".cargo/credentials", VALUES, "token of crates.io"),
-    (".gem/credentials", VALUES, "token of RubyGems"),
-    (".aws/credentials", VALUES, "AWS credentials"),
-    (".aws/config", LOOKS, "AWS settings"),
-    (".kube/config", VALUES, "Kubernetes credentials"),
-    ("kubeconfig", VALUES, "Kubernetes credentials"),
-    ("kubeconfig.*", VALUES, "Kubernetes credentials"),
-    ("*.kubeconfig", VALUES, "Kubernetes credentials"),
-    (".docker/config.json", VALUES, "Docker registry logins"),
-    (".dockercfg", VALUES, "Docker registry logins"),
-    (".dockerconfigjson", VALUES, "Docker registry logins"),
-    ("*.tfstate", VALUES, "state of Terraform, with every password in it"),
-    ("*.tfstate.backup", VALUES, "state of Terraform, with every password in it"),
-    ("*.tfvars", LOOKS, "variables of Terraform"),
-    ("*.tfvars.json", LOOKS, "variables of Terraform"),
-    (".terraformrc", LOOKS, "token of Terraform Cloud"),
-    (".npmrc", LOOKS, "token of npm"),
-    (".yarnrc", LOOKS, "token of npm"),
-    (".yarnrc.yml", LOOKS, "token of npm"),
-    (".pypirc", LOOKS, "token of PyPI"),
-    ("pip.conf", LOOKS, "password of a package index"),
-    ("auth.json", LOOKS, "tokens of Composer"),
-    ("gradle.properties", LOOKS, "passwords of Gradle"),
-    ("local.properties", LOOKS, "passwords of Gradle"),
-    ("database.yml", LOOKS, "password of a database"),
-    (".netrc", WHOLE, "passwords for hosts"),
-    ("_netrc", WHOLE, "passwords for hosts"),
-    (".git-credentials", WHOLE, "git passwords"),
-    (".pgpass", WHOLE, "PostgreSQL passwords"),
-    (".my.cnf", LOOKS, "MySQL password"),
-    (".htpasswd", WHOLE, "password hashes"),
-    (".vault-token", WHOLE, "Vault token"),
-    (".vault_pass", WHOLE, "password of an Ansible vault"),
-    (".vault_pass.txt", WHOLE, "password of an Ansible vault"),
-    (".vault_password", WHOLE, "password of an Ansible vault"),
-    ("master.key", WHOLE, "key to the credentials of Rails"),
-    (".s3cfg", VALUES, "S3 keys"),
-    (".boto", VALUES, "cloud keys"),
-    ("rclone.conf", VALUES, "rclone remotes"),
-    (".mcp.json", LOOKS, "tokens of MCP servers"),
-    ("mcp.json", LOOKS, "tokens of MCP servers"),
-    (".claude/settings.json", LOOKS, "variables of Claude"),
-    (".claude/settings.local.json", LOOKS, "variables of Claude"),
-    (".git/config", GIT, "passwords in addresses of remotes"),
-    (".git/config.worktree", GIT, "passwords in addresses of remotes"),
-    (".git/credentials", WHOLE, "git passwords"),
-    (".gitmodules", GIT, "passwords in addresses of remotes"),
-    ("id_rsa", KEY, "private key"),
-    ("id_dsa", KEY, "private key"),
-    ("id_ecdsa", KEY, "private key"),
-    ("id_ed25519", KEY, "private key"),
-    ("*.pem", KEY, "private key"),
-    ("*.key", KEY, "private key"),
-    ("*.p8", KEY, "private key"),
-    ("*.ppk", KEY, "private key"),
-    ("*.ovpn", KEY, "VPN key"),
-    ("*.agekey", KEY, "age key"),
-    ("keys.txt", KEY, "age key"),
-    ("key.txt", KEY, "age key"),
-    ("wg*.conf", LOOKS, "VPN key"),
-    ("*.p12", WHOLE, "key store"),
-    ("*.pfx", WHOLE, "key store"),
-    ("*.jks", WHOLE, "key store"),
-    ("*.keystore", WHOLE, "key store"),
-    ("*.kdbx", WHOLE, "KeePass passwords"),
-    ("*.keytab", WHOLE, "Kerberos keys"),
-    ("wallet.dat", WHOLE, "wallet"),
-    ("UTC--*", VALUES, "wallet"),
-    # There are many others: only those count that are called after a key, and hold one.
-    ("*.json", SHAPE, "keys of a service account, or an OAuth client"),
-)
 # Names of copies that hold no secrets, for others to fill in, or only encrypted ones.
 EXAMPLES = tuple(
-    ".example .sample .template .tmpl .dist .defaults .default .schema .vault .md .d.ts .enc .encrypted .sops .gpg "
-    ".age".split()
+    ".example .sample .template .tmpl .dist .defaults .schema .vault .md .rst .html .d.ts .enc .encrypted .sops .gpg "
+    ".age .pub".split()
 )
-EXAMPLE_WORDS = ("example", "sample", "template")
+EXAMPLE_WORDS = frozenset("example examples sample samples template templates".split())
 JSON_WORDS = tuple("-key _key keyfile account adminsdk client_secret credential gcloud gcp google".split())
 GOOGLE_ID = 12  # hexadecimal digits with which Google ends the name of a key's file
+NOT_TOKENS = ("tokeniz", "detoken")
+
+# Marks of a private key, wherever it lies.
+KEY_MARKS = (
+    "PRIVATE KEY-----",
+    "PRIVATE KEY BLOCK-----",
+    "PuTTY-User-Key-File",
+    "AGE-SECRET-KEY-",
+    "OpenVPN Static key",
+    "encrypted secret key",
+    "signify secret key",
+)
+OTHER_MARKS = (b"PrivateKey", b"PresharedKey", b"requirepass ", b"masterauth ")
+_MARKS = tuple(mark.encode() for mark in KEY_MARKS)
+LARGEST_KEY = 1 << 14  # bytes of a file that may be a private key and nothing else
+MOST_PEEKED = 20_000  # such files, of which each costs some microseconds
+PEEKED = (".conf", ".bak", ".old", ".orig", ".save", ".age", ".gpg", ".enc")
+BARE_TEXTS = frozenset("license copying readme makefile dockerfile changelog authors notice gemfile rakefile".split())
 
 GIT_FILES = ("config", "config.worktree", "credentials")
-GIT_WORDS = (b"header", b"token", b"pass", b"secret", b"key")
+GIT_WORDS = (b"header", b"token", b"pass", b"secret", b"key", b"credential", b"auth", b"proxy")
+LARGEST_CONFIG = 1 << 18
 DEEPEST_MODULE = 4
 MOST_MODULES = 300
 
@@ -141,57 +78,211 @@ class Candidate(Record):
     path: str
     style: str
     reason: str
+    is_guess: bool = False  # whether only a word in its name speaks for it
 
 
-def _sorted_out() -> tuple[dict[str, Kind], dict[str, Kind], dict[str, Kind]]:
+Pattern = tuple[list[str], Kind]  # what is between the stars
+
+
+def _sorted_out() -> tuple[dict[str, Kind], dict[str, Kind], dict[str, Kind], dict[str, list[Pattern]]]:
+    """The rows by how they are looked up: whole names, endings, directories, and patterns by their beginning."""
     whole: dict[str, Kind] = {}
-    beginnings: dict[str, Kind] = {}
-    ends: dict[str, Kind] = {}
-    for pattern, style, reason in TABLE:
+    endings: dict[str, Kind] = {}
+    directories: dict[str, Kind] = {}
+    patterns: dict[str, list[Pattern]] = {}
+    for style, reason, names in ROWS:
         kind = (style, reason)
-        if pattern.endswith("*"):
-            beginnings[pattern[:-1]] = kind
-        elif pattern.startswith("*"):
-            ends[pattern[1:]] = kind
-        else:
-            whole[pattern] = kind
-    return whole, beginnings, ends
+        for name in names.split():
+            if name.endswith("/"):
+                directories[name[:-1]] = kind
+            elif name.startswith("*.") and name.count("*") == 1:
+                endings[name[1:]] = kind
+            elif "*" in name:
+                patterns.setdefault(name.partition("*")[0][:HEAD], []).append((name.split("*"), kind))
+            else:
+                whole[name] = kind
+    return whole, endings, directories, patterns
 
 
-_WHOLE, _BEGINNINGS, _ENDS = _sorted_out()
-_WITHIN = "wg"  # of the one pattern with its `*` inside: names are found by this beginning, then judged by their end
-WANTED = NameFilter(
-    frozenset({*(name.rpartition("/")[2] for name in _WHOLE if not name.startswith(".git/")), ".git"}),
-    (*_BEGINNINGS, _WITHIN),
-    tuple(_ENDS),
-)
+_WHOLE, _ENDINGS, _DIRECTORIES, _PATTERNS = _sorted_out()
+_SKIPPED = {path.partition("/")[0]: path for path in IN_SKIPPED}
 
 
-def candidates(entries: Iterable[Entry]) -> list[Candidate]:
-    """The files that have to be read. A symlink is none of them: what it leads to is judged where that is."""
+def _wanted() -> NameFilter:
+    """The names that a walk has to find. Of a pattern one part is enough; then the whole pattern is compared."""
+    names = {name.rpartition("/")[2] for name in _WHOLE if not name.startswith(".git/")}
+    parts = [pattern for patterns in _PATTERNS.values() for pattern, _ in patterns]
+    return NameFilter(
+        frozenset({*names, *_SKIPPED, *_DIRECTORIES, *SOURCES, ".git", ".jj"}),
+        tuple(dict.fromkeys(first for first, *_ in parts if first)),
+        (*_ENDINGS, *PEEKED),
+        _shortest([*WORDS, DOTENV, *(rest[0] for first, *rest in parts if not first)]),
+        frozenset((*_DIRECTORIES, *NAMED_DIRECTORIES)),
+        bare=True,
+    )
+
+
+def _shortest(words: list[str]) -> tuple[str, ...]:
+    """The words without those that contain another one."""
+    return tuple(word for word in dict.fromkeys(words) if not any(one in word and one != word for one in words))
+
+
+WANTED = _wanted()
+
+
+def find(tree: Tree, project: str, entries: Iterable[Entry]) -> list[Candidate]:
+    """The files that have to be read closely."""
     found = []
+    peeked = []
     for entry in entries:
-        if entry.kind in (FILE, OTHER) and (kind := kind_of(entry.path)) is not None:
-            found.append(Candidate(entry.path, *kind))
+        is_file = entry.kind in (FILE, OTHER)
+        if not (is_file or entry.kind in (LINK, DIRECTORY)):
+            continue
+        kind = kind_of(entry.path, project)
+        if entry.kind == DIRECTORY:
+            found += _in_skipped(tree, entry)
+        elif kind is not None and is_file:
+            found.append(Candidate(entry.path, *kind, is_guess=is_guess(entry.name)))
+        elif is_file:
+            peeked += [entry.path] if "." not in entry.name or entry.name.endswith(PEEKED) else []
+        else:
+            found += _behind_link(tree, project, entry.path, kind)
+    return [*found, *_peek(tree, peeked)]
+
+
+def _in_skipped(tree: Tree, entry: Entry) -> list[Candidate]:
+    """The one file of interest in a directory that no walk enters."""
+    name = _SKIPPED.get(entry.name)
+    path = f"{entry.path}/{name.partition('/')[2]}" if name else ""
+    kind = kind_of(path) if path else None
+    return [Candidate(path, *kind)] if kind is not None and tree.lstat(path) is not None else []
+
+
+def _behind_link(tree: Tree, project: str, path: str, kind: Kind | None) -> list[Candidate]:
+    """What a symlink shows under a name of the table. Outside of the project it is none of our business."""
+    name = path.lower().rpartition("/")[2]
+    if kind is None and name not in _DIRECTORIES:
+        return []
+    target = tree.resolve(path)
+    if target is None or not is_inside(target, project):
+        return []
+    if not tree.is_plain_directory(target):
+        return [Candidate(target, *kind)] if kind is not None else []
+    inner = [(f"{target}/{one}", kind_of(f"{path}/{one}", project)) for one in tree.entries(target)]
+    return [Candidate(one, *its) for one, its in inner if its is not None]
+
+
+def _peek(tree: Tree, paths: list[str]) -> list[Candidate]:
+    """Private keys and their like, whatever they are called. They are small, and their names have no ending."""
+    found = []
+    for path in paths[:MOST_PEEKED]:
+        if path.lower().rpartition("/")[2] in BARE_TEXTS:
+            continue
+        content = tree.read_plain(path, LARGEST_KEY + 1) or b""
+        if len(content) > LARGEST_KEY:
+            continue
+        content = content.replace(b"\0", b"")  # as in UTF-16
+        if any(mark in content for mark in OTHER_MARKS) and b"\n[" in b"\n" + content:
+            found.append(Candidate(path, LOOKS, "VPN key"))
+        elif any(mark in content for mark in OTHER_MARKS[2:]):
+            found.append(Candidate(path, LOOKS, "password of a server"))
+        elif any(mark in content for mark in _MARKS):
+            found.append(Candidate(path, KEY, "private key"))
     return found
 
 
-def kind_of(path: str) -> Kind | None:
-    above, _, name = path.rpartition("/")
-    kind = _WHOLE.get(name) or _WHOLE.get(f"{above.rpartition('/')[2]}/{name}")
-    if kind is not None or name.endswith(EXAMPLES):
+def kind_of(path: str, project: str = "") -> Kind | None:
+    """What is known of a file by its name and by the directories below the project's that it lies in."""
+    above, _, name = path[len(project) :].lower().rpartition("/")
+    parent = above.rpartition("/")[2]
+    kind = _WHOLE.get(f"{parent}/{name}") or _WHOLE.get(name)
+    if kind is not None or is_example(name):
         return kind
-    if name.endswith(".json") and not name.endswith(".tfvars.json"):
-        return _ENDS[".json"] if _may_be_key(name.lower()) else _by_beginning(name)
-    if name.startswith(_WITHIN) and name.endswith(".conf"):
-        return _WHOLE["wg*.conf"]
-    return _by_beginning(name) or next((kind for end, kind in _ENDS.items() if name.endswith(end)), None)
+    kind = _by_ending(name)
+    if kind is not None and kind[0] != SHAPE:
+        return kind
+    place = next((_DIRECTORIES[part] for part in reversed(above.split("/")) if part in _DIRECTORIES), None)
+    return _by_word(name) or _by_pattern(parent, name) or place or _by_named_directory(above, name) or kind
 
 
-def _by_beginning(name: str) -> Kind | None:
-    if any(word in name for word in EXAMPLE_WORDS):
+def is_example(name: str) -> bool:
+    if name.endswith(EXAMPLES):
+        return True
+    return not EXAMPLE_WORDS.isdisjoint(name.replace("-", ".").replace("_", ".").split("."))
+
+
+def _by_ending(name: str) -> Kind | None:
+    """What the longest ending of the name says: of `x.tfvars.json`, first `.tfvars.json`."""
+    place = name.find(".")
+    while place >= 0:
+        kind = _ENDINGS.get(name[place:])
+        if kind is not None and (kind[0] != SHAPE or _may_be_key(name)):
+            return kind
+        place = name.find(".", place + 1)
+    return None
+
+
+def _by_pattern(parent: str, name: str) -> Kind | None:
+    for words in (name, f"{parent}/{name}"):
+        for parts, kind in _PATTERNS.get(words[:HEAD], ()):
+            if _matches(words, parts):
+                return kind
+    return next((kind for parts, kind in _PATTERNS[""] if parts[1] in name and _matches(name, parts)), None)
+
+
+def _matches(name: str, parts: list[str]) -> bool:
+    first, *middle, last = parts
+    if not (name.startswith(first) and name.endswith(last) and len(name) >= len(first) + len(last)):
+        return False
+    return all(part in name[len(first) : len(name) - len(last)] for part in middle)
+
+
+def _by_word(name: str) -> Kind | None:
+    ending = name.rpartition(".")[2] if "." in name.lstrip(".") else ""
+    if _is_dotenv(name):
+        style = (
+            QUOTED
+            if ending in ("js", "ts", "mjs", "cjs", "py", "php")
+            else VALUES
+            if name.startswith(DOTENV)
+            else LOOKS
+        )
+        return style, "variables of the program"
+    for part in NOT_TOKENS:
+        name = name.replace(part, "")
+    word = next((word for word in WORDS if word in name), "")
+    style = _style_of_named(name, ending, word) if word else ""
+    return (style, WORDS[word]) if style else None
+
+
+def _by_named_directory(above: str, name: str) -> Kind | None:
+    if not any(part in NAMED_DIRECTORIES for part in above.split("/")):
         return None
-    return next((kind for beginning, kind in _BEGINNINGS.items() if name.startswith(beginning)), None)
+    ending = name.rpartition(".")[2] if "." in name.lstrip(".") else ""
+    style = _style_of_named(name, ending, "secret")
+    return (style, "secrets by the name of their directory") if style else None
+
+
+def _is_dotenv(name: str) -> bool:
+    """Whether `.env` is a word of the name: `.env`, `.env.local`, `prod.env`, `.env~`, but not `.environment`."""
+    _, found, rest = name.partition(DOTENV)
+    return bool(found) and not rest[:1].isalpha()
+
+
+def _style_of_named(name: str, ending: str, word: str) -> str:
+    if not ending:
+        return PLAIN
+    if ending in DATA:
+        return LOOKS if word == "token" else VALUES
+    if ending in TEXT or word in ending:
+        return WHOLE
+    return SOURCES.get(name) or CODE.get(ending, "")
+
+
+def is_guess(name: str) -> bool:
+    """Whether only a word in the name, or of a directory, speaks for the file."""
+    name = name.lower()
+    return name not in _WHOLE and not _is_dotenv(name) and _by_ending(name) is None
 
 
 def _may_be_key(name: str) -> bool:
@@ -204,10 +295,11 @@ def git_files(tree: Tree, git_dirs: Iterable[str]) -> list[Candidate]:
     """The configuration of repositories and of their submodules, where it may hold a password."""
     found = []
     for git_dir in dict.fromkeys(git_dirs):
-        for directory in (git_dir, *_modules(tree, f"{git_dir}/modules", DEEPEST_MODULE)):
+        worktrees = [f"{git_dir}/worktrees/{name}" for name in tree.entries(f"{git_dir}/worktrees")[:MOST_MODULES]]
+        for directory in (git_dir, *worktrees, *_modules(tree, f"{git_dir}/modules", DEEPEST_MODULE)):
             for name in GIT_FILES:
                 kind = _WHOLE[f".git/{name}"]
-                if _may_hold_password(tree.read_plain(f"{directory}/{name}") or b""):
+                if _may_hold_password(tree.read_plain(f"{directory}/{name}", LARGEST_CONFIG) or b""):
                     found.append(Candidate(f"{directory}/{name}", *kind))
     return found
 
@@ -229,4 +321,6 @@ def _modules(tree: Tree, directory: str, depth: int) -> list[str]:
 
 def _may_hold_password(content: bytes) -> bool:
     """Look quickly: every repository is asked this at every launch, before anything is read closely."""
+    if len(content) == LARGEST_CONFIG:
+        return True
     return (b"://" in content and b"@" in content) or any(word in content.lower() for word in GIT_WORDS)

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from claudebox.secret_values import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, looks_secret, secret_value
+from claudebox.secret_values import (
+    SHORTEST_TOKEN,
+    STRONG_WORDS,
+    TOKEN_PREFIXES,
+    accounts,
+    in_words,
+    known_token,
+    looks_secret,
+    secret_value,
+)
 
 MASKED = "masked-by-claudebox"
 MASKED_WORD = "masked"
@@ -31,8 +40,32 @@ CHOICES = frozenset(
 )
 PLACES = frozenset("dir directory file folder home path root".split())
 SWITCHES = ("true", "false", "null", "none")
-# How headers begin that log somebody in.
-LOGINS = ("authorization:", "basic ", "bearer ", "private-token:", "x-api-key:", "cookie:")
+# How headers begin that log somebody in, and such headers inside of a command.
+LOGINS = ("basic ", "bearer ", "token ", "cookie:", "digest ")
+HEADERS = (
+    "authorization:",
+    "authorization=",
+    "private-token:",
+    "x-api-key:",
+    "api-key:",
+    "auth-token:",
+    "x-auth",
+    "sshpass ",
+)
+# Addresses that are a login by themselves.
+OPEN_DOORS = ("hooks.slack.com/services/", "/api/webhooks/", "/webhookb2/", "api.telegram.org/bot", "@tcp(", "@unix(")
+# The last word of a name that is about a secret, and is not the name of one.
+DESCRIPTIONS = frozenset(
+    "type file path dir name ttl timeout length expiry expires algorithm enabled policy field label limit count".split()
+)
+# What stands for a secret where there is none yet, or where it does not matter.
+PLACEHOLDERS = frozenset(
+    "password passwd pass secret token key changeme change-me change_me root admin postgres mysql redis user guest "
+    "test testing example placeholder dummy none todo tbd default minioadmin rabbitmq sa development dev local "
+    "insert-here replace-me replaceme redacted hidden empty id null nil undefined".split()
+)
+PLACEHOLDER_STARTS = ("your-", "your_", "<", "{{", "%(", "$(", "changeme", "replace", "insert", "example", "enter ")
+NOTHING_BUT = frozenset("xX.*-_0 ")
 # Words of which settings consist everywhere.
 HARMLESS = frozenset(
     "true false yes no on off null none nil undefined enabled disabled default auto always never "
@@ -62,8 +95,21 @@ def _is_choice(key: str, value: str) -> bool:
 
 def names_secret(key: str) -> bool:
     """Whether even a short or common word is a secret under this name."""
-    lower = key.lower().replace("-", "_")
-    return any(word in lower for word in STRONG_WORDS) or not SECRET_WORDS.isdisjoint(lower.split("_"))
+    words = in_words(key)
+    parts = words.split("_")
+    return any(word in words for word in STRONG_WORDS) or any(
+        part in SECRET_WORDS or part.endswith(("pass", "pwd")) for part in parts
+    )
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value that is called a secret is none: `changeme`, `<your token>`, `xxxx`, `{{ .Values.password }}`."""
+    lower = value.lower()
+    return (
+        lower in PLACEHOLDERS
+        or (lower.startswith(PLACEHOLDER_STARTS) and not any(map(str.isdigit, value)))
+        or NOTHING_BUT.issuperset(value)
+    )
 
 
 def is_reference(value: str) -> bool:
@@ -158,17 +204,102 @@ def change(key: str, value: str, *, gently: bool) -> str:
 def _looks_secret(key: str, value: str) -> bool:
     if not value or is_reference(value):
         return False
-    return bool(looks_secret(key, value)) or value.lower().startswith(LOGINS)
+    if holds_secret(value) or value.lower().startswith(LOGINS) or (value[:1] in "{[" and holds_pair(value)):
+        return True
+    if key.lower() == "user" and " >" in value:  # Redis
+        return True
+    is_described = _last_word(in_words(key)) in DESCRIPTIONS
+    return bool(looks_secret("" if is_described or is_placeholder(value) else key, value)) and not _is_address(value)
+
+
+def _is_address(value: str) -> bool:
+    """Whether it is the address of something, which is no secret by its looks if it has no account."""
+    scheme, separator, rest = value.partition("://")
+    return bool(separator) and scheme.isalnum() and not any(map(str.isspace, rest)) and "?" not in rest
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a secret is somewhere in a text: a token, a login, `password=…` in a command or an address."""
+    if known_token(text) or any(_is_login(*account) for account in accounts(text)):
+        return True
+    lower = text.lower()
+    is_door = any(door in lower for door in OPEN_DOORS) or ("://" in text and "/t/" in text)  # the latter of conda
+    return is_door or any(header in lower for header in HEADERS) or _has_pair(text)
+
+
+def _is_login(scheme: str, user: str, password: str, rest: str) -> bool:
+    """Whether the account of an address is a secret. On the web, a user without a password is a token,
+    except where the address names the user once more, as in `https://joe@git.example/joe/shop`.
+    """
+    if password:
+        return not (is_placeholder(password) or is_reference(password) or password == user)
+    named_again = user in rest.replace("?", "/").split("/")
+    return scheme.endswith(("http", "https", "ftp")) and not (named_again or is_reference(user))
+
+
+def holds_pair(text: str) -> bool:
+    """Whether there is `{password: x}` in a list or table that is on one line."""
+    for bracket in "{}[]":
+        text = text.replace(bracket, " ")
+    for old, new in (("://", "//"), ('"', ""), ("'", ""), (": ", ":"), (":", "="), (" = ", "=")):
+        text = text.replace(old, new)
+    return _has_pair(text)
+
+
+def _has_pair(text: str) -> bool:
+    """Whether there is `password=x`, as in a connection string, or `--password x`, as in a command."""
+    before = ""
+    for separator in ";&?,\"'":
+        text = text.replace(separator, " ")
+    for word in text.split():
+        name, equals, value = word.partition("=")
+        if not equals and before.startswith("-"):
+            name, value = before, word
+        if word.startswith("-p") and len(word) > len("-p") and "mysql" in text:
+            return True
+        if before in ("-u", "--user", "--proxy-user") and word.partition(":")[2]:
+            return True
+        name = name.lstrip("-").rpartition(":")[2]
+        is_value = value and not value.startswith(("-", "$", "/")) and not is_reference(value)
+        # Only the name decides: what merely looks random may be a checksum.
+        if (
+            is_value
+            and is_variable_like(name)
+            and looks_secret(name, value[:LONGEST_NUMBER])
+            and not is_placeholder(value)
+        ):
+            return True
+        before = word if not equals else ""
+    return False
+
+
+def is_variable_like(name: str) -> bool:
+    plain = name.replace("-", "").replace(".", "").replace("_", "")
+    return plain.isascii() and plain.isalnum() and len(name) <= LONGEST_LABEL
 
 
 def stand_in_gently(value: str) -> str:
-    """Change only the account of an address: the rest is what makes the file useful."""
+    """Change only the account of an address, or a part of a list: the rest is what makes the file useful."""
+    if ";" in value and "=" in value and BEGIN not in value:
+        return _parts_masked(value)
     if BEGIN in value or "://" not in value:
         return stand_in(value)
     scheme, _, rest = value.partition("://")
     place, slash, path = rest.partition("/")
     account, at, host = place.rpartition("@")
-    if not at or not scheme.isalnum() or secret_value(f"{host}/{path}"):
+    if not at or not scheme.isalnum() or holds_secret(f"{host}/{path}") or "@" in path:
         return stand_in(value)
     login = f"{MASKED_WORD}:{MASKED_WORD}" if ":" in account else MASKED_WORD
     return f"{scheme}://{login}@{host}{slash}{path}"
+
+
+def _parts_masked(value: str) -> str:
+    """A connection string, such as `Server=db;Password=x`, with the secret parts of it made up."""
+    parts = []
+    for part in value.split(";"):
+        name, equals, inner = part.partition("=")
+        if equals and inner and (names_secret(name) or holds_secret(part)):
+            part = f"{name}={MASKED}" if is_name(name.strip()) else MASKED
+        parts.append(part)
+    masked = ";".join(parts)
+    return MASKED if holds_secret(masked.replace(MASKED, "")) or masked == value else masked

@@ -94,6 +94,49 @@ def test_x32_is_refused() -> None:
         assert answer(program, "x86_64", call) == table.NOT_PERMITTED
 
 
+O_CREAT, O_TMPFILE = 0o100, 0o20200000
+
+
+def calls_with_modes(machine: str) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Each call, and its arguments but for the mode, which is the last one."""
+    known: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
+        "chmod": ((90, -1), (1,)),
+        "fchmod": ((91, 52), (3,)),
+        "creat": ((85, -1), (1,)),
+        "mknod": ((133, -1), (1,)),
+        "fchmodat": ((268, 53), (3, 1)),
+        "fchmodat2": ((452, 452), (3, 1)),
+        "mknodat": ((259, 33), (3, 1)),
+        "open": ((2, -1), (1, O_CREAT)),
+        "openat": ((257, 56), (3, 1, O_CREAT)),
+        "open without a name": ((2, -1), (1, O_TMPFILE | 2)),
+        "openat without a name": ((257, 56), (3, 1, O_TMPFILE | 2)),
+    }
+    numbered = {name: (numbers[table.MACHINES.index(machine)], words) for name, (numbers, words) in known.items()}
+    return {name: call for name, call in numbered.items() if call[0] >= 0}
+
+
+@pytest.mark.parametrize("upper", [0, 0xDEADBEEF << 32])
+def test_no_file_becomes_setuid(machine: str, upper: int) -> None:
+    program, shared = call_filter(machine), call_filter(machine, with_setgid=True)
+    for name, (call, words) in calls_with_modes(machine).items():
+        for mode in (0o4755, 0o4000, 0o6777, 0o104755):
+            assert answer(program, machine, call, *words, mode | upper) == table.NOT_PERMITTED, name
+            assert answer(shared, machine, call, *words, mode | upper) == table.NOT_PERMITTED, name
+        assert answer(program, machine, call, *words, 0o2755 | upper) == table.NOT_PERMITTED, name
+        for mode in (0o755, 0o1777, 0o644, 0o100644, 0):
+            assert answer(program, machine, call, *words, mode | upper) == ALLOW, name
+        assert answer(shared, machine, call, *words, 0o2755 | upper) == ALLOW, name
+
+
+def test_mode_counts_only_where_something_is_made(machine: str) -> None:
+    program = call_filter(machine)
+    for name, (call, words) in calls_with_modes(machine).items():
+        if name.startswith("open"):
+            assert answer(program, machine, call, *words[:-1], 0o2, 0o4755) == ALLOW
+            assert answer(program, machine, call, *words[:-1], 0o200000, 0o4755) == ALLOW  # O_DIRECTORY on one of them
+
+
 @pytest.mark.parametrize("upper", [0, 0xDEADBEEF << 32])
 def test_terminal_requests(machine: str, upper: int) -> None:
     program, ioctl = call_filter(machine), table.IOCTL[table.MACHINES.index(machine)]

@@ -1,0 +1,140 @@
+"""Secrets in settings that are masked gently: whatever names or shapes say so, in each syntax; and what is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.features.secrets.decoys import make_decoy
+from claudebox.features.secrets.rows import LOOKS, SURE, VALUES
+
+pytestmark = pytest.mark.req("SEC-01")
+
+SECRET = "hunter2Zq"
+CASES = [
+    (LOOKS, "a.yml", "x:\n  ? password\n  : SECRET"),
+    (LOOKS, "x.env", "DB_PASS=SECRET"),
+    (LOOKS, "x.env", "PASSWORD :SECRET"),
+    (LOOKS, "x.env", "password\tSECRET"),
+    (LOOKS, "x.env", "export  PASSWORD = SECRET"),
+    (LOOKS, "x.env", "PASSWORD=\nSECRET\n"),
+    (LOOKS, "x.env", 'PASSWORD="""\nSECRET\n"""'),
+    (LOOKS, "x.env", "A=1;PASSWORD=SECRET"),
+    (LOOKS, "x.env", "A=1 PASSWORD=SECRET"),
+    (LOOKS, "x.env", "; PASSWORD=SECRET"),
+    (LOOKS, "x.env", "// password: SECRET"),
+    (LOOKS, "x.env", "URL=https://SECRET@x.example/"),
+    (LOOKS, "x.env", "URL=https://x.example/?token=SECRET"),
+    (LOOKS, "x.env", "URL=https://x.example/?a=b&sig=SECRET"),
+    (LOOKS, "x.env", "URL=redis://:SECRET@x.example/"),
+    (LOOKS, "x.env", "DSN=user:SECRET@tcp(db:3306)/x"),
+    (LOOKS, "x.env", "DSN=host=db password=SECRET user=x"),
+    (LOOKS, "x.env", "SLACK_WEBHOOK=https://hooks.slack.com/services/T0/B0/SECRET"),
+    (LOOKS, "a.yml", "password:\n  - SECRET"),
+    (LOOKS, "a.yml", "password: >-\n  SECRET"),
+    (LOOKS, "a.yml", "password: !secret SECRET"),
+    (LOOKS, "a.yml", "users:\n  - {name: a, password: SECRET}"),
+    (LOOKS, "a.yml", "- password: SECRET"),
+    (LOOKS, "a.yml", 'x: "password=SECRET"'),
+    (LOOKS, "a.yml", "'password': SECRET"),
+    (LOOKS, "a.yml", 'args: ["--password", "SECRET"]'),
+    (LOOKS, "a.yml", "args:\n  - --password\n  - SECRET"),
+    (LOOKS, "a.yml", "command: mysql -pSECRET"),
+    (LOOKS, "a.yml", "x: {\n password: SECRET\n}"),
+    (LOOKS, "a.json", '{"a": {"password": ["SECRET"]}}'),
+    (LOOKS, "a.json", '{"env": ["PASSWORD=SECRET"]}'),
+    (LOOKS, "a.json", '{"x": "{\\"password\\": \\"SECRET\\"}"}'),
+    (LOOKS, "a.json", '[{"key":"token","value":"SECRET"}]'),
+    (LOOKS, "a.json", '{"name":"Authorization","value":"SECRET"}'),
+    (LOOKS, "a.json", '{"password": {"value": "SECRET"}}'),
+    (LOOKS, "a.json", '{"users":{"joe":{"pw":"SECRET"}}}'),
+    (LOOKS, "a.json", '// c\n{"a":1,"password":"SECRET",}'),
+    (LOOKS, "a.json", '{"a":1,"password":\n"SECRET",}//'),
+    (LOOKS, "a.toml", '[tokens]\ngithub = "SECRET"'),
+    (LOOKS, "a.toml", 'x = { password = "SECRET" }'),
+    (LOOKS, "a.toml", "password = '''\nSECRET'''"),
+    (LOOKS, "a.toml", 'a = [\n  "--token", "SECRET",\n]'),
+    (LOOKS, ".npmrc", "//r.example/:_auth=SECRET"),
+    (LOOKS, ".npmrc", '//r.example/:_password="SECRET"'),
+    (LOOKS, ".npmrc", "_authToken=SECRET"),
+    (LOOKS, "pip.conf", "[global]\nindex-url =\n  https://SECRET@x.example/simple"),
+    (LOOKS, "redis.conf", "requirepass SECRET"),
+    (LOOKS, "redis.conf", "masterauth SECRET"),
+    (LOOKS, "redis.conf", "user default on >SECRET ~*"),
+    (LOOKS, "my.cnf", "[client]\npassword=SECRET"),
+    (LOOKS, "x.http", "GET https://x/\nAuthorization: SECRET\n"),
+    (LOOKS, "x.http", 'POST /\nX-Auth-Token: SECRET\n\n{"password": "SECRET"}'),
+    (LOOKS, "x.http", "GET https://x/?api_key=SECRET&b=c HTTP/1.1"),
+    (LOOKS, "x.http", "@token = SECRET"),
+    (LOOKS, "x.http", "Cookie: sid=SECRET"),
+    (LOOKS, "application.properties", "spring.datasource.password=SECRET"),
+    (LOOKS, "application.properties", "spring.datasource.url=jdbc:mysql://db/x?user=a&password=SECRET"),
+    (LOOKS, "application.properties", "a.b-password: SECRET"),
+    (LOOKS, "application.properties", "db.password \\\n  = SECRET"),
+    (LOOKS, "application.properties", "jwt.signing.key=SECRET"),
+    (LOOKS, "appsettings.json", '{"Smtp":{"Pass":"SECRET"}}'),
+    (LOOKS, "appsettings.json", '{"ConnectionStrings":{"a":"Server=x;Pwd=SECRET;"}}'),
+    (
+        LOOKS,
+        "appsettings.json",
+        '{"a":"DefaultEndpointsProtocol=https;AccountName=x;AccountKey=SECRET==;EndpointSuffix=y"}',
+    ),
+    (LOOKS, "appsettings.json", '{"ApiKey":"SECRET"}'),
+    (LOOKS, "profiles.yml", "x:\n  outputs:\n    dev:\n      pass: SECRET\n"),
+    (LOOKS, "airflow.cfg", "[core]\nfernet_key = SECRET\nsql_alchemy_conn = postgresql://a:SECRET@b/c"),
+    (LOOKS, "wrangler.toml", '[vars]\nAPI_TOKEN = "SECRET"'),
+    (LOOKS, "terraform.tfvars", 'db = {\n  password = "SECRET"\n}'),
+    (LOOKS, "terraform.tfvars", "db_password = <<EOF\nSECRET\nEOF"),
+    (LOOKS, "inventory.ini", "host ansible_user=a ansible_password=SECRET"),
+    (LOOKS, "inventory.ini", "host ansible_ssh_pass='SECRET'"),
+    (LOOKS, "wg0.conf", "PrivateKey=SECRET"),
+    (LOOKS, "x.nmconnection", "[wifi-security]\npsk=SECRET"),
+    (LOOKS, "docker-compose.override.yml", "x:\n  environment:\n    MYSQL_ROOT_PASSWORD: 'SECRET'"),
+    (LOOKS, "values.yaml", "auth:\n  rootPassword: SECRET"),
+    (LOOKS, "sftp.json", '{"host":"x","username":"a","passphrase":"SECRET"}'),
+    (LOOKS, "google-services.json", '{"client":[{"api_key":[{"current_key":"SECRET"}]}]}'),
+    (VALUES, "x.yml", "a:\n  ? SECRET\n"),
+    (VALUES, ".env", "SECRET"),
+    (SURE, "config.json", '{"discord":{"token":"MTASECRET.abc123.def456ghi"}}'),
+    (SURE, "config.yml", "password: SECRET0123456789abcdef"),
+    (SURE, "compose.yml", "x:\n  environment:\n    - A=postgres://joe:SECRET@db/x"),
+    (LOOKS, "x.remmina", "[remmina]\npassword=SECRET"),
+    (LOOKS, ".gemrc", ":rubygems_api_key: SECRET"),
+    (LOOKS, ".condarc", "channels:\n  - https://a.example/t/SECRET/x"),
+    (LOOKS, "rclone.conf", "[x]\ntype = s3\nsecret_access_key = SECRET\npass = SECRET"),
+    (LOOKS, "terraform.rc", 'credentials "app.terraform.io" {\n  token = "SECRET"\n}'),
+    (LOOKS, ".actrc", "-s TOKEN=SECRET"),
+    (LOOKS, ".actrc", "--secret TOKEN=SECRET"),
+    (LOOKS, "local.properties", "MAPS_API_KEY=SECRET"),
+]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\nname=x\r\n"])
+@pytest.mark.parametrize(("style", "name", "text"), CASES)
+def test_no_secret_comes_through(style: str, name: str, text: str, end: str) -> None:
+    if end.strip() and name.endswith(".json"):
+        end = "\n"
+    made = make_decoy(f"{text}{end}".replace("SECRET", SECRET).encode(), style, name)
+    assert made is not None
+    assert SECRET not in made.decode()
+
+
+@pytest.mark.parametrize(
+    ("style", "name", "text"),
+    [
+        (LOOKS, "a.env", "PORT=1\nNAME=a long value\nURL=https://x.example/a?b=c\nTOKEN=${TOKEN}\nPASSWORD=changeme\n"),
+        (LOOKS, "values.yaml", "image:\n  tag: x\ntext: |\n  a: b\npassword: ''\nexistingSecret:\nkeys: []\n"),
+        (LOOKS, "values.yaml", 'password: "{{ .Values.password }}"\ndescription: "two\n  lines"\n'),
+        (LOOKS, "settings.json", '{ // note\n "editor.tabSize": 2, "files.exclude": {"**/.git": true}, }\n'),
+        (LOOKS, "application.properties", "spring.datasource.url=jdbc:mysql://db/x\nspring.datasource.username=sa\n"),
+        (LOOKS, ".npmrc", "registry=https://r.example/\nsave-exact=true\n"),
+        (LOOKS, "database.yml", "x:\n  password: <%= ENV['PASSWORD'] %>\n  url: postgres://postgres:postgres@db/x\n"),
+        (SURE, "config.json", '{"max_tokens": 4096, "pad_token": "<pad>", "tokenizer_class": "X", "password": "dev"}'),
+        (
+            SURE,
+            "compose.yml",
+            "x:\n  environment:\n    POSTGRES_PASSWORD: postgres\n    URL: postgres://a:password@db/x\n",
+        ),
+    ],
+)
+def test_settings_without_secrets_stay_as_they_are(style: str, name: str, text: str) -> None:
+    assert make_decoy(text.encode(), style, name) is None

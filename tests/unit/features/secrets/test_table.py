@@ -1,0 +1,93 @@
+"""Each row of the table is found by a walk, and its secret is not in the decoy. The samples come from the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.secrets.decoys import make_decoy
+from claudebox.features.secrets.rows import IN_SKIPPED, ROWS
+from claudebox.features.secrets.table import WANTED, find
+from claudebox.host.tree import Tree
+from claudebox.host.walk import walk_project
+from samples import CANARY, KEPT, PEM, content, rows
+
+pytestmark = pytest.mark.req("SEC-01")
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / "p" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def found(root: Path) -> dict[str, str]:
+    """What is looked into, by its path in the project, with its style."""
+    tree = Tree(str(root))
+    return {one.path[3:]: one.style for one in find(tree, "/p", walk_project(tree, "/p", WANTED))}
+
+
+@pytest.mark.parametrize(("name", "style"), rows().items())
+def test_row_is_found_and_masked(name: str, style: str, tmp_path: Path) -> None:
+    text = content(name, style)
+    write(tmp_path, f"deep/{name}", text)
+    ((path, its),) = found(tmp_path).items()
+    assert path == f"deep/{name}"
+    made = (make_decoy(text.encode(), its, path.rpartition("/")[2]) or b"not masked").decode()
+    assert made != "not masked"
+    assert CANARY not in made
+    assert KEPT.get(its, "") in made
+    if text.startswith("{"):
+        assert made.startswith("#") or json.loads(made)
+
+
+def test_every_row_has_a_reason() -> None:
+    assert all(reason and names for _, reason, names in ROWS)
+
+
+@pytest.mark.parametrize("name", IN_SKIPPED)
+def test_file_in_a_directory_that_no_walk_enters(name: str, tmp_path: Path) -> None:
+    write(tmp_path, name, "x")
+    assert set(found(tmp_path)) == {name}
+
+
+@pytest.mark.parametrize(
+    "name",
+    "README.md LICENSE Makefile src/token.py src/secrets.go lib/passwords.rb tokenizer.json tokenizer_config.json "
+    "package.json tsconfig.json index.html .env.example .env.sample secrets.example.yml credentials.template.json "
+    "docs/secrets.md keyboard.ts nginx.conf id_rsa.pub password_reset.html reset_password.html.erb token.d.ts "
+    "PasswordField.tsx secret.service.ts .environment env.d.ts".split(),
+)
+def test_ordinary_file_is_not_looked_into(name: str, tmp_path: Path) -> None:
+    write(tmp_path, name, "password = 'hunter2'\n")
+    assert found(tmp_path) == {}
+
+
+def test_private_key_of_any_name(tmp_path: Path) -> None:
+    """Without an ending, or with that of a copy. A large file is none."""
+    for name in ("deploy", "prod-server", "x.bak", "a/b/c/laptop", "x.old"):
+        write(tmp_path, name, PEM)
+    write(tmp_path, "large", PEM + "x" * 20_000)
+    write(tmp_path, "script", "#!/bin/sh\n")
+    assert set(found(tmp_path)) == {"deploy", "prod-server", "x.bak", "a/b/c/laptop", "x.old"}
+
+
+def test_what_a_symlink_shows_under_a_name_of_the_table(tmp_path: Path) -> None:
+    write(tmp_path, "conf/settings", "KEY=x")
+    write(tmp_path, "conf/cloud/credentials.txt1", "KEY=x")
+    write(tmp_path, "conf/cloud/config", "KEY=x")
+    (tmp_path / "outside").write_text("KEY=x")
+    links = {
+        ".env": "two",
+        "two": "conf/settings",
+        ".aws": "conf/cloud",
+        ".env.out": "../outside",
+        ".env.not": "nothing",
+    }
+    for link, target in links.items():
+        (tmp_path / "p" / link).symlink_to(target)
+    (tmp_path / "p" / ".env.loop").symlink_to(".env.loop")
+    assert set(found(tmp_path)) == {"conf/settings", "conf/cloud/credentials.txt1", "conf/cloud/config"}
