@@ -27,6 +27,7 @@ from claudebox.settings.words import Request
 from claudebox.state import State, canonical_root
 from claudebox.terminal import ask, can_ask, output_style, say, says_yes, show
 from claudebox.view.review import amount, counts, listing, summary
+from claudebox.view.text import escape
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
 PACKS = Origin.of_option("--review", "commits on their way to this host")
@@ -99,8 +100,11 @@ def _choose(place: Place, number: list[str]) -> Layer:
 
 def show_list(place: Place) -> int:
     layers = store.list_layers(place.directory, place.host.cwd)
-    if not layers:
+    damaged = store.list_damaged(place.directory)
+    if not layers and not damaged:
         show("Nothing is kept for this project.\n")
+    for directory in damaged:
+        show(f"Its note cannot be read: {escape(directory)}\n")
     for layer in layers:
         held = store.lock(layer)
         if held < 0:

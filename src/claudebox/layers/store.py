@@ -108,6 +108,15 @@ def list_layers(place: str, project: str = "") -> list[Layer]:
     return [layer for layer in found if not project or layer.project == project]
 
 
+def list_damaged(place: str) -> list[str]:
+    """Directories of layers whose note cannot be read, so that nobody knows whose they are."""
+    try:
+        names = sorted(filter(str.isdigit, os.listdir(place)), key=int)
+    except OSError:
+        return []
+    return [f"{place}/{name}" for name in names if _load(place, name) is None]
+
+
 def load(place: str, number: str) -> Layer:
     layer = _load(place, number)
     if layer is None:
@@ -124,7 +133,12 @@ def _load(place: str, name: str) -> Layer | None:
             note = json.load(file)
         known = {path: (int(one[0]), int(one[1])) for path, one in note["known"].items()}
         return Layer(
-            name, directory, note["project"], note["git"], Baseline(int(note["since"]), known), tuple(note["places"])
+            name,
+            directory,
+            note["project"],
+            note["git"],
+            Baseline(int(note["since"]), known),
+            tuple(note.get("places", ("",))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None  # it was being made when somebody ended claudebox, or nobody but us wrote it

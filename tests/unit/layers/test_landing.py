@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.layers import files
+from claudebox.layers import files, store
 from claudebox.problem import Problem
 from unit.layers.world import World, make_world, picture
 
@@ -216,3 +216,11 @@ def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
         "sub/f": True,
         "sub/g": True,
     }
+
+
+def test_layer_whose_note_is_damaged_is_named(tmp_path: Path) -> None:
+    """It is not taken for another, and not forgotten either."""
+    world = with_every_kind(tmp_path)
+    Path(world.layer.directory, "note").write_text("{")
+    assert store.list_layers(world.place) == []
+    assert store.list_damaged(world.place) == [world.layer.directory]
