@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Box
+from conftest import CLAUDEBOX, Box
 from review.test_box import git, layers_of, repository
 from terminal.pseudoterminal import CTRL_C, PLAIN, Terminal
 
@@ -18,8 +18,6 @@ SCRIPT = "echo x > fine; echo x > .envrc; rm -r old; git checkout -qb feature; g
 
 
 def start(box: Box, script: str = SCRIPT) -> Terminal:
-    from conftest import CLAUDEBOX
-
     command = (CLAUDEBOX, "--review", "--run", "sh", "-c", script)
     opened = Terminal(box.account, command, cwd=box.project, env=PLAIN)
     opened.read_until(r"Start\? ")
@@ -48,6 +46,38 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
     assert git(box.account, repository, "status", "--short") == ""
     assert git(box.account, repository, "log", "--format=%s", "HEAD").splitlines()[0] == "fine"
     assert git(box.account, repository, "symbolic-ref", "--short", "HEAD") == "feature\n"
+
+
+def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:
+    """A project has its programs on PATH, as with direnv: git and the pager must not come from there."""
+    ran = box.account.home / "ran"
+    for name in ("git", "less"):
+        box.account.write(repository / "bin" / name, f"#!/bin/sh\ntouch {ran}\ncat\n", 0o755)
+    env = {**PLAIN, "PATH": f"{repository}/bin:{box.account.environ['PATH']}"}
+    assert box.account.run("less", input="x", env=env).stdout == "x"
+    assert ran.exists()
+    ran.unlink()
+    command = (
+        CLAUDEBOX,
+        "--review",
+        "--run",
+        "sh",
+        "-c",
+        "echo shown > fine; /usr/bin/git commit -qam x --allow-empty",
+    )
+    opened = Terminal(box.account, command, cwd=box.project, env=env)
+    opened.read_until(r"Start\? ")
+    opened.type("y\n")
+    opened.read_until(QUESTION)
+    opened.type("s\n")
+    opened.read_until(r"\+shown")
+    opened.type("q")
+    opened.read_until(QUESTION)
+    opened.type("all\n")
+    opened.read_until(r"main: 1 commit further")
+    opened.type("n\n")
+    opened.process.wait(60)
+    assert not ran.exists()
 
 
 def test_discarding_needs_a_second_yes(box: Box, repository: Path) -> None:

@@ -11,8 +11,6 @@ from claudebox.features.review.show import diff_lines, page
 from claudebox.features.table import load
 from claudebox.host import read_host
 from claudebox.host.git.repository import find_repository
-from claudebox.host.programs import find_all
-from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Changes
 from claudebox.layers.landing import land
@@ -20,8 +18,10 @@ from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import Plan
 from claudebox.problem import Problem
+from claudebox.reach import reach_of
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.terminal import ask, errors_style, say
+from claudebox.tools import trusted_program
 from claudebox.view.review import commits_text, listing, summary
 from claudebox.view.text import escape
 
@@ -183,11 +183,12 @@ def _fetch(layer: Layer) -> tuple[git.Repository | None, git.Commits] | None:
     """The commits of the box, fetched. None if that failed: then the layer has to stay."""
     if not git.has_news(layer):
         return None, git.Commits()
-    tree = Tree()
-    found = find_repository(tree, layer.project)
+    host = read_host().replace(cwd=layer.project)
+    found = find_repository(host.tree, layer.project)
     if not found.git_dir:
         return None, git.Commits()  # the host has no repository here
-    program = next(find_all(tree, "git", os.environ.get("PATH", os.defpath), layer.project), "")
+    # What a project has on PATH must not run here, where no box is around it.
+    program = trusted_program(host.tree, "git", host.environ.get("PATH", os.defpath), reach_of(host))
     if not program:
         say("claudebox: git is not installed here: commits stay in the layer\n")
         return None

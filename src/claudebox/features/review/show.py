@@ -9,11 +9,14 @@ import os
 import subprocess
 import tempfile
 
+from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
 from claudebox.layers import files
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE
 from claudebox.layers.store import Layer, open_project
+from claudebox.reach import reach_of
+from claudebox.tools import trusted_path
 from claudebox.view.review import LONGEST_DIFF, diff
 from claudebox.view.text import Style, escape
 
@@ -86,6 +89,7 @@ def _by_program(program: str, path: str, old: bytes | None, new: bytes | None) -
             done = subprocess.run(
                 ["/bin/sh", "-c", f'{program} "$@"', program, *words],
                 cwd=directory,
+                env=_trusted_environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=SECONDS,
@@ -94,6 +98,12 @@ def _by_program(program: str, path: str, old: bytes | None, new: bytes | None) -
         except (OSError, subprocess.TimeoutExpired):
             return None
     return (only_colours(line) for line in done.stdout.decode(errors="surrogateescape").split("\n"))
+
+
+def _trusted_environment() -> dict[str, str]:
+    """The user's, without entries of PATH that an agent can write: the pager would come from there."""
+    host = read_host()
+    return {**host.environ, "PATH": trusted_path(host.environ.get("PATH", os.defpath), reach_of(host))}
 
 
 def _plain(path: str) -> str:
@@ -118,12 +128,13 @@ def page(lines: Iterable[str], home: str) -> None:
     """Show lines in the user's pager. Standard output is not the terminal's any more when a box has ended."""
     program = users_program("pager.diff", home) or users_program("core.pager", home) or os.environ.get("PAGER", "")
     terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    environ = {**os.environ, "LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
+    environ = {**_trusted_environment(), "LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
     try:
         pager = subprocess.Popen(
             ["/bin/sh", "-c", program or PAGER],
             stdin=subprocess.PIPE,
             stdout=terminal,
+            cwd="/",
             env=environ,
         )
     except OSError:
