@@ -34,7 +34,10 @@ os.chmod("closed/inner/file", 0); os.chmod("closed/inner", 0); os.chmod("closed"
 open("one", "w").write("x\n"); os.link("one", "two")
 os.symlink("OUTSIDE", "way-out"); os.symlink("way-out/x", "further")
 os.symlink("loop", "loop")
-os.chmod("one", 0o6755)
+try:
+    os.chmod("one", 0o6755)
+except PermissionError:
+    os.chmod("one", 0o755)
 for path in (".git/x", "a/.git/config", "a/b/.GIT/config"):
     os.makedirs(os.path.dirname(path), exist_ok=True); open(path, "w").write("[core]\n\tfsmonitor = evil\n")
 for number in range(3000):

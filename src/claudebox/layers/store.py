@@ -232,8 +232,17 @@ def lock(layer: Layer) -> int:
     """Take a layer for oneself. Returns a descriptor that holds it, or -1 if somebody else has it or it is gone."""
     import fcntl
 
+    path = f"{layer.directory}/lock"
     try:
-        descriptor = os.open(f"{layer.directory}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        # A FIFO, to which nobody ever writes: whoever waits for something else beside it never takes it for readable.
+        if not os.path.lexists(path):
+            os.mkfifo(path, 0o600)
+    except FileExistsError:
+        pass
+    except OSError:
+        return -1
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return -1
     try:
