@@ -74,6 +74,7 @@ def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:
     opened.read_until(QUESTION)
     opened.type("all\n")
     opened.read_until(r"main: 1 commit further")
+    opened.read_until(r"too\? \[y/N\] ")
     opened.type("n\n")
     opened.process.wait(60)
     assert not ran.exists()
