@@ -137,7 +137,7 @@ def _mount_lines(mount: Mount) -> tuple[str, ...]:
     if mount.kind == RO and mount.origin.is_rule("claude"):
         source, path = _any_version(source), _any_version(path)
     what = source if source == path else f"{source} as {path}"
-    return (f"{RW} {what}",) if mount.kind == RW else (f"{RO} {what}", f"{RW} {what}")
+    return (f"{RW} {what}",) if mount.kind == RW else (f"{mount.kind} {what}", f"{RW} {what}")
 
 
 def _any_version(path: str) -> str:

@@ -12,6 +12,7 @@ from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
+from claudebox.settings.table import OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
@@ -96,6 +97,16 @@ class Facts(Record):
     @property
     def is_root(self) -> bool:
         return self.host.person.uid == 0
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether all that the box changes in the project is kept in a layer."""
+        return self.settings.review.text == ON
+
+    @property
+    def has_layer(self) -> bool:
+        """Whether some of it is."""
+        return self.settings.review.text != OFF
 
     @property
     def words(self) -> tuple[Word, ...]:

@@ -6,6 +6,7 @@ from claudebox.explain import explain
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
+from claudebox.problem import Problem
 from claudebox.settings.files.profiles import list_profiles
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
@@ -28,6 +29,12 @@ def show_audit(request: Request) -> int:
 
 def show_dry_run(request: Request) -> int:
     _, _, plan = _plan(request)
+    if plan.review is not None:
+        # The command would have to write through, which is what the user does not want.
+        raise Problem(
+            f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
+            "to see the rest of the box: --dry-run --review off",
+        )
     show(dry_run_json(plan) if request.json else shell_command(plan))
     return 0
 

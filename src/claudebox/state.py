@@ -19,6 +19,7 @@
         broker.jsonl          what boxes asked of the broker
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
+        layers/               what boxes changed and the user has not landed yet
         quarantine/           what was moved out of the project after a box had ended
 
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
@@ -209,6 +210,10 @@ class Instance(Record):
     @property
     def nix(self) -> str:
         return f"{self.directory}/nix"
+
+    @property
+    def layers(self) -> str:
+        return f"{self.directory}/layers"
 
     @property
     def quarantine(self) -> str:

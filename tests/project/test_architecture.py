@@ -37,6 +37,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what features share": (
         *("state", "remembered", "places", "mounts", "reach", "secret_values", "tools", "contribution", "facts"),
         *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("layers", "layers.*"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
@@ -44,12 +45,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
-    "modes": ("start", "showing", "features.*.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
+    "modes": ("start", "showing", "reviewing", "features.*.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
     "the command": ("cli",),
 }
 # They stand on another floor than their folder says.
 EXCEPTIONS = {
     "features.guard.quarantine": "features act",
+    "features.review.commits": "features act",
+    "features.review.show": "features act",
+    "features.review.end": "features act",
     "features.login.keep_in_step": "features act",
     "features.broker.server.*": "views",
     "features.names.server.*": "views",
@@ -68,7 +72,8 @@ PURE = (
 )
 ACTING = (
     *("features.*.act", "features.*.check", "features.network.connection", "features.nix.fetch"),
-    *("features.guard.quarantine", "features.broker.server", "features.broker.server.*", "features.login.*"),
+    *("features.guard.quarantine", "features.review.commits", "features.review.show", "features.review.end"),
+    *("features.broker.server", "features.broker.server.*", "features.login.*"),
     *("features.names.server", "features.names.server.*", "features.names.namespace", "features.names.trial"),
     "features.table",
 )
@@ -221,6 +226,8 @@ def test_few_become_or_start_another_program() -> None:
         "features.names.server.asking",
         "features.nix.act",
         "features.nix.fetch",
+        "features.review.commits",
+        "features.review.show",
         "trial",
         "demo",
         "demo.stage",
@@ -265,7 +272,7 @@ def test_every_step_has_somebody_who_does_it() -> None:
         for node in nodes(path)
         if feature_of(module) and isinstance(node, ast.Call) and ast.unparse(node.func) == "Step"
     ]
-    assert len(steps) == 8
+    assert len(steps) == 11
     for moment, feature in steps:
         assert isinstance(moment, ast.Attribute)
         assert isinstance(feature, ast.Constant)

@@ -69,6 +69,10 @@ def _has_arguments(facts: Facts) -> bool:
     return facts.runs_claude and bool(facts.request.claude or facts.settings.claude_args)
 
 
+def _has_layer(facts: Facts) -> bool:
+    return facts.has_layer
+
+
 def _is_limited(facts: Facts) -> bool:
     settings = facts.settings
     return bool(settings.memory or settings.pids or settings.cpu)
@@ -97,6 +101,7 @@ DECIDING = (
     Decision("secrets.decide", "decide", _always),
     Decision("wishes", "decide_hides", _always),
     Decision("kernel.decide", "decide", _always),
+    Decision("review.decide", "decide", _has_layer),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
 )

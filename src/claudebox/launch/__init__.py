@@ -47,6 +47,8 @@ def launch(plan: Plan) -> NoReturn:
     fork_below(plan, gate, companions, [ends for _, ends in inside])
     # From here on, this is the child.
     leave_session_keyring()
+    for feature in plan.acts(Step.MOUNT):
+        act(feature, Step.MOUNT, plan)
     for feature, ends in inside:
         act(feature, Step.INSIDE, plan, *ends)
     become_bwrap(plan, options, descriptors)

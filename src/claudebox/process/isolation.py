@@ -94,6 +94,11 @@ def _renew_proc() -> None:
         raise Problem("the kernel does not let claudebox mount /proc for the box", *advice())
 
 
+def layer_label(number: int) -> bytes:
+    """What the kernel shows as the source of the mount that lays a layer over a directory."""
+    return b"claudebox:%d" % number
+
+
 def enter_network_namespace() -> None:
     call = c_function("unshare")
     if call is None or call(NEW_NETWORK_NAMESPACE) != 0:

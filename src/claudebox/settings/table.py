@@ -57,6 +57,8 @@ STORE = "store"
 OFF = "off"
 DESKTOP = "desktop"
 ON = "on"
+ASK, ALL, SAFE = "ask", "all", "safe"
+GUARDED = "guarded"
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
@@ -189,6 +191,23 @@ SETTINGS = (
         metavar="PATH",
         key="writable",
         shape=TEXTS,
+    ),
+    Setting(
+        *("review", VALUE, "keep what the box changes until you land it; list, show, land or discard what is kept"),
+        metavar="[HOW]",
+        variable="CLAUDEBOX_REVIEW",
+        key="review",
+        shape=TEXT,
+        choices=(OFF, GUARDED, ON),
+        help_in_files="what of the project is kept until you land it: nothing, what this host may run, or all",
+    ),
+    Setting(
+        *("land", VALUE, "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)"),
+        metavar="WHAT",
+        key="land",
+        shape=TEXT,
+        choices=(ALL, SAFE, ASK),
+        is_users=True,
     ),
     Setting(
         *("userns", VALUE, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),

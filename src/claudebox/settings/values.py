@@ -5,7 +5,18 @@ from __future__ import annotations
 from claudebox.model import BY_DEFAULT, Finding, Origin, Port, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BY_NAME, FULL, LIST, OFF, OTHER_VARIABLES, PASSTHROUGH, SETTINGS, VALUE
+from claudebox.settings.table import (
+    ASK,
+    AUTO,
+    BY_NAME,
+    FULL,
+    LIST,
+    OFF,
+    OTHER_VARIABLES,
+    PASSTHROUGH,
+    SETTINGS,
+    VALUE,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +90,8 @@ class Settings(Record):
     packages: tuple[Word, ...] = ()
     reveals: tuple[Word, ...] = ()
     writable: tuple[Word, ...] = ()
+    review: Word = Word(OFF, BY_DEFAULT)
+    land: Word = Word(ASK, BY_DEFAULT)
     userns: Word = Word(OFF, BY_DEFAULT)
     memory: Word | None = None
     pids: Word | None = None

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import BY_OPTION, COMMAND, MODE, SWITCH, Setting
+from claudebox.settings.table import BY_OPTION, COMMAND, MODE, ON, SWITCH, Setting
 
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # this word may follow --instances
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
-WITHOUT_CLAUDE = ("instances", "demo", "completion", "network_log")  # modes that have nothing to do with claude
+WITHOUT_CLAUDE = ("instances", "review", "demo", "completion", "network_log")  # modes without any claude
+    "instances",
+    "review",
+    "demo",
+    "completion",
+    "network_log",
+)  # modes that have nothing to do with claude
+REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
+REVIEW_DEEDS = ("list", "show", "land", "discard")
+PACK = "bundle"  # claudebox calls itself with it
 JSON_MODES = ("audit", "dry_run", "check", "explain", "network_log", "prove")
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
@@ -50,6 +59,7 @@ class Request(Record):
     run: tuple[str, ...] | None = None
     said: tuple[tuple[str, str], ...] = ()  # settings with a value, in order
     claude: tuple[str, ...] = ()
+    review: tuple[str, ...] = ()  # what to do with what is kept, and the number of the layer
 
 
 class _CommandLine:
@@ -63,6 +73,7 @@ class _CommandLine:
         self.said: list[tuple[str, str]] = []
         self.run: tuple[str, ...] | None = None
         self.claude: list[str] = []
+        self.review: tuple[str, ...] = ()
         self.saw_prompt = False
         self.json_at: list[int] = []  # the position that each `--json` would have among claude's words
 
@@ -93,6 +104,8 @@ class _CommandLine:
                 self._take_switch(setting, word, bool(has_value))
             elif setting.name == "profile" and not has_value and self._is_last_or_before_an_option():
                 self.modes.append(PROFILES)
+            elif setting.name == REVIEW and not has_value:
+                self._take_review(setting)
             else:
                 self.said.append((setting.name, value if has_value else self._value_of(setting)))
 
@@ -142,6 +155,18 @@ class _CommandLine:
         else:
             self.switches.add(setting.name)
 
+    def _take_review(self, setting: Setting) -> None:
+        """It needs no value, but may have one; or it is followed by what to do with what is kept."""
+        following = self.words[self.position : self.position + 1]
+        if following and following[0] in (*REVIEW_DEEDS, PACK):
+            self.modes.append(REVIEW)
+            number = self.words[self.position + 1 : self.position + 2]
+            self.review = (self.next(), *([self.next()] if number and number[0].isdigit() else []))
+        elif following and following[0] in setting.choices:
+            self.said.append((setting.name, self.next()))
+        else:
+            self.said.append((setting.name, ON))
+
     def _is_last_or_before_an_option(self) -> bool:
         return self.position == len(self.words) or self.words[self.position].startswith("-")
 
@@ -183,6 +208,7 @@ def parse(words: list[str]) -> Request:
         run=reader.run,
         said=tuple(reader.said),
         claude=tuple(reader.claude),
+        review=reader.review,
     )
 
 

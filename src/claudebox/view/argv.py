@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
+from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, SYMLINK, TMPFS, WRITABLE, Mount, Plan
 from claudebox.record import Record
 
 
@@ -64,7 +64,7 @@ def _mount(mount: Mount) -> list[Operation]:
     path, source = mount.path, mount.source
     if mount.kind in (RO, ABSENT):
         return [("--ro-bind", source, path)]
-    if mount.kind == RW:
+    if mount.kind in WRITABLE:
         return [("--bind", source, path)]
     if mount.kind == SYMLINK:
         return [("--symlink", source, path)]

@@ -32,6 +32,7 @@ def audit_json(plan: Plan) -> str:
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
             },
             **({"broker": _broker(plan.broker)} if plan.broker is not None else {}),
+            **({"review": {"land": plan.review.land, "rule": plan.review.origin.shown}} if plan.review else {}),
             "guard": _guard(plan.guard),
             "program": [_argument(word) for word in plan.program.argv],
             "findings": [

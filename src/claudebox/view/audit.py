@@ -12,7 +12,9 @@ from claudebox.model import (
     COVER,
     DEV,
     FILE,
+    FROM_HOST,
     HIDE,
+    LAYER,
     MASK,
     PROC,
     RO,
@@ -43,6 +45,7 @@ RULE = 11  # columns; the rest of the label is for the mark
 MARKS = {
     RO: "ro",
     RW: "rw",
+    LAYER: "land",
     TMPFS: "tmp",
     PROC: "tmp",
     DEV: "tmp",
@@ -53,6 +56,7 @@ MARKS = {
     HIDE: "none",
     ABSENT: "none",
 }
+LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (
@@ -88,7 +92,8 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
-    lines += [_heading("Files", LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
+    legend = LANDS if plan.review is not None else LEGEND
+    lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
     if plan.packages:
         lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]
@@ -145,7 +150,7 @@ def _paths(mounts: list[Mount], home: str) -> list[str]:
 
 def _mount_text(mount: Mount, home: str) -> str:
     path = escape(shorten_home(mount.path, home))
-    if mount.kind in (RO, RW) and mount.source != mount.path:
+    if mount.kind in FROM_HOST and mount.source != mount.path:
         return f"{escape(shorten_home(mount.source, home))} as {path}"
     return path
 
@@ -157,7 +162,10 @@ def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
         return []
     lines = [_heading("Guarded", GUARD_LEGEND, style)]
     by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
-    for label, members in (("read-only", by_name), ("writable", guard.opened)):
+    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
+    waiting = tuple(guarded for guarded in by_name if guarded.path in layered)
+    read_only = tuple(guarded for guarded in by_name if guarded.path not in layered)
+    for label, members in (("read-only", read_only), ("lands later", waiting), ("writable", guard.opened)):
         if everything:
             for number, guarded in enumerate(members):
                 words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import RO, RW, EnvVar, Mount, Plan
+from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
 
 TYPE_CHECKING = False
@@ -52,6 +52,23 @@ branch itself is made), `git branch -m` (the branch is renamed anyway), `git sub
 `git sparse-checkout`. Use `git -c NAME=VALUE …` for one command, name remote and branch (`git pull origin main`), and
 `git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
 """
+REVIEWED = """\
+## Your changes wait for the user
+
+What you write in the project is real for you, and for nobody else: when the box ends, the user sees a list and lands
+what they want. So work as usual, and commit as usual; commits arrive on the user's machine, hooks and configuration of
+git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
+themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
+Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv`, which copies, and `git add`,
+instead of `git mv`. A local `git clone` needs `--no-hardlinks`.
+"""
+REVIEWED_PARTS = """\
+## Changes that wait for the user
+
+The user's own programs run what is in {names}. You can change it, and git can; on the user's machine it is as before
+until the user lands it when the box ends. Say in your last message what you changed there, and why. These directories
+cannot be removed or renamed.
+"""
 MOST_NAMED = 20
 NAMES = """
 Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
@@ -96,6 +113,7 @@ def sandbox_md(plan: Plan) -> str:
         HEAD,
         _files(plan),
         *_masked(plan),
+        *_layered(plan),
         *_guarded(plan),
         _environment(plan),
         _network(plan),
@@ -108,7 +126,9 @@ def sandbox_md(plan: Plan) -> str:
 
 def _files(plan: Plan) -> str:
     writable = [
-        mount for mount in plan.mounts if mount.kind == RW and mount.origin.name != "--auth" and not is_guard(mount)
+        mount
+        for mount in plan.mounts
+        if mount.kind in WRITABLE and mount.origin.name != "--auth" and not is_guard(mount)
     ]
     readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.is_said]
     lines = [
@@ -128,9 +148,20 @@ def _masked(plan: Plan) -> list[str]:
     return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
 
 
+def _layered(plan: Plan) -> list[str]:
+    """What waits for the user until it is on the host."""
+    if plan.review is None:
+        return []
+    if plan.review.is_whole:
+        return [REVIEWED]
+    names = [f"`{_plain(within(covered.path, plan.project))}`" for covered in plan.review.covered]
+    return [REVIEWED_PARTS.format(names=", ".join(names))]
+
+
 def _guarded(plan: Plan) -> list[str]:
     """What cannot be changed in the project, and what git says when it tries."""
-    held = plan.guard.held
+    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
+    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered)
     if not held:
         return []
     names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]

@@ -63,7 +63,8 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
 def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
     if setting.choices and isinstance(said.value, Word):
-        known = {"auth": below.auth, "network": below.network.text, "nix": below.nix.text}.get(said.name, OFF)
+        words = {"network": below.network, "nix": below.nix, "review": below.review}
+        known = below.auth if said.name == "auth" else words[said.name].text if said.name in words else OFF
         return _is_less(setting, said.value.text, known)
     if said.name in LIMITS and isinstance(said.value, Word):
         limit: Word | None = getattr(below, said.name)
