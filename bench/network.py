@@ -36,9 +36,12 @@ PORT = 8080
 SERVER = "198.51.100.10"
 WARM_UP = 2
 LOW_NUMBERS = 60
-TRANSFERS = ("download", "upload")
+TRANSFERS = ("download", "50 downloads", "upload", "50 uploads")
 INSIDE = "CLAUDEBOX_BENCH_INSIDE"
-UNITS = {"download": ("Gbit/s", 1e-9), "upload": ("Gbit/s", 1e-9), "connect": ("µs", 1e6), "round trip": ("µs", 1e6)}
+UNITS = {
+    **dict.fromkeys(TRANSFERS, ("Gbit/s", 1e-09)),
+    **dict.fromkeys(("connect", "first byte", "round trip"), ("µs", 1000000.0)),
+}
 
 Process = subprocess.Popen[bytes]
 Way = Callable[[list[str]], AbstractContextManager[Process]]
@@ -176,6 +179,8 @@ def find_ways(account: Account, pasta: str) -> dict[str, Way]:
     ways: dict[str, Way] = {
         tier: partial(directly, account, [*claudebox, tier, "--run"]) for tier in ("full", "none", "inet")
     }
+    listed = [*claudebox, "names", "--allow", f"{SERVER}:{PORT}", "--run"]
+    ways["names"] = partial(directly, account, listed)
     ways["bare pasta"] = partial(directly, account, [pasta, "--config-net", "--"])
     if slirp4netns := shutil.which("slirp4netns"):
         ways["bare slirp4netns"] = partial(with_slirp4netns, account, slirp4netns)
@@ -255,7 +260,7 @@ def measure_traffic(ways: dict[str, Way], probe: list[str], rounds: int) -> dict
 def summary(probes: list[dict[str, float]]) -> dict[str, float]:
     """Medians, and how many transfers stalled."""
     medians = {what: statistics.median(probe[what] for probe in probes) for what in UNITS}
-    return medians | {f"stalled {what}s": sum(probe[what] == 0 for probe in probes) for what in TRANSFERS}
+    return medians | {f"stalled: {what}": sum(probe[what] == 0 for probe in probes) for what in TRANSFERS}
 
 
 def measure_memory(ways: dict[str, Way], probe: list[str]) -> dict[str, list[int | None]]:
@@ -318,7 +323,7 @@ def traffic_table(link: str, found: dict[str, dict[str, float]]) -> str:
         cells = [f"{found['full'][what] * factor:.1f}"]
         cells += [f"{found[name][what] / found['full'][what]:.2f} ×" for name in found if name != "full"]
         rows.append(f"| {what}, {unit} | {' | '.join(cells)} |")
-    for what in (f"stalled {each}s" for each in TRANSFERS):
+    for what in (f"stalled: {each}" for each in TRANSFERS):
         rows.append(f"| {what} | {' | '.join(str(values[what]) for values in found.values())} |")
     return "\n".join(rows)
 

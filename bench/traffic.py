@@ -16,6 +16,8 @@ import statistics
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 PORT = 8080
 CHUNK = 1 << 18
 CONNECTIONS = 200
+STREAMS = 50
 ROUND_TRIPS = 2000
 WARM_UP = 0.2  # seconds in which TCP finds its window
 PATIENCE = 5  # seconds without a byte, or for the rest of an upload: then it counts as stalled
@@ -68,8 +71,11 @@ def count(connection: socket.socket) -> None:
 def probe(address: str, seconds: float) -> dict[str, float]:
     return {
         "download": unless_stalled(download, address, seconds),
+        "50 downloads": unless_stalled(partial(many, download), address, seconds),
         "upload": unless_stalled(upload, address, seconds),
+        "50 uploads": unless_stalled(partial(many, upload), address, seconds),
         "connect": connect_time(address),
+        "first byte": first_byte(address),
         "round trip": round_trip(address),
     }
 
@@ -96,6 +102,12 @@ def download(address: str, seconds: float) -> float:
         start = time.perf_counter()
         total = receive_for(connection, buffer, seconds)
         return 8 * total / (time.perf_counter() - start)
+
+
+def many(transfer: Callable[[str, float], float], address: str, seconds: float) -> float:
+    """The same at the same time, all of it together; 0 if one of them stalls."""
+    with ThreadPoolExecutor(STREAMS) as pool:
+        return sum(pool.map(transfer, [address] * STREAMS, [seconds] * STREAMS))
 
 
 def receive_for(connection: socket.socket, buffer: bytearray, seconds: float) -> int:
@@ -126,6 +138,18 @@ def connect_time(address: str) -> float:
             times.append(time.perf_counter() - start)
             connection.sendall(ECHO + b"x")
             connection.recv(1)
+    return statistics.median(times)
+
+
+def first_byte(address: str) -> float:
+    """Seconds from opening a connection to the first byte of an answer."""
+    times = []
+    for _ in range(CONNECTIONS):
+        start = time.perf_counter()
+        with socket.create_connection((address, PORT), timeout=PATIENCE) as connection:
+            connection.sendall(ECHO + b"x")
+            connection.recv(1)
+            times.append(time.perf_counter() - start)
     return statistics.median(times)
 
 

@@ -27,6 +27,11 @@ CHECKOUT = Path(__file__).parent.parent
 CLAUDEBOX = str(CHECKOUT / "claudebox")
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 ORDINARY_USER = ACCOUNT.format(WORKER % ACCOUNTS)
+# Options of git for a repository that was there before the box.
+AS_SOMEBODY = (
+    *("-c", "user.name=Old", "-c", "user.email=old@host"),
+    *("-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"),
+)
 
 
 @dataclass
@@ -93,6 +98,12 @@ class Account:
             **self.process_arguments(),  # type: ignore[call-overload]
         )
         return done
+
+
+def git(account: Account, where: Path, *arguments: str) -> str:
+    result = account.run("git", *AS_SOMEBODY, *arguments, cwd=where)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @dataclass

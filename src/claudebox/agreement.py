@@ -21,12 +21,14 @@ from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Ne
 from claudebox.paths import move, parents
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, escape, path_note
-from claudebox.settings.table import TIERS
+from claudebox.settings.table import FULL, INET, TIERS
 from claudebox.state import Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from claudebox.allowed import Allowed
 
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(
@@ -49,6 +51,7 @@ class News(Record):
     tier: bool
     published: tuple[Port, ...]
     host_ports: tuple[Port, ...]
+    names: tuple[Allowed, ...]
     login: bool
     program: bool
     findings: tuple[Finding, ...]
@@ -83,10 +86,11 @@ def _since(plan: Plan, agreed: Agreement) -> News:
         return agreed.isdisjoint(lines)
 
     network, tier = plan.network, is_new(*_tier_lines(plan.network))
+    names = tuple(row for row in _reached(plan) if is_new(*_name_lines(row)))
 
     def is_news(finding: Finding) -> bool:
         """With more network, a secret is news again: it was agreed to where it could not get far."""
-        return is_new(_finding_line(finding)) or (tier and finding.kind == Finding.SECRET)
+        return is_new(_finding_line(finding)) or (bool(tier or names) and finding.kind == Finding.SECRET)
 
     return News(
         mounts=tuple(mount for mount in _granted(plan) if is_new(*_mount_lines(mount))),
@@ -95,6 +99,7 @@ def _since(plan: Plan, agreed: Agreement) -> News:
         tier=tier,
         published=tuple(port for port in network.published if is_new(_published_line(port))),
         host_ports=tuple(port for port in network.host_ports if is_new(_host_port_line(port))),
+        names=names,
         login=any(map(is_new, _login_lines(plan))),
         program=is_new(_program_line(plan)),
         findings=tuple(filter(is_news, plan.findings)),
@@ -110,6 +115,7 @@ def agreement(plan: Plan) -> tuple[str, ...]:
         _tier_lines(network)[0],
         *map(_published_line, network.published),
         *map(_host_port_line, network.host_ports),
+        *(_name_lines(row)[0] for row in _reached(plan)),
         *_login_lines(plan),
         *(_mount_lines(mount)[0] for mount in _granted(plan)),
         *_protections(plan),
@@ -131,7 +137,7 @@ def _mount_lines(mount: Mount) -> tuple[str, ...]:
     if mount.kind == RO and mount.origin.is_rule("claude"):
         source, path = _any_version(source), _any_version(path)
     what = source if source == path else f"{source} as {path}"
-    return (f"{RW} {what}",) if mount.kind == RW else (f"{RO} {what}", f"{RW} {what}")
+    return (f"{RW} {what}",) if mount.kind == RW else (f"{mount.kind} {what}", f"{RW} {what}")
 
 
 def _any_version(path: str) -> str:
@@ -158,6 +164,17 @@ def _package_line(package: Package) -> str:
 def _tier_lines(network: Network) -> list[str]:
     """This tier and those that reach more."""
     return [f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1]]
+
+
+def _reached(plan: Plan) -> tuple[Allowed, ...]:
+    return plan.names.allowed if plan.names is not None else ()
+
+
+def _name_lines(row: Allowed) -> tuple[str, ...]:
+    """This host, the same with nothing kept out of it, or the tiers that reach all hosts."""
+    line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
+    without = [f"{line} {WITHOUT} {','.join(row.without)}"] if row.without else []
+    return (*without, line, f"network {INET}", f"network {FULL}")
 
 
 def _published_line(port: Port) -> str:

@@ -9,6 +9,7 @@ import sys
 from claudebox import __version__
 from claudebox.features.claude.look import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
+from claudebox.features.names.check import names_rows
 from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.check import nix_rows
 from claudebox.features.program import signal_shim
@@ -52,6 +53,7 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
         _git_row(host),
         _certificates_row(host),
         *uplink_rows(host, settings),
+        *names_rows(settings, _nft(host, settings)),
         *nix_rows(host, settings),
         _state_row(host),
     ]
@@ -74,6 +76,13 @@ def _choose(name: str, host: Host, settings: Settings) -> str:
     if name == "bwrap":
         return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
     return _choose_claude(host, settings).path if name == "claude" else chosen(name, host, settings)
+
+
+def _nft(host: Host, settings: Settings) -> str:
+    try:
+        return chosen("nft", host, settings)
+    except Problem:
+        return ""
 
 
 def _choose_claude(host: Host, settings: Settings) -> ClaudeInstall:

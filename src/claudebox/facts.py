@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.host import Host
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.git.repository import Repository
 from claudebox.host.system import System
 from claudebox.host.walk import Entry
 from claudebox.model import Finding, Login, Origin, Person, Preparation, SecretPlace
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
+from claudebox.settings.table import OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
@@ -101,6 +100,16 @@ class Facts(Record):
         return self.host.person.uid == 0
 
     @property
+    def is_reviewed(self) -> bool:
+        """Whether all that the box changes in the project is kept in a layer."""
+        return self.settings.review.text == ON
+
+    @property
+    def has_layer(self) -> bool:
+        """Whether some of it is."""
+        return self.settings.review.text != OFF
+
+    @property
     def words(self) -> tuple[Word, ...]:
         """The arguments for claude, each with its origin: first those from files, then those that were typed."""
         return (*self.settings.claude_args, *(Word(word, TYPED) for word in self.request.claude))
@@ -116,7 +125,7 @@ def find_claude_home(all_projects: State, instance: Instance, person: Person, en
         all_projects=all_projects,
         instance=instance,
         place=f"{person.home}/.claude",
-        users=posixpath.normpath(users) if users.startswith("/") else f"{all_projects.home}/.claude",
+        users=normalize(users) if users.startswith("/") else f"{all_projects.home}/.claude",
         auth_place=f"/run/user/{person.uid}/claude-auth",
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 
 from claudebox.host import read_host
+from claudebox.layers.files import DIRECTORY, remove_tree
+from claudebox.layers.store import Layer, list_layers, size_of
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
@@ -28,6 +29,7 @@ class Listed(Record):
     last_use: float
     size: int
     is_gone: bool
+    reviews: tuple[Layer, ...] = ()  # what boxes changed and nobody has landed yet
 
 
 def find_instances(state: State) -> list[Listed]:
@@ -49,7 +51,8 @@ def _instance(directory: str) -> Listed:
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    return Listed(directory, project, last_use, _size(directory), bool(project) and not os.path.isdir(project))
+    reviews = tuple(list_layers(Instance(directory, "").layers))
+    return Listed(directory, project, last_use, _size(directory), bool(project) and not os.path.isdir(project), reviews)
 
 
 def _size(directory: str) -> int:
@@ -77,6 +80,10 @@ def listing(instances: list[Listed], style: Style) -> str:
         first, *rest = fill(words, COLUMN)
         lines.append(f"{_age(instance.last_use):<10} {_amount(instance.size):>5}  {first}")
         lines += [" " * COLUMN + line for line in rest]
+        for layer in instance.reviews:
+            where = f", {escape(layer.project)}" if layer.project != instance.project else ""
+            words = f"review {layer.number}, not landed: {_amount(size_of(layer))}{where}".split(" ")
+            lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
     return "\n".join(lines) + "\n"
 
 
@@ -86,22 +93,16 @@ def collect(instances: list[Listed]) -> list[Listed]:
 
 
 def remove(instance: Listed) -> None:
-    """Remove the state of a project. rmtree does not follow symlinks, which the agent may have left there."""
+    """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
-        _make_removable(instance.directory)
-        shutil.rmtree(instance.directory)
-    except (OSError, RecursionError) as error:
+        parent, name = os.path.split(instance.directory)
+        here = os.open(parent, DIRECTORY)
+        try:
+            remove_tree(here, name)
+        finally:
+            os.close(here)
+    except OSError as error:
         raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
-
-
-def _make_removable(directory: str) -> None:
-    """Make every directory writable: a Go module cache, for example, makes its own directories read-only."""
-    waiting = [directory]
-    while waiting:
-        here = waiting.pop()
-        os.chmod(here, 0o700)
-        with os.scandir(here) as entries:
-            waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _age(moment: float) -> str:

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from claudebox.allowed import Names
+    from claudebox.layers import Review
     from claudebox.state import Instance, State
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
@@ -26,9 +28,11 @@ SYMLINK = "symlink"
 PROC = "proc"
 DEV = "dev"
 HIDE = "hide"
+LAYER = "layer"  # a directory of the host whose changes are kept beside it until they land
 ABSENT = "absent"  # an empty directory, for what the host does not have
 
-FROM_HOST = (RO, RW)
+FROM_HOST = (RO, RW, LAYER)
+WRITABLE = (RW, LAYER)  # for the box, not always for the host
 UNSEEN = (0, 0)
 
 
@@ -320,6 +324,7 @@ class Step(Record):
 
     BEFORE = "before"  # before the box is made
     BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
+    MOUNT = "mount"  # in the process that becomes bwrap, first: changes what it finds on the host
     INSIDE = "inside"  # in the process that becomes bwrap, just before it does
     AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
@@ -370,6 +375,7 @@ class Plan(Record):
     preparations: tuple[Preparation, ...] = ()
     login: Login | None = None
     broker: Broker | None = None
+    names: Names | None = None
     state: Instance | None = None  # what is kept for the project
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()
@@ -378,6 +384,7 @@ class Plan(Record):
     owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process
     guard: Guard = Guard()
     limits: Limits | None = None
+    review: Review | None = None
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why

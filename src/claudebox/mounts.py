@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, HIDE, RW, UNSEEN, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
@@ -86,9 +86,9 @@ def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mou
             base = by_path.get(above)
             if base is None:
                 between.append(above)
-            elif base.kind == RW:
+            elif base.kind in WRITABLE:
                 for path in between:
-                    by_path[path] = Mount(RW, path, PIN, source=move(path, base.path, base.source))
+                    by_path[path] = Mount(base.kind, path, PIN, source=move(path, base.path, base.source))
                 break
             else:
                 between = []  # what lies below is in this mount, which stays where it is if all above it does

@@ -1,14 +1,14 @@
-"""How to start this very claudebox again, as another process."""
+"""How to start this very claudebox, or one of its modules, as another process."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.{} import main; main()"
 
 
-def own_command() -> list[str]:
+def own_command(module: str = "cli") -> list[str]:
     """The command uses the same interpreter, isolated: the current directory does not get on the module path."""
     source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return [sys.executable, "-I", "-S", "-c", START, source]
+    return [sys.executable, "-I", "-S", "-c", START.format(module), source]

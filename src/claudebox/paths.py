@@ -28,10 +28,15 @@ def expand_home(path: str, home: str) -> str:
     return path
 
 
+def normalize(path: str) -> str:
+    """The path in the one spelling that can be compared: POSIX lets two slashes at the beginning stay."""
+    path = posixpath.normpath(path)
+    return path[1:] if path.startswith("//") else path
+
+
 def absolute(text: str, cwd: str, home: str) -> str:
     """A path as somebody wrote it, who is in `cwd` and at home in `home`."""
-    path = posixpath.normpath(posixpath.join(cwd, expand_home(text, home)))
-    return "/" + path.lstrip("/")  # POSIX leaves two slashes at the beginning
+    return normalize(posixpath.join(cwd, expand_home(text, home)))
 
 
 def shorten_home(path: str, home: str) -> str:

@@ -1,4 +1,4 @@
-"""Shows a box without starting it: the audit, the dry run, and explanations."""
+"""Shows something instead of starting a box. Each function takes the request and returns an exit status."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from claudebox.explain import explain
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
+from claudebox.problem import Problem
+from claudebox.settings.files.profiles import list_profiles
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
+from claudebox.view.completion import completion
 from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.help import help_text
 from claudebox.view.shell import shell_command
+from claudebox.view.wishes import profiles_text
 
 
 def show_audit(request: Request) -> int:
@@ -24,6 +29,12 @@ def show_audit(request: Request) -> int:
 
 def show_dry_run(request: Request) -> int:
     _, _, plan = _plan(request)
+    if plan.review is not None:
+        # The command would have to write through, which is what the user does not want.
+        raise Problem(
+            f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
+            "to see the rest of the box: --dry-run --review off",
+        )
     show(dry_run_json(plan) if request.json else shell_command(plan))
     return 0
 
@@ -32,6 +43,21 @@ def show_explanation(request: Request) -> int:
     host, settings, plan = _plan(request)
     explanation = explain(plan, host, settings, dict(request.said)["explain"])
     show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
+    return 0
+
+
+def show_profiles(_: Request) -> int:
+    show(profiles_text(list_profiles(read_host()), output_style()))
+    return 0
+
+
+def show_completion(request: Request) -> int:
+    show(completion(dict(request.said)["completion"]))
+    return 0
+
+
+def show_help(_: Request) -> int:
+    show(help_text())
     return 0
 
 

@@ -30,6 +30,7 @@ def start(request: Request) -> NoReturn:
     if layers.project is not None and layers.project.is_undecided:
         layers = ask_about_project(host, request, layers)
     plan = plan_until_known(survey(host, request, layers.settings))
+    finish_landings(host, plan)
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
     launch(plan.replace(may_ask=not request.yes and can_ask()))
@@ -67,6 +68,14 @@ def plan_until_known(facts: Facts) -> Plan:
         facts = survey(facts.host.looked_at_anew(), facts.request, facts.settings, facts.answered)
         plan = decide(facts)
     return plan
+
+
+def finish_landings(host: Host, plan: Plan) -> None:
+    """If a landing was ended by force, bring it to an end before another box sees half of it."""
+    if plan.state is not None and host.tree.lstat(plan.state.layers) is not None:
+        from claudebox import reviewing
+
+        reviewing.finish_landings(plan.state.layers)
 
 
 def try_namespaces(host: Host, plan: Plan) -> None:

@@ -17,7 +17,9 @@
         settings.from, servers.from, answered   how the user's configuration was when it was imported
         agreed, masked        what the user agreed to, and which files were masked
         broker.jsonl          what boxes asked of the broker
+        network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
+        layers/               what boxes changed and the user has not landed yet
         quarantine/           what was moved out of the project after a box had ended
 
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
@@ -202,8 +204,16 @@ class Instance(Record):
         return f"{self.directory}/broker.jsonl"
 
     @property
+    def network_journal(self) -> str:
+        return f"{self.directory}/network.jsonl"
+
+    @property
     def nix(self) -> str:
         return f"{self.directory}/nix"
+
+    @property
+    def layers(self) -> str:
+        return f"{self.directory}/layers"
 
     @property
     def quarantine(self) -> str:

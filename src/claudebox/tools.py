@@ -8,6 +8,7 @@ import stat
 from claudebox import pinned
 from claudebox.host.programs import ADMIN_DIRECTORIES, find_all
 from claudebox.host.tree import Tree
+from claudebox.paths import normalize
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
@@ -58,7 +59,7 @@ def _choose(
     A program in a place where agents can write counts only if an option names it; a variable is not enough.
     """
     if named is not None:
-        path = posixpath.normpath(posixpath.join(cwd, named.text))
+        path = normalize(posixpath.join(cwd, named.text))
         if not tree.is_executable(path):
             raise Problem(f"{named.origin.shown}: {path} is not a program")
         candidates = iter([path])

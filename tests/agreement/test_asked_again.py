@@ -18,7 +18,7 @@ from claudebox.agreement import (
     recall,
     write_agreements,
 )
-from claudebox.model import FROM_HOST, HIDE, RO, RW, EnvVar, Mount, Origin, Plan
+from claudebox.model import FROM_HOST, HIDE, LAYER, RO, RW, EnvVar, Mount, Origin, Plan
 from claudebox.mounts import arrange
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -261,4 +261,4 @@ def test_file_of_somebody_else_does_not_count(machine: Machine) -> None:
 
 def test_kinds_of_mounts_that_are_asked_about() -> None:
     """Other kinds are made by the box, and bring nothing along."""
-    assert set(FROM_HOST) == {RO, RW}
+    assert set(FROM_HOST) == {RO, RW, LAYER}

@@ -112,7 +112,7 @@ def link(place: str, project: str) -> None:
 
 
 def mount_over(place: str, project: str) -> None:
-    """In namespaces of its own, if there are any to be had: nothing of it may reach the host."""
+    """In namespaces of its own, where they can be made: nothing of it may reach the host."""
     script = f"umount '{place}' && echo tampered >> '{target_in(place)}'"
     done = subprocess.run(["unshare", "-Urm", "sh", "-c", script], capture_output=True, check=False)
     if done.returncode != 0:

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import AS_SOMEBODY, Account, Box
 
 pytestmark = pytest.mark.req("INST-01")
-
-AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "init.defaultBranch=main")
 
 
 @pytest.fixture

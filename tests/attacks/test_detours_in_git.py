@@ -7,20 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX, Account, Box
+from conftest import AS_SOMEBODY, CLAUDEBOX, Account, Box, git
 from patience import comes_true
 
 pytestmark = pytest.mark.req("INST-02")
 
-AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "init.defaultBranch=main")
 # A reflog has the message of a commit, which the agent can prepare.
 EVIL = "touch ~/ran"
-
-
-def git(account: Account, where: Path, *arguments: str) -> str:
-    result = account.run("git", *AS_SOMEBODY, *arguments, cwd=where)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.fixture

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import AS_SOMEBODY, Account, Box, git
 
 pytestmark = pytest.mark.req("INST-02")
-
-AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "protocol.file.allow=always")
-
-
-def git(account: Account, where: Path, *arguments: str) -> str:
-    result = account.run("git", *AS_SOMEBODY, "-c", "init.defaultBranch=main", *arguments, cwd=where)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.fixture
@@ -111,6 +103,15 @@ def test_worktree_as_the_project_is_guarded(box: Box, account: Account, reposito
     box.inside("sh", "-c", script, cwd=worktree)
     account.run("git", *AS_SOMEBODY, "commit", "-q", "--allow-empty", "-m", "x", cwd=worktree)
     assert not host_uses_git(account, repository)
+
+
+@pytest.mark.parametrize("options", [(), ("--writable", ".")], ids=["guarded", "not-guarded"])
+def test_hooks_path_that_begins_with_two_slashes_is_guarded(
+    box: Box, account: Account, repository: Path, options: tuple[str, ...]
+) -> None:
+    git(account, repository, "config", "core.hooksPath", f"/{repository}/tools/hooks")
+    attack(box, ATTACKS["hook-of-the-project"], *options)
+    assert host_uses_git(account, repository) == bool(options)
 
 
 def test_hooks_path_of_the_users_own_configuration_is_guarded(box: Box, account: Account, project: Path) -> None:

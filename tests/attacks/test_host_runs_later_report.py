@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import AS_SOMEBODY, Account, Box, git
 from patience import comes_true
 from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
 
@@ -20,13 +20,6 @@ pytestmark = pytest.mark.req("INST-02")
 
 TITLE = "left in the project, and this host may run it"
 ORDINARY = "changed, and run when you ask for it"
-AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "protocol.file.allow=always")
-
-
-def git(account: Account, where: Path, *arguments: str) -> str:
-    result = account.run("git", *AS_SOMEBODY, "-c", "init.defaultBranch=main", *arguments, cwd=where)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.fixture

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box, git
 
 pytestmark = pytest.mark.req("SEC-01")
 
@@ -49,12 +47,6 @@ def planted(account: Account, project: Path) -> Path:
     for name, content in SECRETS.items():
         account.write(project / name, content)
     return project
-
-
-def git(account: Account, project: Path, *words: str) -> str:
-    done = account.run("git", "-c", "user.name=x", "-c", "user.email=x@x", *words, cwd=project)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def files_of(project: Path) -> dict[str, bytes]:

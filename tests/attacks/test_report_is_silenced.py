@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import AS_SOMEBODY, Account, Box
 
 pytestmark = pytest.mark.req("INST-02")
 
-AS_SOMEBODY = ("-c", "user.name=Old", "-c", "user.email=old@host", "-c", "init.defaultBranch=main")
 TITLE = "left in the project, and this host may run it"
 TASKS = "mkdir -p app/.vscode; echo evil > app/.vscode/tasks.json"
 

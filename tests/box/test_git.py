@@ -8,28 +8,10 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box, git
 
 CANARY = "canary-77d2e9"
-AS_SOMEBODY = (
-    "-c",
-    "user.name=Old",
-    "-c",
-    "user.email=old@host",
-    "-c",
-    "protocol.file.allow=always",
-    "-c",
-    "init.defaultBranch=main",
-)
 WORK = "git status --short && echo change >> README.md && git add -A && git commit -qm inside && git log --format=%s"
-
-
-def git(account: Account, where: Path, *arguments: str) -> str:
-    result = account.run("git", *AS_SOMEBODY, *arguments, cwd=where)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def make_repository(account: Account, where: Path) -> Path:

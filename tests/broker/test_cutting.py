@@ -25,6 +25,16 @@ def pieces_of(text: bytes, cuts: list[int]) -> list[bytes]:
     return [*pieces, text]
 
 
+def passed_before_the_cut(cutter: Cutter, text: str, cuts: list[int]) -> bytes:
+    passed = b""
+    try:
+        for piece in pieces_of(text.encode(), cuts):
+            passed += cutter.feed(piece)
+    except Leak:
+        return passed
+    pytest.fail("it was let through")
+
+
 @pytest.mark.req("AUTH-03")
 @settings(max_examples=300, deadline=None)
 @given(
@@ -34,15 +44,7 @@ def pieces_of(text: bytes, cuts: list[int]) -> list[bytes]:
     secret=st.sampled_from([SECRET, OTHER]),
 )
 def test_secret_is_cut(before: str, after: str, cuts: list[int], secret: str) -> None:
-    cutter = Cutter([SECRET, OTHER])
-    passed = b""
-    try:
-        for piece in pieces_of(f"{before}{secret}{after}".encode(), cuts):
-            passed += cutter.feed(piece)
-    except Leak:
-        pass
-    else:
-        pytest.fail("it was let through")
+    passed = passed_before_the_cut(Cutter([SECRET, OTHER]), f"{before}{secret}{after}", cuts)
     assert before.encode().startswith(passed)
 
 
@@ -125,14 +127,7 @@ def test_secret_is_known_however_each_character_is_written(
         character if form is None else form(character, depth, is_upper=is_upper)
         for character, (form, depth, is_upper) in zip(SECRET, forms, strict=True)
     )
-    cutter, passed = Cutter([SECRET]), b""
-    try:
-        for piece in pieces_of(f"{before}{written} and more".encode(), cuts):
-            passed += cutter.feed(piece)
-    except Leak:
-        pass
-    else:
-        pytest.fail("it was let through")
+    passed = passed_before_the_cut(Cutter([SECRET]), f"{before}{written} and more", cuts)
     assert before.encode().startswith(passed)
 
 

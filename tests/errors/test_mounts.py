@@ -59,6 +59,10 @@ PROBLEMS: Problems = {
     ),
     "mount-system-writable": (lambda scene: scene.plan("--mount-rw", "/usr/lib"), FAILED),
     "mount-over-passwd": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/etc/passwd"), FAILED),
+    "mount-over-passwd-in-another-spelling": (
+        lambda scene: scene.plan("--mount-ro", "~/other/notes.txt://etc/passwd"),
+        FAILED,
+    ),
     "mount-destination-missing": (lambda scene: scene.plan("--mount-ro", "~/other:/usr/gone"), FAILED),
     "mount-file-over-directory": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/usr/lib"), FAILED),
 }

@@ -7,6 +7,7 @@ import pytest
 from claudebox.features.network import act as network
 from claudebox.problem import FAILED
 from claudebox.process import isolation
+from claudebox.process.programs import filter_problem
 from errors.scene import Problems, Scene, Stage, pasta_ends
 
 
@@ -37,7 +38,7 @@ def namespace_without_a_user(scene: Scene) -> None:
 
 def filter_refused(scene: Scene) -> None:
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
-    raise network._filter_problem("netlink: Error: cache initialization failed: Protocol not supported")
+    raise filter_problem("netlink: Error: cache initialization failed: Protocol not supported")
 
 
 def with_tun(scene: Scene, owner: int, mode: int) -> Scene:

@@ -140,6 +140,7 @@ CONFIGURATION = {
     """,
     "internet": """
         address add 198.51.100.10/24 dev eth0
+        address add 198.51.100.11/24 dev eth0
         address add 2001:db8:1::10/64 dev eth0 nodad
         route add default via 198.51.100.1
         route add default via 2001:db8:1::1
@@ -161,7 +162,24 @@ CABLES = (
 # What is sent to many at once; a neighbour on the LAN listens.
 GROUPS = ("224.0.0.251", "239.255.255.250", "255.255.255.255", "192.168.50.255", "203.0.113.63", "ff02::1", "ff02::fb")
 
+# Names for lists: some that a box may be allowed, and where they lead.
+LISTED = {
+    "allowed.example": ("198.51.100.10", "2001:db8:1::10"),
+    "four.example": ("198.51.100.10",),
+    "six.example": ("2001:db8:1::10",),
+    "deep.wild.example": ("198.51.100.10",),
+    "refused.example": ("198.51.100.10", "2001:db8:1::10"),
+    "rebind.example": ("192.168.50.2", "fd00:50::2"),
+    "metadata.example": ("169.254.169.254",),
+    "loopback.example": ("127.0.0.1", "::1", "0.0.0.0"),
+    "translated.example": ("64:ff9b::c0a8:3202",),
+    "mapped.example": ("::ffff:192.168.50.2",),
+    "hosts.example": ("203.0.113.10",),
+    "api.anthropic.com": ("198.51.100.11",),  # as its stand-in
+    "mixed.example": ("192.168.50.2", "198.51.100.10"),
+}
 PUBLIC = {
+    **LISTED,
     "internet.example": ("198.51.100.10", "2001:db8:1::10"),
     "large.example": tuple(f"198.51.100.{number}" for number in range(100, 160)),  # 512 < answer < 1232 bytes
 }

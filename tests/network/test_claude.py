@@ -1,10 +1,12 @@
-"""The real Claude Code works on tier `inet`: it finds its API by name on the internet, and nothing on the LAN."""
+"""The real Claude Code works on tiers `inet` and `names`: it finds its API by name, and nothing on the LAN."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import pytest
 from claude.session import ANSWER, DUMMY_KEY, QUIET, stand_in
 from claudebox.demo.stand_in import StandIn
 from network.internet import Internet
+from network.names.world import make_certificate
 
 if TYPE_CHECKING:
     from conftest import Box
@@ -20,6 +23,22 @@ if TYPE_CHECKING:
 # Asks a machine for its name, as programs do that know nothing of boxes.
 VISIT = "bash -c 'exec 3<>/dev/tcp/{}/8080 && echo hello >&3 && cat <&3' 2>/dev/null || echo unreachable"
 COMMANDS = (VISIT.format("internet.example"), VISIT.format("nas.lan"), VISIT.format("127.0.0.1"))
+
+
+@contextmanager
+def api_by_its_own_name(internet: Internet, directory: Path, *commands: str) -> Iterator[StandIn]:
+    """The stand-in for the API under the name and at the port of the real one, with a certificate for it."""
+    certificate = make_certificate(directory, "DNS:api.anthropic.com")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    api = stand_in(*commands)
+    api.server.server_close()
+    with internet.internet.entered():
+        api.server = ThreadingHTTPServer(("198.51.100.11", 443), api.server.RequestHandlerClass)
+    api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
+    api.server.daemon_threads = True
+    with api:
+        yield api
 
 
 @contextmanager
@@ -48,6 +67,21 @@ def test_claude_works_with_the_internet_alone(box: Box, claude: str, pasta: str,
         results = [text for _, text in api.results]
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert results == ["internet", "unreachable", "unreachable"]
+
+
+@pytest.mark.req("NAME-01", "SAND-01")
+@pytest.mark.openssl
+def test_claude_works_with_its_group_alone(box: Box, claude: str, internet: Internet, tmp_path: Path) -> None:
+    """Without a broker and without another name: its own hosts are enough for it, and nothing else is reached."""
+    with api_by_its_own_name(internet, tmp_path, *COMMANDS) as api:
+        authority = box.account.write(box.project / "authority.pem", (tmp_path / "server.pem").read_text())
+        trust = ("--env", f"NODE_EXTRA_CA_CERTS={authority}", "--env", "CLAUDE_CODE_MAX_RETRIES=1")
+        words = ("--yes", "--claude", claude, *QUIET, *trust, "--network", "names", "--allow", "@claude", "-p", "do it")
+        done = box.claudebox(*words, env=DUMMY_KEY)
+        results = [text for _, text in api.results]
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+    assert results == ["unreachable", "unreachable", "unreachable"]
+    assert "internet.example" in done.stderr.replace("\n", " ").rpartition("refused by --network names: ")[2]
 
 
 @pytest.mark.req("NET-03")

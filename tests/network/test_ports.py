@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conftest import Box
 
 LISTENER = Path(__file__).with_name("listener.py")
-OWN_NETWORK = ("inet", "none")
+OWN_NETWORK = ("inet", "names", "none")
 
 
 @contextmanager

@@ -169,3 +169,8 @@ def test_none_reaches_nothing(box: Box, internet: Internet) -> None:
 def test_full_is_what_a_box_has_unless_told_otherwise(box: Box, internet: Internet) -> None:
     place = "readlink /proc/self/ns/net"
     assert box.sh(place) == internet.host.run("sh", "-c", place)
+
+
+@pytest.mark.req("NAME-01")
+def test_names_without_a_list_reaches_nothing(box: Box, internet: Internet) -> None:
+    assert probe(box, internet, "names") == NONE

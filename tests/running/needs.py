@@ -186,6 +186,7 @@ TABLE = (
     Need("git", "git", ("git",)),
     Need("npm", "Node's package manager", ("npm", "node")),
     Need("openssl", "a maker of certificates", ("openssl",)),
+    Need("clients", "programs that fetch", ("curl", "wget", "ssh", "git", "pip3", "node", "npm", "openssl")),
     Need("ps", "a list of processes", ("ps",)),
     Need("shellcheck", "the shell's linter", ("shellcheck",)),
     Need("sqlite3", "SQLite's shell", ("sqlite3",)),

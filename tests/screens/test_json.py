@@ -31,12 +31,14 @@ AUDIT = {
     "environment": [{"name": str, "value": maybe(str), "secret": maybe(str), "rule": str, "reason": str}],
     "packages": [{"reference": str, "paths": [str], "rule": str}],
     "network": {
-        "tier": either("full", "inet", "none"),
+        "tier": either("full", "inet", "names", "none"),
         "meaning": str,
         "rule": str,
         "published": [{"host": int, "box": int}],
         "host_ports": [int],
         "rejected": [str],
+        "allowed": [{"host": str, "ports": [int], "group": str, "reason": str, "rule": str}],
+        "denied": [str],
     },
     "nix": maybe({"mode": str, "rule": str, "holes": [str]}),
     "outside": {"variables": int, "places": [PLACE]},
@@ -135,7 +137,9 @@ def test_secret_argument_is_null(tmp_path: Path) -> None:
 def test_dry_run_tells_the_words_of_bwrap(plan: Plan) -> None:
     told = read(dry_run_json(plan))
     assert told["executable"] == plan.bwrap
-    assert told["options"] == [[as_told(word) for word in operation] for operation in bwrap_operations(plan)]
+    assert told["options"] == [
+        [as_told(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))
+    ]
     assert len(told["program"]) == len(program_words(plan))
     assert told["environment"] == {
         variable.name: None if variable.secret else variable.value for variable in plan.environment if not variable.late

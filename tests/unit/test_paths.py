@@ -7,7 +7,7 @@ import posixpath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.paths import expand_home, is_below, is_inside, move, parents, shorten_home
+from claudebox.paths import absolute, expand_home, is_below, is_inside, move, parents, shorten_home
 
 paths = st.lists(st.sampled_from(["a", "ab", "b", ".x", "ä"]), max_size=4).map(lambda names: "/" + "/".join(names))
 
@@ -56,3 +56,9 @@ def test_only_the_users_own_home_expands() -> None:
     assert expand_home("~bob/x", "/home/alice") == "~bob/x"
     assert shorten_home("/home/alice2", "/home/alice") == "/home/alice2"
     assert shorten_home("/etc", "/") == "/etc"
+
+
+@given(paths, st.integers(1, 4))
+def test_path_has_one_spelling_however_many_slashes_it_begins_with(path: str, slashes: int) -> None:
+    """POSIX lets two of them stay, and what is compared by its beginning would be another place."""
+    assert absolute("/" * slashes + path.lstrip("/"), "/cwd", "/home") == path

@@ -10,8 +10,7 @@ from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import CREDENTIAL_HELPERS
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
 from claudebox.features.guard.ordinary import NO_TOOLS, ROWS
-from claudebox.features.guard.spelling import spelled_out
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, spelled_out
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.rows import IN_SKIPPED, WORDS
 from claudebox.features.secrets.rows import ROWS as SECRETS

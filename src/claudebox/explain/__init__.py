@@ -8,7 +8,9 @@ from __future__ import annotations
 from claudebox.answers import Answer, Because, Explanation
 from claudebox.explain.paths import PathQuestion
 from claudebox.features.environment.explain import explain_variable
+from claudebox.features.names.explain import explain_host
 from claudebox.features.network.explain import (
+    boxs_view,
     explain_endpoint,
     explain_port,
     is_local_name,
@@ -82,7 +84,12 @@ def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Ans
 
 def _endpoint(plan: Plan, text: str) -> list[Answer]:
     endpoint = read_endpoint(text)
-    return [explain_endpoint(plan, endpoint)] if endpoint is not None else []
+    if endpoint is None:
+        return []
+    outside = boxs_view(plan, endpoint) if plan.names is not None else None
+    if plan.names is not None and outside is not None:
+        return [explain_host(plan, plan.names, endpoint.text, outside.host, outside.port)]
+    return [explain_endpoint(plan, endpoint)]
 
 
 def _unknown(thing: str) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.host.tree import MOST_LINKS, Tree
-from claudebox.model import DEV, FILE, FROM_HOST, PROC, RO, RW, SYMLINK, TMPFS, Mount
+from claudebox.model import DEV, FILE, FROM_HOST, PROC, RO, RW, SYMLINK, TMPFS, WRITABLE, Mount
 from claudebox.mounts import find_holder
 from claudebox.paths import is_below, move
 from claudebox.record import Record
@@ -82,7 +82,7 @@ class Inside:
             above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
             return self._access(path, above) if above else RO
         # bwrap makes the root read-only once everything is in it.
-        return RW if mount.kind in (RW, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
+        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
     def _holder(self, path: str) -> Mount:
         found = find_holder(path, self.mounts)

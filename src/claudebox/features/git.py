@@ -8,7 +8,7 @@ from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.repository import Repository
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FILE, RW, Finding, Mount, Origin, SecretPlace
+from claudebox.model import COVER, FILE, LAYER, RW, Finding, Mount, Origin, SecretPlace
 from claudebox.places import contained_secret, openings, refuse_writable
 from claudebox.record import Record
 
@@ -32,7 +32,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     masked = facts.secrets.ignored if facts.secrets is not None else b""
     config = config_files(identity, facts.home, facts.project, repository, masked, is_guarded=_is_guarded(facts))
     return Contribution(
-        mounts=(*repository_mounts(repository, homes, places), *config),
+        mounts=(*repository_mounts(repository, homes, places, LAYER if facts.is_reviewed else RW), *config),
         findings=tuple(git_findings(repository, identity, homes, places)),
     )
 
@@ -83,10 +83,12 @@ def quote_value(value: str) -> str:
     return f'"{escaped}"'
 
 
-def repository_mounts(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> list[Mount]:
+def repository_mounts(
+    repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...], kind: str = RW
+) -> list[Mount]:
     if not _may_mount(repository, homes, places):
         return []
-    return [Mount(RW, repository.outside, Origin.of_rule(RULE, repository.why), source=repository.outside)]
+    return [Mount(kind, repository.outside, Origin.of_rule(RULE, repository.why), source=repository.outside)]
 
 
 def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:
@@ -116,4 +118,4 @@ def _is_guarded(facts: Facts) -> bool:
     """Whether the repository's own configuration is read-only in the box."""
     git_dir = facts.repository.git_dir
     opened = openings(facts.settings.writable, facts.project, facts.home)
-    return bool(git_dir) and not any(opening.opens(f"{git_dir}/config") for opening in opened)
+    return bool(git_dir) and not facts.is_reviewed and not any(opening.opens(f"{git_dir}/config") for opening in opened)

@@ -6,12 +6,13 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, UNREAD
-from claudebox.model import COVER, RW, Finding, Mount, Origin, Plan, Preparation
+from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
 
 PROJECT = Origin.of_rule("project", "what the agent works on")
+REVIEWED = Origin.of_rule("project", "what the agent works on; the host has it when you land it")
 SETTINGS_FILE = Origin.of_rule("project", "read-only: its settings")
 
 ROOT_FINDING = Finding(
@@ -25,7 +26,8 @@ LONGEST_SHOWN = 200
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
-    project = Mount(RW, facts.project, PROJECT, source=facts.project)
+    kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
+    project = Mount(kind, facts.project, origin, source=facts.project)
     return Contribution(
         mounts=(project, *_settings_file(facts.tree, facts.project)),
         findings=(
@@ -61,7 +63,7 @@ def _unseen(facts: Facts) -> list[Finding]:
 
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     """Remember what this box can write: later launches follow no symlink that an agent may have put there."""
-    if facts.state is None or (facts.install is None and _keeps_nothing(facts, plan)):
+    if facts.state is None or (facts.install is None and plan.review is None and _keeps_nothing(facts, plan)):
         return plan
     state = facts.state
     git = filter(None, (facts.repository.outside,))
@@ -80,4 +82,5 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
     """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them."""
     has_store = plan.nix is not None and bool(plan.nix.directory)
-    return not has_store and facts.tree.lstat(facts.claude.all_projects.directory) is None
+    has_journal = plan.names is not None
+    return not has_store and not has_journal and facts.tree.lstat(facts.claude.all_projects.directory) is None

@@ -6,7 +6,7 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
-from claudebox.model import DEV, FILE, HIDE, PROC, RO, RW, SYMLINK, TMPFS, Directory, Mount, Origin, Person
+from claudebox.model import DEV, FILE, FROM_HOST, HIDE, PROC, RO, SYMLINK, TMPFS, Directory, Mount, Origin, Person
 from claudebox.paths import is_inside
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
@@ -206,7 +206,7 @@ def _hosts(tree: Tree, host_name: str) -> str:
 
 def certificate_mounts(bundle: str, mounts: list[Mount]) -> list[Mount]:
     """Show the bundle of certificates, unless another mount does."""
-    shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (RO, RW, SYMLINK))
+    shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (*FROM_HOST, SYMLINK))
     if not bundle or shown:
         return []
     return [Mount(RO, bundle, Origin.of_rule("certificates", "to verify TLS connections"), source=bundle)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BROKER, FULL, OFF, PASSTHROUGH
+from claudebox.settings.table import AUTO, BROKER, FULL, NAMES, OFF, PASSTHROUGH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ def _has_own_network(facts: Facts) -> bool:
     return facts.settings.network.text != FULL
 
 
+def _goes_by_names(facts: Facts) -> bool:
+    return facts.settings.network.text == NAMES
+
+
+def _has_idle_list(facts: Facts) -> bool:
+    settings = facts.settings
+    return settings.network.text != NAMES and bool(settings.allow or settings.deny or settings.ask.text != OFF)
+
+
 def _has_nix(facts: Facts) -> bool:
     settings = facts.settings
     return settings.nix.text not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
@@ -58,6 +67,10 @@ def _has_nix(facts: Facts) -> bool:
 
 def _has_arguments(facts: Facts) -> bool:
     return facts.runs_claude and bool(facts.request.claude or facts.settings.claude_args)
+
+
+def _has_layer(facts: Facts) -> bool:
+    return facts.has_layer
 
 
 def _is_limited(facts: Facts) -> bool:
@@ -73,6 +86,8 @@ DECIDING = (
     Decision("system", "decide_etc", _always),
     Decision("network.decide", "decide", _shares_network),
     Decision("network.uplink", "decide", _has_own_network),
+    Decision("names.decide", "decide", _goes_by_names),
+    Decision("names.decide", "refuse_without_effect", _has_idle_list),
     Decision("system", "decide_identity", _always),
     Decision("claude.decide", "decide", _has_claude),
     Decision("login.decide", "decide", _shares_login),
@@ -86,6 +101,7 @@ DECIDING = (
     Decision("secrets.decide", "decide", _always),
     Decision("wishes", "decide_hides", _always),
     Decision("kernel.decide", "decide", _always),
+    Decision("review.decide", "decide", _has_layer),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
 )
@@ -94,6 +110,7 @@ DECIDING = (
 COMPLETING = (
     Decision("program", "complete", _always),
     Decision("network.uplink", "complete", _has_own_network),
+    Decision("names.decide", "complete", _goes_by_names),
     Decision("project", "complete", _always),
     Decision("claude.seed", "complete", _has_claude),
     Decision("login.decide", "complete", _shares_login),

@@ -9,7 +9,7 @@ from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
-from claudebox.paths import absolute, expand_home, is_below, move
+from claudebox.paths import absolute, expand_home, is_below, move, normalize
 from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
 from claudebox.reach import Reach
@@ -71,7 +71,7 @@ def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], pla
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
         raise Problem(f"{option} {wish.source}: {refusal}", "mount only what the agent needs, from a place of its own")
-    path = posixpath.normpath(expand_home(wish.destination, home)) if wish.destination else named
+    path = normalize(expand_home(wish.destination, home)) if wish.destination else named
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
     return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
@@ -133,7 +133,7 @@ def _through_links(path: str, mounts: list[Mount]) -> str:
     """A destination below /bin is really below /usr/bin where the box has that symlink."""
     for mount in mounts:
         if mount.kind == SYMLINK and is_below(path, mount.path):
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(mount.path), mount.source))
+            target = normalize(posixpath.join(posixpath.dirname(mount.path), mount.source))
             return _through_links(move(path, mount.path, target), mounts)
     return path
 

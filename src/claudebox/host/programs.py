@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
+from claudebox.paths import normalize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ ADMIN_DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 
 def find_all(tree: Tree, name: str, path: str, cwd: str) -> Iterator[str]:
     """Every program of that name on PATH, in order. An empty or relative entry counts from `cwd`, as in a shell."""
-    candidates = (posixpath.normpath(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
+    candidates = (normalize(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
     return (candidate for candidate in candidates if tree.is_executable(candidate))
 
 
 def find_unusable(tree: Tree, name: str, path: str, cwd: str) -> str | None:
     """A file of that name on PATH that cannot be executed."""
-    candidates = (posixpath.normpath(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
+    candidates = (normalize(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
     return next((candidate for candidate in candidates if tree.is_file(candidate)), None)
 
 

@@ -89,19 +89,16 @@ class Tree:
                 return None
             if not stat.S_ISLNK(status.st_mode):
                 return path
-        real, _ = self._walk(path)
+        real, _ = self.follow(path)
         return real
 
     def links(self, path: str) -> tuple[tuple[str, str], ...]:
         """The symlinks on the way to the real path, each with its target."""
-        _, met = self._walk(path)
+        _, met = self.follow(path)
         return met
 
     def follow(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         """The real path, as by `resolve`, and the symlinks on the way to it, as by `links`."""
-        return self._walk(path)
-
-    def _walk(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         met: list[tuple[str, str]] = []
         waiting = [part for part in path.split("/") if part and part != "."][::-1]
         here = ""

@@ -122,7 +122,7 @@ class NameFilter(Record):
         )
 
 
-HEAD = 3  # characters by which prefixes are looked up
+HEAD_LENGTH = 3  # characters by which prefixes are looked up
 
 
 class _Sieve:
@@ -130,9 +130,9 @@ class _Sieve:
 
     def __init__(self, wanted: NameFilter) -> None:
         self.wanted = wanted.in_lower_case()
-        self.heads = frozenset(prefix[:HEAD] for prefix in self.wanted.prefixes)
+        self.heads = frozenset(prefix[:HEAD_LENGTH] for prefix in self.wanted.prefixes)
         self.endings = frozenset(suffix.rpartition(".")[2] for suffix in self.wanted.suffixes)
-        assert all(len(prefix) >= HEAD for prefix in self.wanted.prefixes), "a shorter one cannot be looked up"
+        assert all(len(prefix) >= HEAD_LENGTH for prefix in self.wanted.prefixes), "a shorter one cannot be looked up"
         assert all("." in suffix for suffix in self.wanted.suffixes), "only an ending can be looked up"
 
     def find(self, directory: str, listing: list[os.DirEntry[str]], *, all_files: bool) -> list[Entry]:
@@ -147,7 +147,7 @@ class _Sieve:
             if (
                 name in names
                 or (ending in endings and name.endswith(wanted.suffixes))
-                or (name[:HEAD] in heads and name.startswith(wanted.prefixes))
+                or (name[:HEAD_LENGTH] in heads and name.startswith(wanted.prefixes))
                 or (words and any(word in name for word in words))
             ):
                 found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))

@@ -60,4 +60,4 @@ def close_all_but(descriptors: list[int]) -> None:
     for name in os.listdir("/proc/self/fd"):
         descriptor = int(name)
         if descriptor >= FIRST_DATA_DESCRIPTOR and descriptor not in descriptors:
-            os.closerange(descriptor, descriptor + 1)
+            os.closerange(descriptor, descriptor + 1)  # which does not mind that the listing's own is closed

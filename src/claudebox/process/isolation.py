@@ -38,29 +38,43 @@ NEW_USER_NAMESPACE = 0x10000000
 NEW_PID_NAMESPACE = 0x20000000
 NEW_MOUNT_NAMESPACE = 0x00020000
 NEW_NETWORK_NAMESPACE = 0x40000000
+CHILD_OF_PARENT = 0x8000  # CLONE_PARENT
 CHILD_ENDED = 17  # SIGCHLD
 APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
 
 
-def fork_into_namespaces() -> int:
+def fork_into_namespaces(*, as_sibling: bool = False) -> int:
     """Fork like `os.fork`, but make the child root of a user namespace and the first process of a pid namespace in it.
 
-    The child has mounts of its own, too, so that its /proc shows that namespace.
+    The child has mounts of its own, too, so that its /proc shows that namespace. A sibling has the session of this
+    process, but is a child of its parent.
 
     This is not `unshare` before a fork, because the parent has to stay where it is, with its own account: it starts
     programs when the namespace has ended.
     """
     user, group = os.geteuid(), os.getegid()
-    call = c_function("syscall")
-    number = CLONE.get(os.uname().machine)
-    flags = NEW_USER_NAMESPACE | NEW_PID_NAMESPACE | NEW_MOUNT_NAMESPACE | CHILD_ENDED
-    child = call(number, flags, 0, 0, 0, 0) if call is not None and number is not None else -1
+    child = _clone(NEW_USER_NAMESPACE | NEW_PID_NAMESPACE | NEW_MOUNT_NAMESPACE, as_sibling=as_sibling)
     if child < 0:
         refuse("pid")
     if child == 0:
         _become_root_of_it(user, group)
         _renew_proc()
     return child
+
+
+def fork_sibling() -> int:
+    """Fork like `os.fork`, but make the new process a child of this one's parent."""
+    child = _clone(0, as_sibling=True)
+    if child < 0:
+        raise ChildProcessError("clone")
+    return child
+
+
+def _clone(flags: int, *, as_sibling: bool) -> int:
+    call, number = c_function("syscall"), CLONE.get(os.uname().machine)
+    if call is None or number is None:
+        return -1
+    return call(number, flags | (CHILD_OF_PARENT if as_sibling else 0) | CHILD_ENDED, 0, 0, 0, 0)
 
 
 def _become_root_of_it(user: int, group: int) -> None:
@@ -78,6 +92,11 @@ def _renew_proc() -> None:
     mount = c_function("mount")
     if mount is None or mount(b"proc", b"/proc", b"proc", 0, 0) != 0:
         raise Problem("the kernel does not let claudebox mount /proc for the box", *advice())
+
+
+def layer_label(number: int) -> bytes:
+    """What the kernel shows as the source of the mount that lays a layer over a directory."""
+    return b"claudebox:%d" % number
 
 
 def enter_network_namespace() -> None:
@@ -130,17 +149,16 @@ def can_scope() -> bool:
     return call is not None and call(CREATE_RULESET, 0, 0, ASK_VERSION) >= SCOPES_SINCE
 
 
-def scope_to_box() -> bool:
-    """From here on, this process and its children reach only what they start themselves. False if the kernel cannot."""
+def scope_to_box() -> None:
+    """From here on, this process and its children reach only what they start themselves, if the kernel can do that."""
     call = c_function("syscall")
-    if call is None or call(CREATE_RULESET, 0, 0, ASK_VERSION) < SCOPES_SINCE:
-        return False
+    if call is None or not can_scope():
+        return
     # struct landlock_ruleset_attr: it restricts scopes, but neither files nor ports, so that bwrap can still mount.
     attributes = bytes(16) + (SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS).to_bytes(8, "little")
     ruleset = call(CREATE_RULESET, attributes, len(attributes), 0)
     if ruleset < 0 or _no_new_privileges() != 0 or call(RESTRICT_SELF, ruleset, 0) != 0:
         raise Problem("the kernel offers Landlock scopes, but then refused them", "claudebox --check")
-    return True
 
 
 def _no_new_privileges() -> int:

@@ -21,7 +21,7 @@ from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Tr
 from claudebox.prove.run import Attempt, run_inside, run_outside
 from claudebox.record import Record
 from claudebox.settings.gather import gather
-from claudebox.settings.table import BY_NAME, FULL, ON
+from claudebox.settings.table import BY_NAME, FULL, OFF, ON
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
@@ -48,7 +48,9 @@ HOST_RUN = (
 def prove(request: Request) -> int:
     """Show the report. The exit status is 0 if every promise held, 1 if not."""
     host = read_host()
-    request = request.replace(run=request.run or ("true",), claude=())
+    # A layer would keep what the probe writes. Without one, the project is easier to attack.
+    said = (*request.said, ("review", OFF))
+    request = request.replace(run=request.run or ("true",), claude=(), said=said)
     settings = gather(host, request).settings
     plan = make_plan(host, request, settings)
     against = dict(request.said).get(AGAINST, "")

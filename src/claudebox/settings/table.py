@@ -46,15 +46,19 @@ BROKER = "broker"
 NONE = "none"
 FULL = "full"
 INET = "inet"
+NAMES = "names"
 NO_NETWORK = "none"
-TIERS = (FULL, INET, NO_NETWORK)
+TIERS = (FULL, INET, NAMES, NO_NETWORK)
 LAST_PORT = 65535
 AUTO = "auto"
 DAEMON = "daemon"
 PRIVATE = "private"
 STORE = "store"
 OFF = "off"
+DESKTOP = "desktop"
 ON = "on"
+ASK, ALL, SAFE = "ask", "all", "safe"
+GUARDED = "guarded"
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
@@ -108,12 +112,40 @@ SETTINGS = (
         tightens=True,
     ),
     Setting(
-        *("network", VALUE, "what the box reaches: full (default), inet (only the internet) or none"),
+        *(
+            "network",
+            VALUE,
+            "what the box reaches: full (default), inet (the internet), names (what --allow lists) or none",
+        ),
         metavar="TIER",
         variable="CLAUDEBOX_NETWORK",
         key="network",
         shape=TEXT,
         choices=TIERS,
+    ),
+    Setting(
+        *(
+            "allow",
+            LIST,
+            "with --network names: let the box reach a host; *.HOST for those below it, @NAME for a group",
+        ),
+        metavar="HOST[:PORT]",
+        key="allow",
+        shape=TEXTS,
+    ),
+    Setting(
+        *("deny", LIST, "with --network names: keep this host out, although --allow or a group has it"),
+        metavar="HOST",
+        key="deny",
+        shape=TEXTS,
+        tightens=True,
+    ),
+    Setting(
+        *("ask", VALUE, "with --network names: ask about a host while the box runs: off (default) or desktop"),
+        metavar="HOW",
+        key="ask",
+        shape=TEXT,
+        choices=(DESKTOP, OFF),
     ),
     Setting(
         "publish",
@@ -161,6 +193,23 @@ SETTINGS = (
         shape=TEXTS,
     ),
     Setting(
+        *("review", VALUE, "keep what the box changes until you land it; list, show, land or discard what is kept"),
+        metavar="[HOW]",
+        variable="CLAUDEBOX_REVIEW",
+        key="review",
+        shape=TEXT,
+        choices=(OFF, GUARDED, ON),
+        help_in_files="what of the project is kept until you land it: nothing, what this host may run, or all",
+    ),
+    Setting(
+        *("land", VALUE, "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)"),
+        metavar="WHAT",
+        key="land",
+        shape=TEXT,
+        choices=(ALL, SAFE, ASK),
+        is_users=True,
+    ),
+    Setting(
         *("userns", VALUE, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
         metavar="HOW",
         key="userns",
@@ -193,10 +242,12 @@ SETTINGS = (
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),
     Setting("auth_log", MODE, "show what boxes of this project asked of the broker"),
+    Setting("network_log", MODE, "show what boxes of this project reached by name, and what was refused"),
+    Setting("suggest", SWITCH, "with --network-log: the settings that would allow it"),
     Setting("check", MODE, "check this machine, say how to fix it"),
     Setting("prove", MODE, "attack the box that these options build, from inside, and say what held"),
     Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),
-    Setting("json", SWITCH, "with --audit, --dry-run, --explain, --check or --prove: as JSON"),
+    Setting("json", SWITCH, "with --audit, --dry-run, --explain, --network-log, --check or --prove: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
     Setting("help", MODE, "show this help", short="-h"),

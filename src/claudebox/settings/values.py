@@ -5,7 +5,18 @@ from __future__ import annotations
 from claudebox.model import BY_DEFAULT, Finding, Origin, Port, Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BY_NAME, FULL, LIST, OFF, OTHER_VARIABLES, PASSTHROUGH, SETTINGS, VALUE
+from claudebox.settings.table import (
+    ASK,
+    AUTO,
+    BY_NAME,
+    FULL,
+    LIST,
+    OFF,
+    OTHER_VARIABLES,
+    PASSTHROUGH,
+    SETTINGS,
+    VALUE,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +79,9 @@ class Settings(Record):
     auth: str = PASSTHROUGH
     auth_limits: tuple[Word, ...] = ()
     network: Word = Word(FULL, BY_DEFAULT)
+    allow: tuple[Word, ...] = ()
+    deny: tuple[Word, ...] = ()
+    ask: Word = Word(OFF, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
     path: tuple[Word, ...] = ()
@@ -76,6 +90,8 @@ class Settings(Record):
     packages: tuple[Word, ...] = ()
     reveals: tuple[Word, ...] = ()
     writable: tuple[Word, ...] = ()
+    review: Word = Word(OFF, BY_DEFAULT)
+    land: Word = Word(ASK, BY_DEFAULT)
     userns: Word = Word(OFF, BY_DEFAULT)
     memory: Word | None = None
     pids: Word | None = None

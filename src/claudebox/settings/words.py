@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.table import BY_OPTION, COMMAND, MODE, SWITCH, Setting
+from claudebox.settings.table import BY_OPTION, COMMAND, MODE, ON, SWITCH, Setting
 
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # this word may follow --instances
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
-WITHOUT_CLAUDE = ("instances", "demo", "completion")  # modes that have nothing to do with claude
-JSON_MODES = ("audit", "dry_run", "check", "explain", "prove")
+WITHOUT_CLAUDE = ("instances", "review", "demo", "completion", "network_log")  # modes without any claude
+    "instances",
+    "review",
+    "demo",
+    "completion",
+    "network_log",
+)  # modes that have nothing to do with claude
+REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
+REVIEW_DEEDS = ("list", "show", "land", "discard")
+PACK = "bundle"  # claudebox calls itself with it
+JSON_MODES = ("audit", "dry_run", "check", "explain", "network_log", "prove")
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
 CLAUDE_TAKES_VALUE = frozenset(
@@ -46,9 +55,11 @@ class Request(Record):
     json: bool = False
     shell: bool = False
     strict: bool = False
+    suggest: bool = False
     run: tuple[str, ...] | None = None
     said: tuple[tuple[str, str], ...] = ()  # settings with a value, in order
     claude: tuple[str, ...] = ()
+    review: tuple[str, ...] = ()  # what to do with what is kept, and the number of the layer
 
 
 class _CommandLine:
@@ -62,6 +73,7 @@ class _CommandLine:
         self.said: list[tuple[str, str]] = []
         self.run: tuple[str, ...] | None = None
         self.claude: list[str] = []
+        self.review: tuple[str, ...] = ()
         self.saw_prompt = False
         self.json_at: list[int] = []  # the position that each `--json` would have among claude's words
 
@@ -92,6 +104,8 @@ class _CommandLine:
                 self._take_switch(setting, word, bool(has_value))
             elif setting.name == "profile" and not has_value and self._is_last_or_before_an_option():
                 self.modes.append(PROFILES)
+            elif setting.name == REVIEW and not has_value:
+                self._take_review(setting)
             else:
                 self.said.append((setting.name, value if has_value else self._value_of(setting)))
 
@@ -141,6 +155,18 @@ class _CommandLine:
         else:
             self.switches.add(setting.name)
 
+    def _take_review(self, setting: Setting) -> None:
+        """It needs no value, but may have one; or it is followed by what to do with what is kept."""
+        following = self.words[self.position : self.position + 1]
+        if following and following[0] in (*REVIEW_DEEDS, PACK):
+            self.modes.append(REVIEW)
+            number = self.words[self.position + 1 : self.position + 2]
+            self.review = (self.next(), *([self.next()] if number and number[0].isdigit() else []))
+        elif following and following[0] in setting.choices:
+            self.said.append((setting.name, self.next()))
+        else:
+            self.said.append((setting.name, ON))
+
     def _is_last_or_before_an_option(self) -> bool:
         return self.position == len(self.words) or self.words[self.position].startswith("-")
 
@@ -158,9 +184,12 @@ def parse(words: list[str]) -> Request:
     for place in reversed(reader.json_at if not json else []):
         reader.claude.insert(place, "--json")
     if mode in WITHOUT_CLAUDE and reader.claude:
-        raise Problem(f"--{mode} does not know `{reader.claude[0]}`", f"claudebox --{mode}")
+        option = "--" + mode.replace("_", "-")
+        raise Problem(f"{option} does not know `{reader.claude[0]}`", f"claudebox {option}")
     if "against" in dict(reader.said) and mode != "prove":
         raise Problem("--against says what --prove attacks", "claudebox --prove --against 'firejail --quiet'")
+    if "suggest" in reader.switches and mode != "network_log":
+        raise Problem("--suggest says what --network-log prints", "claudebox --network-log --suggest")
     shell = "shell" in reader.switches
     if shell and (reader.claude or reader.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")
@@ -175,9 +204,11 @@ def parse(words: list[str]) -> Request:
         json=json,
         shell=shell,
         strict="strict" in reader.switches,
+        suggest="suggest" in reader.switches,
         run=reader.run,
         said=tuple(reader.said),
         claude=tuple(reader.claude),
+        review=reader.review,
     )
 
 

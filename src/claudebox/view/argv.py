@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, RW, SYMLINK, TMPFS, Mount, Plan
+from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, SYMLINK, TMPFS, WRITABLE, Mount, Plan
 from claudebox.record import Record
 
 
@@ -49,18 +49,22 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--hostname", plan.hostname),
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
-        # With an uplink, bwrap already starts in the box's own network.
-        *([("--unshare-net",)] if not plan.network.is_hosts and plan.network.uplink is None else []),
+        # With an uplink, or a list of names, bwrap already starts in the box's own network.
+        *([("--unshare-net",)] if _needs_network(plan) else []),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
         *([("--disable-userns",)] if plan.disable_userns else []),
     ]
+
+
+def _needs_network(plan: Plan) -> bool:
+    return not plan.network.is_hosts and plan.network.uplink is None and plan.names is None
 
 
 def _mount(mount: Mount) -> list[Operation]:
     path, source = mount.path, mount.source
     if mount.kind in (RO, ABSENT):
         return [("--ro-bind", source, path)]
-    if mount.kind == RW:
+    if mount.kind in WRITABLE:
         return [("--bind", source, path)]
     if mount.kind == SYMLINK:
         return [("--symlink", source, path)]

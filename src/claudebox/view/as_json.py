@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from claudebox.allowed import Allowed, Names
+
 
 def audit_json(plan: Plan) -> str:
     return dump(
@@ -23,13 +25,14 @@ def audit_json(plan: Plan) -> str:
                 {"reference": package.reference, "paths": list(package.paths), "rule": package.origin.shown}
                 for package in plan.packages
             ],
-            "network": _network(plan.network),
+            "network": _network(plan.network, plan.names),
             "nix": _nix(plan.nix),
             "outside": {
                 "variables": plan.outside.variables,
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
             },
             **({"broker": _broker(plan.broker)} if plan.broker is not None else {}),
+            **({"review": {"land": plan.review.land, "rule": plan.review.origin.shown}} if plan.review else {}),
             "guard": _guard(plan.guard),
             "program": [_argument(word) for word in plan.program.argv],
             "findings": [
@@ -64,7 +67,7 @@ def _variable(variable: EnvVar) -> Any:
     }
 
 
-def _network(network: Network) -> Any:
+def _network(network: Network, names: Names | None) -> Any:
     return {
         "tier": network.tier,
         "meaning": network.meaning,
@@ -72,7 +75,15 @@ def _network(network: Network) -> Any:
         "published": [{"host": port.host, "box": port.box} for port in network.published],
         "host_ports": [port.host for port in network.host_ports],
         "rejected": list(network.uplink.near) if network.uplink else [],
+        "allowed": [_allowed(row) for row in names.allowed] if names else [],
+        "denied": list(names.denied) if names else [],
     }
+
+
+def _allowed(row: Allowed) -> Any:
+    """A host, with its ports; none of them means all."""
+    rule = row.origin.shown
+    return {"host": row.host, "ports": list(row.ports), "group": row.group, "reason": row.reason, "rule": rule}
 
 
 def _nix(nix: Nix | None) -> Any:
@@ -87,7 +98,8 @@ def _guard(guard: Guard) -> Any:
 
 
 def dry_run_json(plan: Plan) -> str:
-    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan)]
+    # Whoever uses these options has nobody who knows the list of names: then the box reaches nothing.
+    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))]
     return dump(
         {
             "uplink": _uplink(plan.network.uplink),

@@ -12,7 +12,9 @@ from claudebox.model import (
     COVER,
     DEV,
     FILE,
+    FROM_HOST,
     HIDE,
+    LAYER,
     MASK,
     PROC,
     RO,
@@ -34,11 +36,16 @@ from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.allowed import Allowed
+
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark
 MARKS = {
     RO: "ro",
     RW: "rw",
+    LAYER: "land",
     TMPFS: "tmp",
     PROC: "tmp",
     DEV: "tmp",
@@ -49,6 +56,7 @@ MARKS = {
     HIDE: "none",
     ABSENT: "none",
 }
+LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
 TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (
@@ -72,6 +80,7 @@ GUARD_LEGEND = "what this host may run later"
 MOST_GUARDED = 8
 MOST_WAYS = 4
 OPENS = "(if that is what the agent is to work on: --writable PATH)"
+WEB = (80, 443)  # ports that need not be named
 
 
 def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
@@ -83,11 +92,13 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
-    lines += [_heading("Files", LEGEND, style), *_files(mounts, plan.person.home, style, everything)]
+    legend = LANDS if plan.review is not None else LEGEND
+    lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
     if plan.packages:
         lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]
     lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
+    lines += _names(plan.names.allowed, style, everything) if plan.names is not None else []
     lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
     known = tuple(finding for finding in plan.findings if news is None or finding not in news.findings)
@@ -139,7 +150,7 @@ def _paths(mounts: list[Mount], home: str) -> list[str]:
 
 def _mount_text(mount: Mount, home: str) -> str:
     path = escape(shorten_home(mount.path, home))
-    if mount.kind in (RO, RW) and mount.source != mount.path:
+    if mount.kind in FROM_HOST and mount.source != mount.path:
         return f"{escape(shorten_home(mount.source, home))} as {path}"
     return path
 
@@ -151,7 +162,10 @@ def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
         return []
     lines = [_heading("Guarded", GUARD_LEGEND, style)]
     by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
-    for label, members in (("read-only", by_name), ("writable", guard.opened)):
+    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
+    waiting = tuple(guarded for guarded in by_name if guarded.path in layered)
+    read_only = tuple(guarded for guarded in by_name if guarded.path not in layered)
+    for label, members in (("read-only", read_only), ("lands later", waiting), ("writable", guard.opened)):
         if everything:
             for number, guarded in enumerate(members):
                 words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]
@@ -221,6 +235,28 @@ def _network(network: Network, style: Style, everything: bool) -> list[str]:
         rest = "and everything private" if network.uplink.near else "everything else"
         lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
     return lines
+
+
+def _names(rows: tuple[Allowed, ...], style: Style, everything: bool) -> list[str]:
+    """The hosts in the list: those of a group together, or each with the reason why it is there."""
+    lines: list[str] = []
+    for label in dict.fromkeys(row.group or row.origin.shown for row in rows):
+        mine = [row for row in rows if (row.group or row.origin.shown) == label]
+        if everything and mine[0].group:
+            for row in mine:
+                words = [host_text(row), f"({row.reason})"]
+                lines += table_row(f"{label} {row.origin.shown}" if row is mine[0] else "", words, LABEL, style)
+        else:
+            lines += table_row(label, list(map(host_text, mine)), LABEL, style)
+    return lines
+
+
+def host_text(row: Allowed) -> str:
+    """The host, and its ports if they are not those of the web."""
+    host = f"[{row.host}]" if ":" in row.host else row.host
+    ports = "" if row.ports == WEB else f":{','.join(map(str, row.ports)) or '*'}"
+    without = f" (without {', '.join(row.without)})" if row.without else ""
+    return f"{host}{ports}{without}"
 
 
 def _nix(nix: Nix, style: Style) -> list[str]:
@@ -298,6 +334,7 @@ def _news(plan: Plan, news: News, style: Style) -> list[str]:
     lines += _packages(news.packages, style, everything=False)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
+    lines += _names(news.names, style, everything=False)
     lines += _files(news.mounts, home, style, everything=False)
     if news.login and plan.broker is not None:
         lines += table_row("credential", _credential(plan.broker, home), LABEL, style)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import RO, RW, EnvVar, Mount, Plan
+from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.allowed import Names
 
 HEAD = """\
 # You are in a sandbox (claudebox)
@@ -48,7 +52,30 @@ branch itself is made), `git branch -m` (the branch is renamed anyway), `git sub
 `git sparse-checkout`. Use `git -c NAME=VALUE …` for one command, name remote and branch (`git pull origin main`), and
 `git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
 """
+REVIEWED = """\
+## Your changes wait for the user
+
+What you write in the project is real for you, and for nobody else: when the box ends, the user sees a list and lands
+what they want. So work as usual, and commit as usual; commits arrive on the user's machine, hooks and configuration of
+git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
+themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
+Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv`, which copies, and `git add`,
+instead of `git mv`. A local `git clone` needs `--no-hardlinks`.
+"""
+REVIEWED_PARTS = """\
+## Changes that wait for the user
+
+The user's own programs run what is in {names}. You can change it, and git can; on the user's machine it is as before
+until the user lands it when the box ends. Say in your last message what you changed there, and why. These directories
+cannot be removed or renamed.
+"""
 MOST_NAMED = 20
+NAMES = """
+Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
+HTTP 403 with a sentence, the TLS alert "access denied" ("unrecognized name" if the server name in TLS is another one),
+a sentence from ssh, else a reset. UDP does not leave the box. Proxies, other resolvers and retrying will not help. If
+the task needs a host, name it and ask the user for `--allow HOST` or `--allow HOST:PORT`.
+"""
 BROKER = """\
 You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
 for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
@@ -57,6 +84,7 @@ _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
     "them; retrying will not help. Nobody can reach servers that you start, unless the user publishes their port.",
+    "names": "You reach these hosts, with every program that uses TCP, and nothing else:",
     "none": "Nothing can be downloaded. Nobody can reach servers that you start, unless the user publishes a port.",
 }
 NIX = {
@@ -72,8 +100,8 @@ ASK = """\
 
 - another file or directory: `--mount-ro PATH` or `--mount-rw PATH`
 - an environment variable: `--env NAME`
-- another network: `--network full|inet|none`; a port of the box opened for the user: `--publish PORT`; a server on the
-  user's machine: `--host-port PORT` (both need `inet` or `none`)
+- another network: `--network full|inet|names|none`; a port of the box opened for the user: `--publish PORT`; a server
+  on the user's machine: `--host-port PORT` (neither with `full`)
 - user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`
 
 They take effect when the user starts claudebox again.
@@ -85,6 +113,7 @@ def sandbox_md(plan: Plan) -> str:
         HEAD,
         _files(plan),
         *_masked(plan),
+        *_layered(plan),
         *_guarded(plan),
         _environment(plan),
         _network(plan),
@@ -97,7 +126,9 @@ def sandbox_md(plan: Plan) -> str:
 
 def _files(plan: Plan) -> str:
     writable = [
-        mount for mount in plan.mounts if mount.kind == RW and mount.origin.name != "--auth" and not is_guard(mount)
+        mount
+        for mount in plan.mounts
+        if mount.kind in WRITABLE and mount.origin.name != "--auth" and not is_guard(mount)
     ]
     readable = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.is_said]
     lines = [
@@ -117,9 +148,20 @@ def _masked(plan: Plan) -> list[str]:
     return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
 
 
+def _layered(plan: Plan) -> list[str]:
+    """What waits for the user until it is on the host."""
+    if plan.review is None:
+        return []
+    if plan.review.is_whole:
+        return [REVIEWED]
+    names = [f"`{_plain(within(covered.path, plan.project))}`" for covered in plan.review.covered]
+    return [REVIEWED_PARTS.format(names=", ".join(names))]
+
+
 def _guarded(plan: Plan) -> list[str]:
     """What cannot be changed in the project, and what git says when it tries."""
-    held = plan.guard.held
+    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
+    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered)
     if not held:
         return []
     names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]
@@ -153,7 +195,20 @@ def _network(plan: Plan) -> str:
     lines += [f"- `localhost:{port.box}` is a server on the user's machine" for port in network.host_ports]
     ports = "\n" + "\n".join(lines) + "\n" if lines else ""
     broker = f"\n{BROKER}" if plan.broker is not None else ""
-    return f"## Network\n\nTier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}\n{ports}{broker}"
+    names = _names(plan.names) if plan.names is not None else ""
+    meaning = f"Tier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}"
+    return f"## Network\n\n{meaning}\n{names}{ports}{broker}"
+
+
+def _names(names: Names) -> str:
+    """The list, and what it looks like when something is not in it."""
+    by_ports: dict[str, list[str]] = {}
+    for row in names.allowed:
+        ports = f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
+        by_ports.setdefault(ports, []).append(f"`{row.host}`")
+    lines = [f"- {', '.join(hosts)}: {ports}" for ports, hosts in by_ports.items()] or ["- none"]
+    lines += [f"- not: {', '.join(f'`{host}`' for host in names.denied)}"] if names.denied else []
+    return "\n" + "\n".join(lines) + "\n" + NAMES
 
 
 def _tools(plan: Plan) -> str:

@@ -8,11 +8,19 @@ from claudebox.secret_values import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.allowed import Names
+
 FIRST_DESCRIPTOR = 3
 LAST_DESCRIPTOR = 9
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
+NO_NAMES = """\
+# --network names: only claudebox itself starts the process that knows the list. After pasting, the box reaches nothing.
+# In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
+"""
 NO_BROKER = "# --auth broker: only claudebox itself starts the broker. After pasting, nobody answers at its socket.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
 
@@ -27,7 +35,7 @@ def shell_command(plan: Plan) -> str:
     lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
-    lines += [f"  {_line(operation, data, covers)} \\" for operation in bwrap_operations(plan)]
+    lines += [f"  {_line(operation, data, covers)} \\" for operation in bwrap_operations(plan.replace(names=None))]
     lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
     box = _with_covers(_with_descriptors("\n".join(lines), data), covers)
     return _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
@@ -67,6 +75,7 @@ def _preparations(plan: Plan) -> str:
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
     missing = [quote(package.reference) for package in plan.packages if not package.paths]
     text = NO_BROKER if plan.broker is not None else ""
+    text += _names(plan.names) if plan.names is not None else ""
     text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
     text += f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
     for item in plan.preparations:
@@ -80,6 +89,16 @@ def _preparations(plan: Plan) -> str:
         elif item.kind in (Preparation.FILE, Preparation.SANDBOX):
             text += _written_file(item, sandbox_md(plan))
     return text
+
+
+def _names(names: Names) -> str:
+    """What a launch would do, as comments: the rules, and the list."""
+    from claudebox.features.names.rules import as_text
+    from claudebox.features.names.ruleset import ruleset
+
+    rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())
+    hosts = "".join(f"#   {as_text(row)}\n" for row in names.allowed) or "#   (nothing)\n"
+    return f"{NO_NAMES}{rules}# The list:\n{hosts}"
 
 
 def _written_file(item: Preparation, sandbox: str) -> str:

@@ -152,7 +152,9 @@ def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
         expected = Request(claude=("--json", "value"))
     if setting.name in WITH_ARGUMENT:
         expected = Request(mode=setting.name, said=((setting.name, "value"),))
-    if setting.name in ("shell", "instances", "demo", "against"):
+    if setting.name == "review":  # it needs no value
+        expected = Request(said=(("review", "on"),), claude=("value",))
+    if setting.name in ("shell", "instances", "demo", "against", "network_log", "suggest"):
         with pytest.raises(Problem):
             parse([setting.option, "value"])
         return

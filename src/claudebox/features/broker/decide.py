@@ -11,7 +11,7 @@ from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
 from claudebox.problem import Problem
 from claudebox.reach import host_certificates
-from claudebox.settings.amounts import broker_limit
+from claudebox.settings.parsing import broker_limit
 from claudebox.settings.table import FULL
 from claudebox.settings.values import EnvWish, Settings, Word
 from claudebox.state import LOGIN_FILE

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.features.broker.server.journal import auth_log_text, read_journal
+from claudebox.features.broker.server.journal import auth_log_text
 from claudebox.host import read_host
+from claudebox.journal import read_journal
 from claudebox.reach import find_own_repository, reach_of
 from claudebox.settings.words import Request
 from claudebox.state import State, canonical_root

@@ -3,13 +3,12 @@ reported."""
 
 from __future__ import annotations
 
-import posixpath
 from itertools import pairwise
 
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, Mount
 from claudebox.mounts import find_holder
-from claudebox.paths import expand_home, move
+from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
 from claudebox.secret_values import looks_secret, secret_value
 
@@ -177,7 +176,7 @@ class Runnable:
         )
 
     def _is_there(self, word: str) -> bool:
-        path = posixpath.normpath(expand_home(word.replace("$HOME", "~", 1), self.home))
+        path = normalize(expand_home(word.replace("$HOME", "~", 1), self.home))
         decisive = find_holder(path, self.mounts)
         if decisive is None or decisive.kind not in FROM_HOST:
             return path.startswith("/dev/")

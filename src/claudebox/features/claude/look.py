@@ -9,6 +9,7 @@ from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
 from claudebox.host.programs import find, find_unusable
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
+from claudebox.paths import normalize
 from claudebox.places import refuse_readable
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
@@ -27,7 +28,7 @@ npm install -g @anthropic-ai/claude-code
 
 def choose_claude(tree: Tree, named: Word | None, search_path: str, cwd: str, reach: Reach) -> ClaudeInstall:
     if named is not None:
-        path = posixpath.normpath(posixpath.join(cwd, named.text))
+        path = normalize(posixpath.join(cwd, named.text))
         if not tree.exists(path):
             raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
         if not tree.is_executable(path):

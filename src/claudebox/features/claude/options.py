@@ -9,7 +9,7 @@ from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
 from claudebox.mounts import find_holder
-from claudebox.paths import expand_home
+from claudebox.paths import absolute
 from claudebox.record import Record
 from claudebox.settings.values import MountWish, Word
 
@@ -59,7 +59,7 @@ def named_paths(tree: Tree, words: tuple[Word, ...], cwd: str, home: str, mounts
     """Ask for what the options name and the box lacks. If it does not exist, claude itself complains best."""
     wishes, preparations = [], []
     for mention in _mentions(words):
-        path = posixpath.normpath(posixpath.join(cwd, expand_home(mention.path, home)))
+        path = absolute(mention.path, cwd, home)
         above = find_holder(path, mounts)
         if mention.path.startswith("{") or above is None or above.kind in FROM_HOST:
             continue

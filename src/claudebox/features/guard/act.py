@@ -7,7 +7,6 @@ time. What only a report needs is imported when there is one.
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from claudebox.features.guard.changes import Comparison, look, take_picture
@@ -17,7 +16,8 @@ from claudebox.host.walk import UNREAD
 from claudebox.model import Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
-from claudebox.terminal import ask, say
+from claudebox.terminal import ask, errors_style, say
+from claudebox.view.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from claudebox.features.guard.changes import Leftover
     from claudebox.model import Trace
     from claudebox.view.aftermath import Where
-    from claudebox.view.text import Style
 
     Ask = Callable[[str], str]
 
@@ -46,35 +45,7 @@ def after(plan: Plan) -> Callable[[bool], None]:
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
-    restore_terminal = _remember_terminal()
-    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal, since)
-
-
-def _remember_terminal() -> Callable[[], None]:
-    """Return what brings the terminal back to how it is now.
-
-    The program may leave it in a state in which nothing is shown, or answers are lost.
-    """
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if sys.stderr.isatty() else -1
-    except OSError:
-        terminal = -1
-    if terminal < 0:
-        return lambda: os.set_blocking(2, True)
-    import termios
-
-    state = termios.tcgetattr(terminal)
-    os.close(terminal)
-
-    def restore() -> None:
-        os.set_blocking(2, True)
-        try:
-            termios.tcflow(2, termios.TCOON)
-            termios.tcsetattr(2, termios.TCSANOW, state)
-        except termios.error:
-            pass  # the terminal is gone
-
-    return restore
+    return lambda may_ask: report(plan, before, ask if may_ask else None, since)
 
 
 def _import_everything() -> None:
@@ -91,13 +62,7 @@ def _import_everything() -> None:
     del difflib, json, shutil, stat, tomllib, quarantine, aftermath
 
 
-def report(
-    plan: Plan,
-    before: dict[str, Trace],
-    asking: Ask | None,
-    restore_terminal: Callable[[], None] = lambda: None,
-    since: int = 0,
-) -> None:
+def report(plan: Plan, before: dict[str, Trace], asking: Ask | None, since: int = 0) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask.
 
     The exit status does not depend on it: that is up to the program that the box ran.
@@ -106,8 +71,6 @@ def report(
     try:
         detours, leftovers = find_leftovers(plan, before, since)
         has_looked = True
-        if detours or leftovers:
-            restore_terminal()
         if detours:
             _end_detours(plan, detours)
         if leftovers:
@@ -118,8 +81,6 @@ def report(
     except BrokenPipeError:
         pass
     except Exception as error:
-        from claudebox.view.text import escape
-
         say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
 
 
@@ -165,19 +126,13 @@ def _end_detours(plan: Plan, detours: list[Leftover]) -> None:
             remove(detour.path)
         except OSError as error:
             told += view.moved("", [], [], [(detour.path, error.strerror or str(error))], where)
-    say(view.detours(detours, where, style_for_errors()) + told)
-
-
-def style_for_errors() -> Style:
-    from claudebox.view.text import style_for
-
-    return style_for(sys.stderr.isatty(), dict(os.environ))
+    say(view.detours(detours, where, errors_style()) + told)
 
 
 def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
     from claudebox.view import aftermath as view
 
-    where, style = view.Where(plan.project, plan.person.home), style_for_errors()
+    where, style = view.Where(plan.project, plan.person.home), errors_style()
     say(view.report(leftovers, where, style))
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
     if not grave or asking is None:

@@ -51,7 +51,7 @@ from claudebox.host.walk import (
     walk_project,
 )
 from claudebox.model import Guard, Guarded, Trace
-from claudebox.paths import is_below, is_inside, parents
+from claudebox.paths import is_below, is_inside, normalize, parents
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -135,7 +135,7 @@ def _linked(tree: Tree, entries: list[Entry]) -> list[Entry]:
             found.append(Entry(f"{checkout.git_dir}/index", UNREAD))
             continue
         for name in dict.fromkeys(names):
-            path = posixpath.normpath(posixpath.join(checkout.work_tree, name, DOT_GIT))
+            path = normalize(posixpath.join(checkout.work_tree, name, DOT_GIT))
             if path not in known and tree.lstat(path):
                 known.add(path)
                 waiting.append(Entry(path, kind_of(tree, path)))

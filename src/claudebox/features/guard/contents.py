@@ -6,9 +6,7 @@ from claudebox.features.guard.git import is_include, runs_program
 from claudebox.host.git import config as gitconfig
 from claudebox.model import Trace
 
-RUN_BY_THEMSELVES = (
-    *("preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"),
-)
+RUN_BY_THEMSELVES = "preinstall install postinstall prepare preprepare postprepare prepublish dependencies".split()
 TOO_LARGE = ("too large to be looked at",)
 
 

@@ -58,6 +58,8 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     opened = openings(facts.settings.writable, project, facts.host.person.home)
     outside = [facts.repository.outside] if facts.repository.outside else []
     roots = tuple(dict.fromkeys((project, *others, *outside)))
+    # A project that is a layer is as it was when the box has ended: there is nothing to look for.
+    reached = tuple(others) if facts.is_reviewed else roots
     ways = find_ways(facts.host, roots)
     candidates = with_ways(find_guarded(tree, (project, *others), entries, account), ways.guarded)
     guard = plan_guard(tree, candidates, draft.mounts, opened)
@@ -70,7 +72,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             *ways.made,
             own_settings(project),
         ),
-        roots=roots,
+        roots=reached,
         git_configs=account.configs,
         directories=facts.directories,
         ways=ways.guarded,
@@ -83,7 +85,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         mounts=tuple(guards),
         pins=tuple(mount.path for mount in guards),
         findings=(*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project)),
-        steps=(Step(Step.AFTER, "guard"),),
+        steps=(Step(Step.AFTER, "guard"),) if reached else (),
         decided=(("guard", guard),),
     )
 

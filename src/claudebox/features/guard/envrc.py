@@ -9,6 +9,7 @@ import posixpath
 
 from claudebox.host.tree import Tree
 from claudebox.host.walk import SKIPPED
+from claudebox.paths import normalize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def named_places(tree: Tree, path: str) -> Iterator[str]:
     base, name = posixpath.split(path)
     found = _in_toml(tree, path) if name.startswith(TOML) else _in_script(tree, path)
     for word, is_certain in tuple(found)[:MOST_WORDS]:
-        place = posixpath.normpath(posixpath.join(base, word))
+        place = normalize(posixpath.join(base, word))
         if SKIPPED.keys().isdisjoint(place.split("/")) and (is_certain or tree.is_file(place)):
             yield place
 

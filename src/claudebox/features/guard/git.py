@@ -13,6 +13,7 @@ from claudebox.host.git import config as gitconfig
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Guarded
+from claudebox.paths import normalize
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -143,7 +144,7 @@ def _hook_targets(tree: Tree, hooks: str) -> Iterator[Guarded]:
     for name in tree.entries(hooks):
         path = f"{hooks}/{name}"
         if tree.is_link(path):
-            target = posixpath.normpath(posixpath.join(hooks, tree.link_target(path)))
+            target = normalize(posixpath.join(hooks, tree.link_target(path)))
             yield Guarded(target, GIT, HOOKS)
 
 
@@ -211,7 +212,7 @@ class Configs:
     def work_tree(self, git_dir: str) -> str:
         """Where a submodule is checked out."""
         named = dict(self._parse(self._text(f"{git_dir}/config"))).get("core.worktree", "")
-        return posixpath.normpath(posixpath.join(git_dir, named)) if named else ""
+        return normalize(posixpath.join(git_dir, named)) if named else ""
 
     def _telling_pairs(self, config: str) -> gitconfig.Pairs:
         if config not in self._pairs:
@@ -231,7 +232,7 @@ class Configs:
 
 def _absolute(value: str, base: str, home: str) -> str:
     path = home + value[1:] if value.startswith("~/") else value
-    return posixpath.normpath(posixpath.join(base, path))
+    return normalize(posixpath.join(base, path))
 
 
 def is_include(name: str) -> bool:

@@ -10,7 +10,7 @@ import posixpath
 
 from claudebox.host.tree import Tree
 from claudebox.model import Person
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, normalize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Naming:
                     if not (start and spelling.startswith("/") and line[start - 1].isalnum()):
                         yield from self._place(line, end, root)
                         if line.startswith(_WHERE):
-                            base = posixpath.normpath(root + line[end:].strip("\"' "))
+                            base = normalize(root + line[end:].strip("\"' "))
                             for other in lines:
                                 yield from self._beside(other.partition("=")[2], base) if "Exec" in other else ()
                     start = line.find(spelling, end)
@@ -150,7 +150,7 @@ class Naming:
             return  # another name that begins the same
         pattern = next((at for at, one in enumerate(name) if one in _PATTERN), -1)
         whole = name[: name.rfind("/", 0, pattern) + 1] if pattern >= 0 else name
-        place = posixpath.normpath(f"{root}{whole}")
+        place = normalize(f"{root}{whole}")
         if place == root:
             yield from self._beside(line, root)
         elif is_inside(place, root) and self._counts(place, line, is_pattern=pattern >= 0):
@@ -166,4 +166,4 @@ class Naming:
         for word in line.split():
             name = word.strip("\"'`;&|()").removeprefix("./")
             if name and not name.startswith(("/", "~", "$", "-")) and self.tree.is_file(f"{root}/{name}"):
-                yield posixpath.normpath(f"{root}/{name}")
+                yield normalize(f"{root}/{name}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.features.guard.spelling import Rows
+    Rows = tuple[tuple[str, str, str], ...]  # the group, the reason and the names
 
 BUILD = "run when you build or test"
 USE = "run when you use them"

@@ -10,7 +10,7 @@ from claudebox.features.guard.table import DOT_GIT
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Trace
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, normalize
 
 Roots = tuple[str, ...]  # where the agent can write
 
@@ -25,7 +25,7 @@ def kind_of(tree: Tree, path: str) -> str:
 
 def leaving(tree: Tree, roots: Roots, path: str, new: Trace) -> tuple[str, ...] | None:
     target = (new.content or b"").decode(errors="surrogateescape")
-    named = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    named = normalize(posixpath.join(posixpath.dirname(path), target))
     real = tree.resolve(path) or named
     leaves = [place for place in (named, real) if not any(is_inside(place, known) for known in (*roots, *COMMON))]
     return (f"-> {target}",) if leaves and not _is_interpreter(tree, path, named) else None
@@ -44,7 +44,7 @@ def work_tree(tree: Tree, path: str, old: Trace | None, new: Trace) -> tuple[str
     git_dir = posixpath.dirname(path)
     found = []
     for name, value in added_pairs(old, new):
-        dot_git = posixpath.normpath(posixpath.join(git_dir, value, DOT_GIT))
+        dot_git = normalize(posixpath.join(git_dir, value, DOT_GIT))
         checkout = checkout_of(tree, Entry(dot_git, kind_of(tree, dot_git))) if name == WORK_TREE else None
         if name == WORK_TREE and (checkout is None or checkout.git_dir != git_dir):
             found.append(f"{name} = {value}")
@@ -54,7 +54,7 @@ def work_tree(tree: Tree, path: str, old: Trace | None, new: Trace) -> tuple[str
 def back_pointer(tree: Tree, roots: Roots, path: str, new: Trace) -> tuple[str, ...] | None:
     """Where a worktree is said to be, if that is outside and nothing there says so."""
     said = (new.content or b"").decode(errors="surrogateescape").rstrip("\n")
-    named = posixpath.normpath(posixpath.join(posixpath.dirname(path), said))
+    named = normalize(posixpath.join(posixpath.dirname(path), said))
     if any(is_inside(named, root) for root in roots):
         return None
     checkout = checkout_of(tree, Entry(named, kind_of(tree, named)))
@@ -69,7 +69,7 @@ def pointer(roots: Roots, path: str, old: Trace | None, new: Trace) -> tuple[str
     text = (new.content or b"").decode(errors="surrogateescape")
     said = pointed_to(text, "" if path.endswith("/commondir") else "gitdir: ")
     base = posixpath.dirname(path)
-    named = posixpath.normpath(posixpath.join(base, said))
+    named = normalize(posixpath.join(base, said))
     if path.endswith("/commondir"):
         is_usual = posixpath.basename(posixpath.dirname(base)) == "worktrees" and named == posixpath.dirname(
             posixpath.dirname(base)

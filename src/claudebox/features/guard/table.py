@@ -12,16 +12,15 @@ Some are left out on purpose: `.gitattributes` and `.git/info` name filters but 
 from __future__ import annotations
 
 from claudebox.features.guard import ordinary
-from claudebox.features.guard.spelling import spelled_out
 from claudebox.host.walk import SKIPPED, NameFilter
 from claudebox.model import Guarded
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from claudebox.features.guard.spelling import Rows
+    from claudebox.features.guard.ordinary import Rows
     from claudebox.host.tree import Tree
 
 GIT = "git"
@@ -158,6 +157,23 @@ ENDS = (
     (".sublime-project", GuardRow(EDITOR, "an editor runs its tasks and tools")),
     (".jenkinsfile", GuardRow(CI, "CI runs it with its secrets once it is pushed")),
 )
+
+
+def spelled_out(written: str) -> Iterator[str]:
+    """The names that a row means, in order: `a{b,c}` stands for `ab` and `ac`, as in a shell."""
+    for word in written.split():
+        yield from _spelled(word) if "{" in word else (word,)
+
+
+def _spelled(word: str) -> Iterator[str]:
+    before, brace, rest = word.partition("{")
+    if not brace:
+        yield word
+        return
+    choices, _, after = rest.partition("}")
+    for choice in choices.split(","):
+        for end in _spelled(after):
+            yield f"{before}{choice}{end}"
 
 
 def _by_name(rows: Rows) -> dict[str, list[tuple[str, str, str]]]:

@@ -15,7 +15,7 @@ from claudebox.features.guard.naming import FILES, Naming
 from claudebox.features.guard.ordinary import USE
 from claudebox.host.walk import SKIPPED, find_inodes, find_links
 from claudebox.model import Guarded
-from claudebox.paths import is_below, is_inside, parents, shorten_home
+from claudebox.paths import is_below, is_inside, normalize, parents, shorten_home
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -131,7 +131,7 @@ class Finder:
             if entry in ("", "."):
                 continue
             for directory in [entry] if entry.startswith("/") else [f"{root}/{entry}" for root in self.roots]:
-                yield from self._by_directory(posixpath.normpath(directory))
+                yield from self._by_directory(normalize(directory))
 
     def _by_directory(self, directory: str) -> Iterator[tuple[str, str]]:
         places = list(self._places(directory))
@@ -200,7 +200,7 @@ class Finder:
         for name in VARIABLES:
             for word in self.environ.get(name, "").replace(":", " ").replace("=", " ").split():
                 if word.startswith("/"):
-                    for place in self._places(posixpath.normpath(word)):
+                    for place in self._places(normalize(word)):
                         yield place, f"your variable {name} names it"
 
     def _places(self, path: str) -> Iterator[str]:
@@ -208,7 +208,7 @@ class Finder:
         real, links = self.tree.follow(path)
         if real is None:
             link, target = links[-1] if links else ("", path)
-            real = posixpath.normpath(posixpath.join(posixpath.dirname(link), target))
+            real = normalize(posixpath.join(posixpath.dirname(link), target))
         for place in (*(link for link, _ in links), real):
             if self._is_ours(place):
                 yield place

@@ -11,7 +11,7 @@ from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
-from claudebox.settings.amounts import LIMITS, amount
+from claudebox.settings.parsing import LIMITS, amount
 from claudebox.settings.values import Word
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")

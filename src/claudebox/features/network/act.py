@@ -10,22 +10,20 @@ ends when that pipe does.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.network.decide import FIRST_FREE_PORT
 from claudebox.features.network.tun import is_about_tun
 from claudebox.model import Network, Plan, Uplink
 from claudebox.problem import Problem
-from claudebox.process.descriptors import close_all_but
 from claudebox.process.isolation import advice, enter_network_namespace, write
+from claudebox.process.programs import become_program, filter_problem, load_ruleset, log_content, make_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
 CONNECTION_PATIENCE_MS = 10_000
-LOG_SIZE = 4096
 PID_SIZE = 32
 # When everything is set up, and not before, pasta writes its number into the pipe that is its standard output.
 ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
@@ -44,7 +42,7 @@ def inside(plan: Plan, life: int, pastas_end: int) -> None:
 
 def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> None:
     """Move into a network namespace with this uplink, whose life is that of pasta."""
-    log = _log("pasta")
+    log = make_log("pasta")
     go, permission = os.pipe()
     number = os.readlink("/proc/self")
     if os.fork() == 0:
@@ -55,11 +53,11 @@ def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> Non
     _enter_network_namespace(uplink.sysctls)
     os.write(permission, b".")
     os.close(permission)
-    refusal = _load_filter(uplink)
+    refusal = load_ruleset(uplink.nft, uplink.ruleset)
     if refusal:
-        raise _filter_problem(refusal)
+        raise filter_problem(refusal)
     if not _is_ready(life):
-        raise _pasta_problem(network, _content(log))
+        raise _pasta_problem(network, log_content(log))
 
 
 def _enter_network_namespace(sysctls: tuple[tuple[str, str], ...] = ()) -> None:
@@ -78,55 +76,9 @@ def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> 
         if os.read(go, 1):
             # New versions close every other descriptor, and may not look into /proc of their parent.
             namespace = os.open(f"/proc/{parent}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-            _become(uplink.pasta, ("pasta", *ATTACHED, *uplink.options), (namespace, life, log))
+            become_program(uplink.pasta, ("pasta", *ATTACHED, *uplink.options), (namespace, life, log))
     finally:
         os._exit(1)
-
-
-def _load_filter(uplink: Uplink) -> str:
-    """Have nft load the ruleset. Returns its refusal, or "" if it has loaded it."""
-    rules, log = os.memfd_create("ruleset"), _log("nft")
-    os.write(rules, uplink.ruleset.encode())
-    os.lseek(rules, 0, os.SEEK_SET)
-    nft = os.fork()
-    if nft == 0:
-        try:
-            _become(uplink.nft, ("nft", "-f", "-"), (rules, log, log))
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(nft, 0)
-    refusal = "" if status == 0 else _content(log) or f"{uplink.nft} failed"
-    os.close(rules)
-    os.close(log)
-    return refusal
-
-
-def _become(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:
-    """Become a program. The first word counts: pasta and passt are one program."""
-    for number, descriptor in enumerate(streams):
-        os.dup2(descriptor, number)
-    close_all_but([])
-    os.chdir("/")
-    for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)  # Python has changed what these do
-    try:
-        os.execve(program, words, {})
-    except OSError as error:
-        os.write(2, f"{program} cannot be started: {error.strerror}\n".encode())
-
-
-def _log(name: str) -> int:
-    """Make a file in memory of limited size. A pipe that nobody reads would end the program that writes to it."""
-    import fcntl
-
-    descriptor = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, LOG_SIZE)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
-    return descriptor
-
-
-def _content(log: int) -> str:
-    return os.pread(log, LOG_SIZE, 0).rstrip(b"\0").decode(errors="replace").strip()
 
 
 def _is_ready(life: int) -> bool:
@@ -136,11 +88,6 @@ def _is_ready(life: int) -> bool:
     poll = select.poll()
     poll.register(life, select.POLLIN)
     return bool(poll.poll(CONNECTION_PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
-
-
-def _filter_problem(refusal: str) -> Problem:
-    # nft points at the place with a second and a third line, which are left out.
-    return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *advice("nf_tables"))
 
 
 def _pasta_problem(network: Network, log: str) -> Problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 from claudebox import trial
 from claudebox.features.network.tun import TUN, is_about_tun, tun_fault
@@ -11,6 +10,7 @@ from claudebox.features.network.uplink import plan_uplink
 from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
 from claudebox.model import Origin, Uplink
+from claudebox.own_command import own_command
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import INET
@@ -20,8 +20,6 @@ from claudebox.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"
-SOURCE = __file__.rpartition("/claudebox/features/")[0]
-START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.features.network.connection import main; main()"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
 
 
@@ -71,8 +69,7 @@ def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
 
 def _try(uplink: Uplink) -> list[str]:
     """Connect a box. Returns the addresses that should have been rejected and were not."""
-    words = (sys.executable, "-I", "-S", "-c", START, SOURCE)
-    outcome = trial.run(*words, text=json.dumps(uplink.__dict__))
+    outcome = trial.run(*own_command("features.network.connection"), text=json.dumps(uplink.__dict__))
     try:
         answer = json.loads(outcome.stdout)
     except ValueError:

@@ -7,7 +7,7 @@ from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import RO, Mount, Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import FULL, INET, NO_NETWORK
+from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
@@ -15,6 +15,7 @@ FIRST_FREE_PORT = 1024  # only root may open those below
 MEANING = {
     FULL: "the host's network: internet, LAN, VPNs and this host's localhost",
     INET: "the internet alone: no LAN, no VPN, nothing of this host",
+    NAMES: "the hosts in a list, by name: nothing else, and no DNS for other names",
     NO_NETWORK: "nothing but the box's own localhost",
 }
 
@@ -32,7 +33,7 @@ def check_ports(settings: Settings) -> None:
         raise Problem(
             f"{asked[0].origin.shown} has no meaning with the host's own network: "
             "the box reaches every port of this host",
-            "choose a network of its own for the box: --network inet (or none)",
+            "choose a network of its own for the box: --network inet, names or none",
         )
     # A port of the box that leads to the host cannot lead back: one connection would open thousands.
     taken = {port.box for port in settings.host_ports}

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface, ip_network
+from ipaddress import IPv4Address, ip_address
 
+from claudebox.addresses import Address, rejected_range
 from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
 from claudebox.features.network.decide import FIRST_FREE_PORT
-from claudebox.features.network.firewall import GLOBAL, NAT64, rejected_ranges
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, LAST_PORT, NO_NETWORK
 
-Address = IPv4Address | IPv6Address
-
-# What is not GLOBAL is rejected as a whole. These are names for its best known parts.
-NOT_GLOBAL = (("fc00::/7", "private"), ("fe80::/10", "link-local"), ("ff00::/8", "multicast"))
 SCHEMES = {
     "amqp": 5672,
     "git": 9418,
@@ -125,6 +121,16 @@ def explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
     if plan.network.tier == NO_NETWORK:
         return _not_reached(plan, endpoint, _tier(plan), *_ways_to(plan, address, ()))
     return _with_internet(plan, endpoint, address)
+
+
+def boxs_view(plan: Plan, endpoint: Endpoint) -> Endpoint | None:
+    """The endpoint as the kernel would understand it; None if it is the box's own localhost, or in its /etc/hosts."""
+    address = read_address(endpoint.host)
+    if address is None:
+        is_own = is_local_name(endpoint.host) or _listed_address(plan, endpoint.host) is not None
+        return None if is_own else endpoint
+    meant = ip_address(_meant(address, endpoint.host))
+    return None if meant.is_unspecified or meant.is_loopback else endpoint.replace(host=str(meant))
 
 
 def _meant(address: Address, text: str) -> str:
@@ -271,20 +277,6 @@ def _ways_to(plan: Plan, address: Address | None, near: tuple[str, ...]) -> list
     is_public = address is None or rejected_range(address, near) is None
     inet = [_tier_change(INET, "reaches the internet, and nothing near")] if is_public else []
     return [*inet, _to_full(plan, ALL_OF_THE_HOSTS)]
-
-
-def rejected_range(address: Address, near: tuple[str, ...]) -> tuple[str, str] | None:
-    """The narrowest range for which tier `inet` rejects this address, and why; None if the address may pass."""
-    four, six = rejected_ranges(near)
-    ranges = four if address.version == 4 else [*six, *NOT_GLOBAL]
-    rows = [(ip_interface(text).network, reason) for text, reason in ranges]
-    found = [(network, reason) for network, reason in rows if address in network]
-    if found:
-        network, reason = max(found, key=lambda row: row[0].prefixlen)
-        return str(network), reason
-    if address.version == 6 and not any(address in ip_network(text) for text in (GLOBAL, f"{NAT64}/96")):
-        return str(address), f"outside of {GLOBAL}, the addresses that are given out"
-    return None
 
 
 # Ports

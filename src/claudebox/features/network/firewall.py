@@ -7,34 +7,10 @@ no process of the box has a capability, so nothing inside can change it.
 from __future__ import annotations
 
 from claudebox.host.network import Neighbourhood
+from claudebox.ranges import GLOBAL, NAT64, rejected_ranges
 from claudebox.record import Record
 
 DEVICE = "tap0"
-NAT64 = "64:ff9b::"  # the prefix behind which a network may translate to any IPv4 address
-GLOBAL = "2000::/3"  # all IPv6 addresses that have been given out
-
-# These ranges are not the internet. The documentation ranges are not listed: they belong to nobody.
-PRIVATE4 = (
-    ("0.0.0.0/8", "this network"),
-    ("10.0.0.0/8", "private"),
-    ("100.64.0.0/10", "carrier NAT, Tailscale, MagicDNS"),
-    ("127.0.0.0/8", "loopback"),
-    ("168.63.129.16", "Azure's metadata"),
-    ("169.254.0.0/16", "link-local, cloud metadata"),
-    ("172.16.0.0/12", "private"),
-    ("192.0.0.0/24", "protocol assignments, Oracle's metadata"),
-    ("192.88.99.0/24", "6to4 relays"),
-    ("192.168.0.0/16", "private"),
-    ("198.18.0.0/15", "benchmarks, fake addresses of proxies"),
-    ("224.0.0.0/4", "multicast"),
-    ("240.0.0.0/4", "reserved, broadcast"),
-)
-# Parts of GLOBAL. The rest of IPv6 is rejected as a whole: loopback, IPv4-mapped, fc00::/7, fe80::/10, ff00::/8 …
-PRIVATE6 = (
-    ("2001::/23", "protocol assignments: Teredo, benchmarks, the nearest router"),
-    ("2002::/16", "6to4: IPv4 inside"),
-)
-NEAR = "this host and its links"
 REFUSE = (
     "\tchain refuse {\n"
     "\t\t# An ICMPv6 message would end a connection only at its second try, after a second.\n"
@@ -49,13 +25,6 @@ class Resolver(Record):
 
     alias: str
     address: str  # "" if pasta itself passes queries on
-
-
-def rejected_ranges(near: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The ranges of IPv4 and of IPv6 that the box must not reach, each with the reason: the private and the near."""
-    four = [*PRIVATE4, *((address, NEAR) for address in near if ":" not in address)]
-    six = [*PRIVATE6, *((address, NEAR) for address in near if ":" in address)]
-    return four, six + [(translated(address), f"NAT64 of {address}") for address, _ in four]
 
 
 def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_ports: tuple[int, ...] = ()) -> str:
@@ -104,13 +73,6 @@ def _localhost(host_ports: tuple[int, ...]) -> str:
     refusals = ("ip6 daddr ::1", "ip daddr 127.0.0.0/8 ip daddr != 127.0.0.1") if ports else ()
     rules = "".join(f"\t\t{refusal} tcp dport {{ {ports} }} reject with tcp reset\n" for refusal in refusals)
     return rules + '\t\toifname "lo" accept\n'
-
-
-def translated(network: str) -> str:
-    """The IPv6 network in which NAT64 shows an IPv4 network."""
-    address, _, length = network.partition("/")
-    first, second, third, fourth = (int(octet) for octet in address.split("."))
-    return f"{NAT64}{first << 8 | second:x}:{third << 8 | fourth:x}/{96 + int(length or 32)}"
 
 
 def _set(name: str, kind: str, rows: list[tuple[str, str]]) -> str:

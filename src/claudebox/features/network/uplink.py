@@ -67,8 +67,9 @@ def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
 
 
 def needs_uplink(settings: Settings) -> bool:
-    """Whether something has to connect the box with the outside: for the internet, or for ports alone."""
-    return settings.network.text == INET or bool(settings.publish or settings.host_ports)
+    """Whether pasta has to connect the box with the outside: for the internet, or for ports alone."""
+    has_ports = bool(settings.publish or settings.host_ports)
+    return settings.network.text == INET or (settings.network.text == NO_NETWORK and has_ports)
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:

@@ -7,8 +7,6 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
@@ -19,7 +17,7 @@ from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation, Question
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.secret_values import secret_value
@@ -170,7 +168,7 @@ def _open_builds(tree: Tree, config: dict[str, str] | None) -> list[str]:
     if sandbox != "true":
         return [f"its builds are not in a sandbox, and can read this host's files (sandbox = {sandbox})"]
     entries = (entry.removesuffix("?") for entry in config.get("sandbox-paths", "").split())
-    shown = (posixpath.normpath(entry.partition("=")[2] or entry) for entry in entries)
+    shown = (normalize(entry.partition("=")[2] or entry) for entry in entries)
     return [f"its builds can read {path}" for path in shown if not _is_harmless(tree.resolve(path) or path)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.tree import Tree
-from claudebox.paths import expand_home, parents
+from claudebox.paths import absolute, expand_home, parents
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
@@ -117,8 +117,7 @@ def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) 
     if "%" in path or ":" in path:
         raise _refused(named)
     path, caret, outputs = path.partition("^")
-    place = posixpath.normpath(posixpath.join(cwd, expand_home(path, home)))
-    place = "/" + place.lstrip("/")
+    place = absolute(path, cwd, home)
     prefix = "" if not scheme else "path:" if scheme == "path" else f"{scheme}://"
     return Reference(prefix + place + caret + outputs + rest, place=place)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets import table
@@ -13,7 +11,7 @@ from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, UNREAD, Entry
 from claudebox.model import HIDE, MASK, Mount, Origin
 from claudebox.mounts import find_appearances
-from claudebox.paths import expand_home, is_inside
+from claudebox.paths import absolute, is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
 
@@ -84,8 +82,7 @@ def find_secrets(
 def find_closed(host: Host, settings: Settings, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     """Directories that cannot be listed now, but by the agent, who is their owner or goes there step by step."""
     found = []
-    named = [expand_home(reveal.text, host.person.home) for reveal in settings.reveals]
-    revealed = [posixpath.normpath(posixpath.join(host.cwd, text)) for text in named]
+    revealed = [absolute(reveal.text, host.cwd, host.person.home) for reveal in settings.reveals]
     for entry in entries:
         status = host.tree.lstat(entry.path) if entry.kind == UNREAD else None
         if entry.kind != UNREAD or (status is not None and status.st_uid != host.person.uid):

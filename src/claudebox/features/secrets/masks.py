@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import stat
 
 from claudebox.facts import Masked, Secrets
@@ -13,7 +12,7 @@ from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import Finding
-from claudebox.paths import expand_home, is_inside
+from claudebox.paths import absolute, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.settings.values import Settings, Word
@@ -27,7 +26,7 @@ LONGEST_DOCUMENT = 1 << 20  # bytes of a file that can only be read as a whole
 DOCUMENTS = (".json", ".tfstate", ".backup", ".har")
 LONGEST_TRACKED = 1 << 24  # bytes of a file that is compared with what git has
 MOST_CANDIDATES = 20_000
-MOST_BYTES = 1 << 24  # of all candidates
+MOST_BYTES = 1 << 23  # of all candidates: some seconds, if an agent has filled them
 LINES_COST = 4  # how much longer a byte takes of what is read line by line than of a document
 MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
 MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
@@ -53,7 +52,7 @@ class Search:
         self.tracked: list[tuple[str, str, str]] = []
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
-        named = posixpath.normpath(posixpath.join(self.project, expand_home(reveal.text, self.home)))
+        named = absolute(reveal.text, self.project, self.home)
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
     def is_hidden(self, path: str) -> bool:
@@ -129,15 +128,18 @@ class Search:
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
 
     def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
-        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing."""
-        if masked.decoy is None or not (blob := self.indexes.blob(candidate.path)):
+        """Whether git has this very content: then the agent can read it there, and a mask would hide nothing.
+
+        What git has, in this or another content, is noted for the findings.
+        """
+        if masked.decoy is None or not self.indexes.blob(candidate.path):
             return False
         content = self.tree.read_plain(candidate.path, LONGEST_TRACKED, masked.inode) or b""
         has = self.indexes.has(candidate.path, content)
         why = looks_revealing(content) if has else "changed"
         if why or not candidate.is_guess:
             self.tracked.append((candidate.path, candidate.reason, why))
-        return has and bool(blob)
+        return has
 
     def _follow_hard_links(self) -> None:
         """Mask the other names of a masked file, too: under them it would be seen as it is."""

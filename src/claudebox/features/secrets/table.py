@@ -25,9 +25,10 @@ from claudebox.features.secrets.rows import (
     WORDS,
 )
 from claudebox.host.tree import Tree
-from claudebox.host.walk import DIRECTORY, FILE, HEAD, LINK, OTHER, Entry, NameFilter
+from claudebox.host.walk import DIRECTORY, FILE, HEAD_LENGTH, LINK, OTHER, Entry, NameFilter
 from claudebox.paths import is_inside
 from claudebox.record import Record
+from claudebox.secret_values import PRIVATE_KEY_MARKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ NOT_TOKENS = ("tokeniz", "detoken")
 
 # Marks of a private key, wherever it lies.
 KEY_MARKS = (
-    "PRIVATE KEY-----",
-    "PRIVATE KEY BLOCK-----",
+    *PRIVATE_KEY_MARKS,
     "PuTTY-User-Key-File",
     "AGE-SECRET-KEY-",
     "OpenVPN Static key",
@@ -58,7 +58,8 @@ KEY_MARKS = (
 DER_SEQUENCE, DER_LONG = 0x30, 0x80
 DER_KEYS = (b"\2\1\0\x30", b"\2\1\1\x30", b"\2\1\0\2", b"\2\1\1\4", b"\2\1\3\x30")
 ENCRYPTED_DER = b"\x2a\x86\x48\x86\xf7\x0d\x01\x05"  # how the names of ways to encrypt a key begin
-OTHER_MARKS = (b"PrivateKey", b"PresharedKey", b"requirepass ", b"masterauth ")
+VPN_MARKS = (b"PrivateKey", b"PresharedKey")
+SERVER_MARKS = (b"requirepass ", b"masterauth ")
 _MARKS = tuple(mark.encode() for mark in KEY_MARKS)
 LARGEST_KEY = 1 << 14  # bytes of a file that may be a private key and nothing else
 MOST_PEEKED = 20_000  # such files, of which each costs some microseconds
@@ -106,7 +107,7 @@ def _sorted_out() -> tuple[dict[str, Kind], dict[str, Kind], dict[str, Kind], di
             elif name.startswith("*.") and name.count("*") == 1:
                 endings[name[1:]] = kind
             elif "*" in name:
-                patterns.setdefault(name.partition("*")[0][:HEAD], []).append((name.split("*"), kind))
+                patterns.setdefault(name.partition("*")[0][:HEAD_LENGTH], []).append((name.split("*"), kind))
             else:
                 whole[name] = kind
     return whole, endings, directories, patterns
@@ -193,9 +194,9 @@ def _peek(tree: Tree, paths: list[str]) -> list[Candidate]:
             found.append(Candidate(path, KEY, "private key"))
             continue
         content = content.replace(b"\0", b"")  # as in UTF-16
-        if any(mark in content for mark in OTHER_MARKS) and b"\n[" in b"\n" + content:
+        if any(mark in content for mark in VPN_MARKS) and b"\n[" in b"\n" + content:
             found.append(Candidate(path, LOOKS, "VPN key"))
-        elif any(mark in content for mark in OTHER_MARKS[2:]):
+        elif any(mark in content for mark in SERVER_MARKS):
             found.append(Candidate(path, LOOKS, "password of a server"))
         elif any(mark in content for mark in _MARKS):
             found.append(Candidate(path, KEY, "private key"))
@@ -258,7 +259,7 @@ def _by_ending(name: str) -> Kind | None:
 
 def _by_pattern(parent: str, name: str) -> Kind | None:
     for words in (name, f"{parent}/{name}"):
-        for parts, kind in _PATTERNS.get(words[:HEAD], ()):
+        for parts, kind in _PATTERNS.get(words[:HEAD_LENGTH], ()):
             if _matches(words, parts):
                 return kind
     return next((kind for parts, kind in _PATTERNS[""] if parts[1] in name and _matches(name, parts)), None)
@@ -272,16 +273,11 @@ def _matches(name: str, parts: list[str]) -> bool:
 
 
 def _by_word(name: str) -> Kind | None:
-    ending = name.rpartition(".")[2] if "." in name.lstrip(".") else ""
     if _is_dotenv(name):
-        style = (
-            QUOTED
-            if ending in ("js", "ts", "mjs", "cjs", "py", "php")
-            else VALUES
-            if name.startswith(DOTENV)
-            else LOOKS
-        )
-        return style, "variables of the program"
+        if _ending(name) in ("js", "ts", "mjs", "cjs", "py", "php"):
+            return QUOTED, "variables of the program"
+        return VALUES if name.startswith(DOTENV) else LOOKS, "variables of the program"
+    ending = _ending(name)
     for part in NOT_TOKENS:
         name = name.replace(part, "")
     word = next((word for word in WORDS if word in name), "")
@@ -292,9 +288,12 @@ def _by_word(name: str) -> Kind | None:
 def _by_named_directory(above: str, name: str) -> Kind | None:
     if not any(part in NAMED_DIRECTORIES for part in above.split("/")):
         return None
-    ending = name.rpartition(".")[2] if "." in name.lstrip(".") else ""
-    style = _style_of_named(name, ending, "secret")
+    style = _style_of_named(name, _ending(name), "secret")
     return (style, "secrets by the name of their directory") if style else None
+
+
+def _ending(name: str) -> str:
+    return name.rpartition(".")[2] if "." in name.lstrip(".") else ""
 
 
 def _is_dotenv(name: str) -> bool:

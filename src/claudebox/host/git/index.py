@@ -10,7 +10,7 @@ import posixpath
 
 from claudebox.host.digest import git_blob
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
 
 LARGEST_INDEX_BYTES = 1 << 26
@@ -61,7 +61,7 @@ class Indexes:
             return dot_git
         # A submodule's directory is inside the project's. Git in the box would not find one elsewhere.
         said = (self.tree.read_plain(dot_git, 1 << 12) or b"").decode(errors="surrogateescape")
-        named = posixpath.normpath(posixpath.join(posixpath.dirname(dot_git), said.removeprefix("gitdir:").strip()))
+        named = normalize(posixpath.join(posixpath.dirname(dot_git), said.removeprefix("gitdir:").strip()))
         is_here = said.startswith("gitdir:") and is_inside(named, self.project) and self.tree.resolve(named) == named
         return named if is_here else ""
 

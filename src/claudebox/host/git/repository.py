@@ -10,7 +10,7 @@ import posixpath
 
 from claudebox.host.git import config as gitconfig
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside, parents
+from claudebox.paths import is_inside, normalize, parents
 from claudebox.quoting import quote
 from claudebox.record import Record
 
@@ -66,7 +66,7 @@ def _directory(tree: Tree, project: str, git_dir: str) -> Repository:
 def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
     """The first directory outside the project that `git clone --shared` named in `objects/info/alternates`."""
     for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_ALTERNATES]:
-        place = posixpath.normpath(posixpath.join(f"{git_dir}/objects", line))
+        place = normalize(posixpath.join(f"{git_dir}/objects", line))
         # Only a place that exists is shown: the project wrote this text, and it would appear next to the question.
         if line and not line.startswith("#") and not is_inside(place, project) and tree.is_dir(place):
             return place

@@ -5,6 +5,9 @@ box is being made: bwrap would mount what they lead to, or mount something there
 following a symlink and compared with what the plan saw; and when bwrap is done, each mount has to be where it belongs,
 and has to be what was opened.
 
+A layer has other inodes than the directory that it covers. Its mounts are told by the device of the layer, which only
+the process that becomes bwrap could make, and by the path in it.
+
 bwrap reads the system call filter last, when all mounts are made, and starts no program without it. The filter comes
 through a pipe: when bwrap reads, it is time to look, and the rest is held back until everything is right.
 """
@@ -13,13 +16,14 @@ from __future__ import annotations
 
 import os
 
-from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, RW, TMPFS, UNSEEN, Mount, Plan
-from claudebox.paths import is_below
+from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Plan
+from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
+from claudebox.process.isolation import layer_label
 from claudebox.record import Record
 
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
-MOUNTED = (*READ_ONLY, RW, TMPFS)
+MOUNTED = (*READ_ONLY, *WRITABLE, TMPFS)
 SLOTS = 16  # in a pipe, one for each packet
 
 
@@ -29,24 +33,35 @@ class Expected(Record):
     path: str
     is_read_only: bool
     source: int  # a descriptor of the source; -1 if there is nothing to compare with
+    layer: int = -1  # the number of the layer that the source is in; -1: in none
+    within: str = ""  # the path of the source in that layer
     # Of a secret that is covered, its directory and what it is itself.
-    covered: tuple[tuple[int, int], tuple[int, int]] | None
+    covered: tuple[tuple[int, int], tuple[int, int]] | None = None
 
 
 def expect(plan: Plan) -> tuple[Expected, ...]:
     """The mounts to check later. Raises a Problem if a source is no longer what the plan saw."""
-    writable = [mount.path for mount in plan.mounts if mount.kind == RW]
+    writable = [mount.path for mount in plan.mounts if mount.kind in WRITABLE]
     return tuple(
         Expected(
             mount.path,
             mount.kind in READ_ONLY,
             _open_source(mount) if mount.identity is not None and not mount.covers else -1,
-            _find_covered(mount) if mount.covers else None,
+            *_place_in_layer(mount, plan),
+            covered=_find_covered(mount, plan) if mount.covers else None,
         )
         for mount in plan.mounts
         if mount.identity is not None
         or (mount.kind in MOUNTED and any(is_below(mount.path, place) for place in writable))
     )
+
+
+def _place_in_layer(mount: Mount, plan: Plan) -> tuple[int, str]:
+    if plan.review is not None and mount.identity is not None:
+        for number, covered in enumerate(plan.review.covered):
+            if is_inside(mount.source, covered.path):
+                return number, mount.source[len(covered.path) :] or "/"
+    return -1, ""
 
 
 def _open_source(mount: Mount) -> int:
@@ -59,8 +74,8 @@ def _open_source(mount: Mount) -> int:
     return descriptor
 
 
-def _find_covered(mount: Mount) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The directory of a secret, and the secret itself, which has to be there still.
+def _find_covered(mount: Mount, plan: Plan) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """The directory of a secret, and the secret itself, which has to be there still. In a layer both are others.
 
     No agent that finds it masked can move it out of its directory, but the directory can be moved.
     """
@@ -73,7 +88,9 @@ def _find_covered(mount: Mount) -> tuple[tuple[int, int], tuple[int, int]]:
     try:
         if _identity_in(descriptor, name) != mount.identity:
             raise _changed(mount.covers)
-        return identity(descriptor), mount.identity
+        layers = plan.review.covered if plan.review is not None else ()
+        in_layer = any(is_inside(mount.covers, layer.path) for layer in layers)
+        return None if in_layer else (identity(descriptor), mount.identity)
     finally:
         os.close(descriptor)
 
@@ -149,17 +166,32 @@ class Gate:
         with open(f"/proc/{first}/mountinfo", "rb") as file:
             rows = [line.split(b" ", 6) for line in file]
         # The last mount at a path wins: it is on top.
-        options = {row[4]: row[5].split(b",") for row in rows}
+        found = {row[4]: row for row in rows}
         root = f"/proc/{first}/root"
-        return next((each.path for each in self.expected if not _is_right(each, options, root)), "")
+        layers = _find_layers(builder) if any(each.layer >= 0 for each in self.expected) else {}
+        return next((each.path for each in self.expected if not _is_right(each, found, root, layers)), "")
 
 
-def _is_right(each: Expected, options: dict[bytes, list[bytes]], root: str) -> bool:
-    found = options.get(_as_in_mountinfo(each.path))
-    if found is None or (each.is_read_only and b"ro" not in found):
+def _find_layers(builder: int) -> dict[bytes, bytes]:
+    """The device of each layer, by its name, where it was mounted: in the namespace in which bwrap was started."""
+    with open(f"/proc/{builder}/mountinfo", "rb") as file:
+        rows = [line.split(b" ") for line in file]
+    found = {}
+    for row in rows:
+        kind, source = row[row.index(b"-") + 1 : row.index(b"-") + 3]
+        if kind == b"overlay":
+            found[source] = row[2]
+    return found
+
+
+def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers: dict[bytes, bytes]) -> bool:
+    row = rows.get(_as_in_mountinfo(each.path))
+    if row is None or (each.is_read_only and b"ro" not in row[5].split(b",")):
         return False
     if each.source < 0 and each.covered is None:
         return True
+    if each.layer >= 0:
+        return row[2:4] == [layers.get(layer_label(each.layer), b""), _as_in_mountinfo(each.within)]
     directory, name = os.path.split(each.path)
     try:
         descriptor = open_without_symlinks(each.path if each.covered is None else directory, root)

@@ -13,9 +13,9 @@ from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.remembered import Form
-from claudebox.settings.amounts import LIMITS, amount
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
+from claudebox.settings.parsing import LIMITS, amount
 from claudebox.settings.table import BY_NAME, OFF, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.state import State
@@ -63,7 +63,8 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
 def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
     if setting.choices and isinstance(said.value, Word):
-        known = {"auth": below.auth, "network": below.network.text, "nix": below.nix.text}.get(said.name, OFF)
+        words = {"network": below.network, "nix": below.nix, "review": below.review}
+        known = below.auth if said.name == "auth" else words[said.name].text if said.name in words else OFF
         return _is_less(setting, said.value.text, known)
     if said.name in LIMITS and isinstance(said.value, Word):
         limit: Word | None = getattr(below, said.name)

@@ -9,8 +9,7 @@ import pytest
 from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
 from claudebox.features.guard.git import Account, is_include, runs_program
 from claudebox.features.guard.ordinary import ROWS as ORDINARY
-from claudebox.features.guard.spelling import spelled_out
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED
+from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED, spelled_out
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
@@ -76,6 +75,8 @@ def test_what_does_not_exist_gets_no_mount_point(tmp_path: Path) -> None:
     [
         ("~/shop/.git/config: [core]\\n\\thooksPath = ./ci/hooks\n~/shop/ci/hooks/pre-commit*", "ci/hooks"),
         ("~/shop/.git/config: [include]\\n\\tpath = ../team.cfg\n~/shop/team.cfg", "team.cfg"),
+        ("~/shop/.git/config: [include]\\n\\tpath = //home/alice/shop/team.cfg\n~/shop/team.cfg", "team.cfg"),
+        ("~/shop/.git/config: [core]\\n\\thooksPath = //home/alice/shop/ci\n~/shop/ci/pre-commit*", "ci"),
         ('~/shop/.git/config: [includeIf "onbranch:x"]\\n\\tpath = ../team.cfg\n~/shop/team.cfg', "team.cfg"),
         ('~/shop/.git/config: [filter "x"]\\n\\tclean = sh tools/clean.sh %f\n~/shop/tools/clean.sh', "tools/clean.sh"),
         ("~/shop/.git/config: [alias]\\n\\tx = !./run.sh\n~/shop/run.sh", "run.sh"),

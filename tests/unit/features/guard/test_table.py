@@ -8,7 +8,7 @@ import pytest
 
 from claudebox.features.guard import ordinary, table
 from claudebox.features.guard.ordinary import is_tools
-from claudebox.features.guard.spelling import spelled_out
+from claudebox.features.guard.table import spelled_out
 from claudebox.host.walk import SKIPPED
 from hosts.machine import plant
 from unit.features.guard.test_changes import P, change

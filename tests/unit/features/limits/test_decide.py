@@ -10,8 +10,8 @@ import pytest
 from claudebox.features.limits import act as launch
 from claudebox.model import Limits, Origin
 from claudebox.problem import Problem
-from claudebox.settings.amounts import amount
 from claudebox.settings.gather import gather
+from claudebox.settings.parsing import amount
 from claudebox.settings.values import Word
 from claudebox.settings.words import parse
 from claudebox.view.shell import shell_command

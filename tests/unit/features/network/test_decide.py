@@ -80,7 +80,8 @@ def test_misspelled_variable_is_not_hidden_by_ports() -> None:
 
 @pytest.mark.req("NET-03")
 def test_only_inet_and_ports_need_an_uplink() -> None:
-    assert [needs_uplink(said("--network", tier)) for tier in TIERS] == [False, True, False]
+    assert [needs_uplink(said("--network", tier)) for tier in TIERS] == [False, True, False, False]
+    assert not needs_uplink(said("--network", "names", "--publish", "80"))
     assert needs_uplink(said("--network", "none", "--publish", "80"))
     assert needs_uplink(said("--network", "none", "--host-port", "80"))
 

@@ -68,7 +68,7 @@ class Cutter:
 
 
 def plainly(text: bytes) -> bytes:
-    """The text without the ways in which JSON and addresses write a character, also one in the other."""
+    """The text without the ways in which JSON and addresses write a character, nested ones too."""
     for _ in range(MOST_NESTED):
         before = text
         if b"%" in text:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import threading
-import time
 
+from claudebox.journal import note
 from claudebox.view.text import escape
 
-LARGEST = 1 << 20  # bytes; then the file becomes the older half, and the older half before it is gone
-OLDER = ".1"
 MOST_REFUSALS = 500  # of one box, which could flood the journal with them until what it did before is gone
 
 NOTHING = "No box of this project has used the broker (--auth broker).\n"
@@ -33,47 +29,8 @@ class Journal:
             self.note(path=path, status=status)
 
     def note(self, **fields: str | int) -> None:
-        """Append a line. If it cannot be written, nothing else suffers."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = json.dumps({"time": stamp, "box": os.getpid(), **fields}).encode() + b"\n"
-        try:
-            with self.lock:
-                self._append(line)
-        except OSError:
-            pass
-
-    def _append(self, line: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self.path, flags, 0o600)
-        try:
-            if os.fstat(descriptor).st_size + len(line) > LARGEST:
-                os.rename(self.path, self.path + OLDER)
-                os.close(descriptor)
-                descriptor = os.open(self.path, flags, 0o600)
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
-
-
-def read_journal(path: str) -> list[dict[str, object]]:
-    """All entries of the journal, the oldest first."""
-    lines: list[bytes] = []
-    for file in (path + OLDER, path):
-        try:
-            with open(file, "rb") as opened:
-                lines += opened.read(2 * LARGEST).splitlines()
-        except OSError:
-            continue
-    return [entry for line in lines if (entry := _entry(line))]
-
-
-def _entry(line: bytes) -> dict[str, object]:
-    """What a line says; nothing if it was not written to its end."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        with self.lock:
+            note(self.path, **fields)
 
 
 def auth_log_text(entries: list[dict[str, object]]) -> str:

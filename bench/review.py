@@ -1,0 +1,117 @@
+"""What a layer costs: a start with it against one without, work in it, and landing against `cp`.
+
+    bench/review.py [--files 10000] [--rounds 10]
+
+Everything is measured in turn, in one run, in a directory below the home. Read the numbers as ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+CLAUDEBOX = str(ROOT / "claudebox")
+WORK = {
+    "git status, 20 times": "for i in $(seq 20); do git status --short >/dev/null; done",
+    "read everything (grep -r)": "command grep -rc needle . >/dev/null; true",
+    "make 2000 files": "mkdir out; for i in $(seq 2000); do echo $i >out/$i; done; rm -r out",
+    "change 500 files (sed -i)": "sed -i s/x/y/ dir-1/* dir-2/* dir-3/* dir-4/* dir-5/*",
+}
+
+
+def timed(deed: Callable[[], object]) -> float:
+    start = time.monotonic()
+    deed()
+    return time.monotonic() - start
+
+
+class Bench:
+    """A project in a home of its own."""
+
+    def __init__(self, home: Path, files: int) -> None:
+        self.home = home
+        self.project = home / "project"
+        self.environ = {**os.environ, "HOME": str(home)}
+        for number in range(files):
+            path = self.project / f"dir-{number // 100}" / f"file-{number}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"x {number}\n" * 20)
+        for words in ("init -q", "add -A", "-c user.name=b -c user.email=b@b commit -qm first"):
+            self.run("git", *words.split())
+
+    def run(self, *command: str) -> None:
+        done = subprocess.run(command, cwd=self.project, env=self.environ, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{command}: {done.stderr}")
+
+    def box(self, *words: str) -> None:
+        self.run(CLAUDEBOX, "--yes", *words)
+
+    def compare(self, title: str, ways: dict[str, Callable[[], object]], rounds: int) -> None:
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(rounds):
+            for name, deed in ways.items():
+                times[name].append(timed(deed))
+        medians = {name: statistics.median(values) for name, values in times.items()}
+        first = next(iter(medians.values()))
+        shown = ", ".join(f"{name} {value * 1000:.0f} ms ({value / first:.2f} x)" for name, value in medians.items())
+        print(f"{title}: {shown}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--place", default=os.path.expanduser("~"))
+    said = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=said.place) as directory:
+        bench = Bench(Path(directory), said.files)
+        off = ("--review", "off")
+        bench.compare(
+            "start",
+            {
+                "direct": lambda: bench.box(*off, "--run", "true"),
+                "review": lambda: bench.box("--review", "--run", "true"),
+            },
+            said.rounds,
+        )
+        for title, script in WORK.items():
+            inner = f"{script}; git checkout -q ."
+            bench.compare(
+                title,
+                {
+                    "direct": lambda inner=inner: bench.box(*off, "--run", "sh", "-c", inner),
+                    "review": lambda inner=inner: bench.box("--review", "--run", "sh", "-c", inner),
+                },
+                max(1, said.rounds // 3),
+            )
+            bench.run("sh", "-c", f"{CLAUDEBOX} --review discard --yes 2>/dev/null; true")
+        measure_landing(bench, said.files)
+
+
+def measure_landing(bench: Bench, files: int) -> None:
+    script = f"mkdir new; cd new; for i in $(seq {files}); do echo $i >$i; done"
+    bench.box("--review", "--run", "sh", "-c", script)
+    (upper,) = bench.home.glob(".claudebox/instances/*/layers/*/upper")
+    copied = timed(lambda: bench.run("cp", "-a", str(upper / "new"), str(bench.home / "copy")))
+    listed = timed(lambda: bench.run(CLAUDEBOX, "--review", "list"))
+    landed = timed(lambda: bench.run(CLAUDEBOX, "--review", "land", "--land", "all"))
+    shutil.rmtree(bench.home / "copy")
+    print(f"{files} new files: cp -a {copied:.2f} s (1.00 x), list {listed:.2f} s ({listed / copied:.2f} x),")
+    print(f"    list, land and forget the layer {landed:.2f} s ({landed / copied:.2f} x)")
+
+
+if __name__ == "__main__":
+    main()

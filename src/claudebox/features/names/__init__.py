@@ -1,0 +1,1 @@
+"""The internet by name: a box reaches the hosts in a list, and nothing else."""

@@ -1,0 +1,98 @@
+"""Decides what a box reaches by name, and what it will find there of DNS."""
+
+from __future__ import annotations
+
+from claudebox.allowed import Allowed, Names
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.names.rules import NameList, in_force, is_address, read_allowed, read_denied
+from claudebox.model import FILE, Finding, Mount, Origin, Plan, Step
+from claudebox.problem import Problem
+from claudebox.settings.table import NAMES, OFF
+from claudebox.tools import choose_uplink
+
+# Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
+# of them.
+RANGE = "198.18.0.0/15"
+BOX = "198.18.0.1"
+RESOLVER = "198.18.0.2"
+RESOLV_CONF = f"nameserver {RESOLVER}\n"  # no search list: a name that fails would be asked for again, with more labels
+BY_RULE = Origin.of_rule("resolver", "knows the names that this box may reach")
+API = "api.anthropic.com"
+HTTPS = 443
+NOTIFIER = "notify-send"
+PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    settings, host = facts.settings, facts.host
+    (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    near = host.neighbourhood(host.tree).everything
+    allowed = read_allowed(settings.allow)
+    for row in allowed:
+        if is_address(row.host):
+            _check_address(row, near)
+    state = facts.state
+    journal = state.network_journal if state is not None else ""
+    denied = read_denied(settings.deny)
+    names = Names(in_force(allowed, denied), denied, nft, near, journal, _notifier(facts))
+    return Contribution(
+        mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
+        steps=(Step(Step.BESIDE, "names"), Step(Step.INSIDE, "names"), Step(Step.AFTER, "names")),
+        decided=(("names", names),),
+    )
+
+
+def refuse_without_effect(facts: Facts, _: Draft) -> Contribution:
+    """Refuse a list that was typed for a box that does not go by it. One in a file waits for a box that does."""
+    for word in (*facts.settings.allow, *facts.settings.deny, facts.settings.ask):
+        if word.origin.is_typed:
+            tier = facts.settings.network.text
+            raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {NAMES}")
+    return Contribution()
+
+
+def _notifier(facts: Facts) -> str:
+    """The program that asks on the desktop, if somebody wants that. It has to be the system's own."""
+    how, tree, bus = facts.settings.ask, facts.tree, f"/run/user/{facts.host.person.uid}/bus"
+    if how.text == OFF:
+        return ""
+    program = next((f"{place}/{NOTIFIER}" for place in PLACES if tree.is_executable(f"{place}/{NOTIFIER}")), "")
+    if not program or not tree.exists(bus):
+        raise Problem(
+            f"{how.origin.shown} {how.text}: nobody can be asked here: there is no {NOTIFIER if not program else bus}",
+            "on a desktop of Debian: sudo apt install libnotify-bin\n      or look afterwards: --network-log",
+        )
+    return program
+
+
+def _check_address(row: Allowed, near: tuple[str, ...]) -> None:
+    """Refuse an address that is not on the internet: the box would not get there."""
+    from ipaddress import ip_address
+
+    from claudebox.addresses import rejected_range
+
+    rejected = rejected_range(ip_address(row.host), near)
+    if rejected is not None:
+        raise Problem(
+            f"{row.origin.shown}: {row.host} is not on the internet: {rejected[0]} is rejected ({rejected[1]})",
+            "for a port of this host: --host-port PORT\n      for the LAN: --network full",
+        )
+
+
+def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+    """Say what will not work."""
+    assert plan.names is not None
+    has_own_api = any(variable.name == "ANTHROPIC_BASE_URL" for variable in plan.environment)
+    is_claude = plan.program.title == "claude" and plan.broker is None and not has_own_api
+    findings = list_findings(plan.names, is_claude=is_claude)
+    return plan.replace(findings=(*plan.findings, *findings))
+
+
+def list_findings(names: Names, *, is_claude: bool) -> list[Finding]:
+    if not names.allowed:
+        text = "the list is empty, so the box reaches nothing; --network-log --suggest says afterwards what it needed"
+        return [Finding(Finding.NOTE, "--network names", text)]
+    if is_claude and not NameList(names.allowed, names.denied).permits(API, HTTPS):
+        return [Finding(Finding.NOTE, "--network names", "claude does not reach its API: --allow @claude")]
+    return []

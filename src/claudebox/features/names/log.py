@@ -1,0 +1,23 @@
+"""`--network-log`: what the boxes of this project reached by name, and what was refused."""
+
+from __future__ import annotations
+
+from claudebox.features.names.suggest import log_text, suggestion
+from claudebox.host import read_host
+from claudebox.journal import read_journal
+from claudebox.reach import find_own_repository, reach_of
+from claudebox.settings.words import Request
+from claudebox.state import State, canonical_root
+from claudebox.terminal import show
+from claudebox.view.as_json import dump
+
+
+def show_network_log(request: Request) -> int:
+    host = read_host()
+    root = canonical_root(host.cwd, find_own_repository(reach_of(host)))
+    entries = read_journal(State(host.person.home).instance(root).network_journal)
+    if request.suggest:
+        show(suggestion(entries))
+    else:
+        show(dump(entries) if request.json else log_text(entries))
+    return 0

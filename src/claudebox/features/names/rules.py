@@ -1,0 +1,216 @@
+"""The list of tier `names`: how its rows are written, and what they mean for a name and a port.
+
+A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
+that no two names look alike: others are written as they are in DNS (xn--…).
+"""
+
+from __future__ import annotations
+
+from claudebox.allowed import Allowed
+from claudebox.features.names.groups import FORGES, GROUPS
+from claudebox.model import Origin
+from claudebox.problem import Problem
+from claudebox.settings.table import LAST_PORT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from claudebox.settings.values import Word
+
+WEB = (80, 443)  # what a bare name means
+SSH = 22
+DNS = 53
+EVERY_PORT = "*"
+BELOW = "*."
+GROUP = "@"
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+LONGEST_NAME = 253
+LONGEST_LABEL = 63
+USAGE = "HOST, HOST:PORT, HOST:*, *.HOST, an address, or a group such as @npm"
+
+
+def is_label(text: str) -> bool:
+    """Whether this can be a part of a name. No dash comes first: a name may become a word of a command line."""
+    return 0 < len(text) <= LONGEST_LABEL and not text.startswith("-") and LETTERS.issuperset(text)
+
+
+def is_name(text: str) -> bool:
+    """Whether this is the name of a host of the internet, in lower case. An address, whose last part is a number, is
+    none, and neither is a single word, which would be a host of the LAN."""
+    labels = text.split(".")
+    return len(text) <= LONGEST_NAME and len(labels) > 1 and all(map(is_label, labels)) and not labels[-1].isdigit()
+
+
+def read_allowed(said: Iterable[Word]) -> tuple[Allowed, ...]:
+    """The rows of the list, with groups as what they stand for."""
+    rows: list[Allowed] = []
+    for word in said:
+        if word.text.startswith(GROUP):
+            group = _group(word)
+            rows += [_read(text, word.origin).replace(group=word.text, reason=reason) for text, reason in GROUPS[group]]
+        else:
+            rows.append(_read(word.text, word.origin))
+    return tuple(dict.fromkeys(rows))
+
+
+def read_denied(said: Iterable[Word]) -> tuple[str, ...]:
+    """The hosts that are kept out, with groups as what they stand for."""
+    hosts: list[str] = []
+    for word in said:
+        if word.text.startswith(GROUP):
+            hosts += [_read(text, word.origin).host for text, _ in GROUPS[_group(word)]]
+            continue
+        host, ports = _split(word.text)
+        if ports:
+            raise _no_host(word.text, word.origin, "a host is kept out as a whole: leave out the port")
+        hosts.append(_host(host, word.text, word.origin))
+    return tuple(dict.fromkeys(hosts))
+
+
+def _group(word: Word) -> str:
+    name = word.text.removeprefix(GROUP)
+    if name not in GROUPS:
+        raise Problem(f"{word.origin.shown}: there is no group `{word.text}`", _known_groups())
+    return name
+
+
+def _known_groups() -> str:
+    """All groups, on lines that fit below a hint."""
+    names = [GROUP + name for name in GROUPS]
+    return "\n      ".join(" ".join(names[place : place + 6]) for place in range(0, len(names), 6))
+
+
+def _read(text: str, origin: Origin) -> Allowed:
+    host, ports = _split(text)
+    host = _host(host, text, origin)
+    return Allowed(host, _ports(ports, host, text, origin), origin)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The host and its port. An IPv6 address has brackets if a port follows."""
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        return (host, rest[1:]) if bracket and rest[:1] in ("", ":") and ":" in host else (text, "")
+    host, _, ports = text.partition(":") if text.count(":") == 1 else (text, "", "")
+    return (host, ports or ":") if text.endswith(":") and host != text else (host, ports)
+
+
+def _host(host: str, text: str, origin: Origin) -> str:
+    if not host.isascii():
+        raise _no_host(text, origin, "write the name as it is in DNS, with xn-- for other letters")
+    name = host.lower().removesuffix(".")
+    if name in ("*", "**"):
+        raise Problem(f"{origin.shown}: `{text}` means every host", "that is: --network inet")
+    if ":" in name or name.rpartition(".")[2].isdigit():
+        return _address(name, text, origin)
+    above = name.removeprefix(BELOW)
+    if name == "localhost" or name.endswith(".localhost"):
+        raise _no_host(text, origin, "to reach a port of this host: --host-port PORT")
+    if not is_name(above):
+        raise _no_host(text, origin, USAGE)
+    return name
+
+
+def _address(text: str, written: str, origin: Origin) -> str:
+    from ipaddress import ip_address
+
+    try:
+        address = ip_address(text)
+        if "%" not in text:  # which would be an address of a link
+            return str(address)
+    except ValueError:
+        pass
+    raise _no_host(written, origin, USAGE)
+
+
+def _ports(text: str, host: str, written: str, origin: Origin) -> tuple[int, ...]:
+    if not text:
+        return (SSH, *WEB) if host in FORGES else WEB
+    if text == EVERY_PORT:
+        return ()
+    is_port = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT
+    if not is_port:
+        raise _no_host(written, origin, f"a port is a number from 1 to {LAST_PORT}, or * for all of them")
+    if int(text) == DNS:
+        raise _no_host(written, origin, "port 53 is the box's own name server, whatever its address")
+    return (int(text),)
+
+
+def _no_host(text: str, origin: Origin, hint: str) -> Problem:
+    return Problem(f"{origin.shown}: `{text}` is not a host for the list", hint)
+
+
+def in_force(allowed: Iterable[Allowed], denied: tuple[str, ...]) -> tuple[Allowed, ...]:
+    """The rows of which something is left, each with the hosts that are kept out of it."""
+    names = NameList(allowed, denied)
+    left = [row for rows in names.rows.values() for row in rows if names.knows(row.host)]
+    return tuple(row.replace(without=_below(row.host, denied)) for row in left)
+
+
+def _below(host: str, denied: tuple[str, ...]) -> tuple[str, ...]:
+    if not host.startswith(BELOW):
+        return ()
+    above = host.removeprefix("*")
+    return tuple(sorted(each for each in denied if each.removeprefix(BELOW).endswith(above)))
+
+
+def is_address(host: str) -> bool:
+    return ":" in host or host.rpartition(".")[2].isdigit()
+
+
+def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
+    """Whether `--allow` would take this host: an address has to be on the internet."""
+    if not is_address(host):
+        return is_name(host)
+    from ipaddress import ip_address
+
+    from claudebox.addresses import rejected_range
+
+    return rejected_range(ip_address(host), near) is None
+
+
+class NameList:
+    """The list, made for looking up names in it. What is kept out stays out, whatever else the list says."""
+
+    def __init__(self, allowed: Iterable[Allowed], denied: Iterable[str] = ()) -> None:
+        self.denied = frozenset(denied)
+        self.rows: dict[str, list[Allowed]] = {}
+        for row in allowed:
+            self.allow(row)
+
+    def allow(self, row: Allowed) -> None:
+        self.rows.setdefault(row.host, []).append(row)
+
+    def rows_for(self, host: str) -> list[Allowed]:
+        """The rows that mean this name or address; none if it is kept out."""
+        return [] if self.is_kept_out(host) else [row for key in _keys(host) for row in self.rows.get(key, ())]
+
+    def is_kept_out(self, host: str) -> bool:
+        return not self.denied.isdisjoint(_keys(host))
+
+    def knows(self, host: str) -> bool:
+        return bool(self.rows_for(host))
+
+    def permits(self, host: str, port: int) -> bool:
+        return any(not row.ports or port in row.ports for row in self.rows_for(host))
+
+    def exact_names(self) -> list[str]:
+        return [host for host in self.rows if not host.startswith(BELOW) and not is_address(host) and self.knows(host)]
+
+
+def _keys(host: str) -> list[str]:
+    """How rows may be written that mean this host."""
+    if is_address(host):
+        return [host]
+    labels = host.split(".")
+    return [host, *(BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))]
+
+
+def as_text(row: Allowed) -> str:
+    """The row as somebody would write it who wants no group: HOST:PORT for each port that is not usual."""
+    host = f"[{row.host}]" if ":" in row.host else row.host
+    if not row.ports:
+        return f"{host}:{EVERY_PORT}"
+    usual = (SSH, *WEB) if row.host in FORGES else WEB
+    return host if row.ports == usual else f"{host}:{row.ports[0]}"

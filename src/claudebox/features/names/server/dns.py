@@ -1,0 +1,140 @@
+"""The box's name server: it knows the names in the list, and passes nothing on.
+
+A name in the list has one address, which is made up. It has no other records: IPv6 addresses, keys for ECH (HTTPS) and
+servers (SRV) would lead past that address. Every other name does not exist; REFUSED would be more honest, but some C
+libraries then try again for seconds.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from claudebox.features.names.rules import LONGEST_NAME, is_label
+from claudebox.features.names.server.invented import Invented, TooManyNames
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+A, PTR, AAAA, OPT = 1, 12, 28, 41
+INTERNET = 1
+NO_ERROR, FORMAT_ERROR, SERVER_FAILURE, NAME_ERROR, NOT_IMPLEMENTED, REFUSED = range(6)
+HEADER = struct.Struct(">6H")
+QUESTION_END = struct.Struct(">HH")
+RECORD = struct.Struct(">HHIH")
+IS_ANSWER, IS_AVAILABLE, COPIED = 0x8000, 0x0080, 0x0110  # flags; copied: recursion desired, checking disabled
+LONGEST_LABEL = 63
+SAME_NAME = b"\xc0\x0c"  # a pointer to the question
+SECONDS = 600  # that an address may be remembered: it stays for as long as the box
+BLOCKED = 15  # RFC 8914: some programs show the text
+WHY = b"not in the list of names that this box may reach"
+EDNS_SIZE = 1232
+REVERSE = ".in-addr.arpa"
+
+
+class Question(Record):
+    """What a query asks for."""
+
+    raw: bytes  # as it has to be repeated in the answer, letter by letter
+    name: str  # "" if it is no name of a host
+    kind: int
+    has_edns: bool
+
+
+class Unanswerable(Exception):
+    """A query that gets an error code, or None: no answer at all."""
+
+    def __init__(self, code: int | None) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def answer(query: bytes, invented: Invented, refuse: Callable[[str, int], None]) -> bytes | None:
+    """The answer to a query; None if it deserves none. `refuse` is told about names that are not in the list."""
+    try:
+        question = read_question(query)
+    except Unanswerable as unanswerable:
+        return None if unanswerable.code is None else _reply(query, unanswerable.code)
+    if question.kind == PTR:
+        return _answer_reverse(query, question, invented)
+    if not question.name:
+        return _reply(query, NAME_ERROR, question)
+    try:
+        address = invented.address_of(question.name)
+    except TooManyNames:
+        return _reply(query, SERVER_FAILURE, question)
+    if address is None:
+        refuse(question.name, question.kind)
+        return _reply(query, NAME_ERROR, question, is_blocked=True)
+    return _reply(query, NO_ERROR, question, data=address if question.kind == A else b"")
+
+
+def read_question(query: bytes) -> Question:
+    """The one question of a query. Raises Unanswerable if it is no plain query with one question."""
+    if len(query) < HEADER.size:
+        raise Unanswerable(None)
+    _, flags, questions, answers, authorities, additional = HEADER.unpack_from(query)
+    if flags & IS_ANSWER:
+        raise Unanswerable(None)
+    if flags >> 11 & 15:
+        raise Unanswerable(NOT_IMPLEMENTED)
+    if questions != 1 or answers or authorities:
+        raise Unanswerable(FORMAT_ERROR)
+    labels, place = _labels(query, HEADER.size)
+    if len(query) < place + QUESTION_END.size:
+        raise Unanswerable(FORMAT_ERROR)
+    kind, family = QUESTION_END.unpack_from(query, place)
+    place += QUESTION_END.size
+    if family != INTERNET:
+        raise Unanswerable(REFUSED)
+    has_edns = bool(additional) and query[place : place + 3] == b"\0" + OPT.to_bytes(2, "big")
+    return Question(query[HEADER.size : place], _name(labels), kind, has_edns)
+
+
+def _labels(query: bytes, place: int) -> tuple[list[bytes], int]:
+    """The labels of the name, and the place behind it. A question has nothing to point to, so pointers are refused."""
+    labels: list[bytes] = []
+    while place < len(query):
+        length = query[place]
+        place += 1
+        if length == 0:
+            return labels, place
+        if length > LONGEST_LABEL:
+            break
+        labels.append(query[place : place + length])
+        place += length
+    raise Unanswerable(FORMAT_ERROR)
+
+
+def _name(labels: list[bytes]) -> str:
+    text = b".".join(labels).decode("ascii", "replace").lower()
+    parts = text.split(".")
+    # A dot inside of a label would be another name than the one that is compared.
+    is_name = len(parts) == len(labels) and len(text) <= LONGEST_NAME and all(map(is_label, parts))
+    return text if is_name else ""
+
+
+def _answer_reverse(query: bytes, question: Question, invented: Invented) -> bytes:
+    """The name for which a made-up address stands: some programs ask, and write it into their logs."""
+    octets = question.name.removesuffix(REVERSE).split(".")[::-1]
+    is_address = question.name.endswith(REVERSE) and all(part.isdigit() and int(part) < 256 for part in octets)
+    name = invented.name_of(bytes(map(int, octets))) if is_address else ""
+    if not name:
+        return _reply(query, NAME_ERROR, question)
+    data = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+    return _reply(query, NO_ERROR, question, data=data)
+
+
+def _reply(
+    query: bytes, code: int, question: Question | None = None, *, data: bytes = b"", is_blocked: bool = False
+) -> bytes:
+    number, flags = struct.unpack_from(">HH", query)
+    raw = question.raw if question else b""
+    record = SAME_NAME + RECORD.pack(question.kind, INTERNET, SECONDS, len(data)) + data if question and data else b""
+    extra = b""
+    if question and question.has_edns:
+        why = struct.pack(">HHH", BLOCKED, len(WHY) + 2, BLOCKED) + WHY if is_blocked else b""
+        extra = b"\0" + RECORD.pack(OPT, EDNS_SIZE, 0, len(why)) + why
+    head = (number, IS_ANSWER | IS_AVAILABLE | flags & COPIED | code, bool(raw), bool(record), 0, bool(extra))
+    return HEADER.pack(*head) + raw + record + extra

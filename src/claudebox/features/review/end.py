@@ -1,0 +1,227 @@
+"""What happens with a layer when its box has ended, or when the user comes back to it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from claudebox.features.review import commits as git
+from claudebox.features.review.judge import Item, judge, with_parents
+from claudebox.features.review.show import diff_lines, page
+from claudebox.features.table import load
+from claudebox.host import read_host
+from claudebox.host.git.repository import find_repository
+from claudebox.layers import store
+from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Changes
+from claudebox.layers.landing import land
+from claudebox.layers.recovery import recover
+from claudebox.layers.store import Layer
+from claudebox.model import Plan
+from claudebox.problem import Problem
+from claudebox.reach import reach_of
+from claudebox.settings.table import ALL, ASK, SAFE
+from claudebox.terminal import ask, errors_style, say
+from claudebox.tools import trusted_program
+from claudebox.view.review import commits_text, listing, summary
+from claudebox.view.text import escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Ask = Callable[[str], str]
+
+LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD = "land", "all", "choose", "show", "keep", "discard"
+WORDS = {word[0]: word for word in (LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD)}
+MOST_INLINE = 16  # rows of a list that fit on a screen with the question
+
+
+class Kept:
+    """A layer that was taken, with the list of its changes."""
+
+    def __init__(self, layer: Layer, home: str) -> None:
+        self.layer = recover(layer)
+        self.home = home
+        self.read()
+
+    def read(self) -> None:
+        self.looked_at = time.time_ns()
+        self.changes: Changes = self.layer.read()
+        project = self.layer.project
+        # The project as it is now, not as the directory from which somebody called.
+        host = read_host().replace(cwd=project)
+        held = load("guard.held", "find_held")(host, project) if self.changes.changes else ()
+        self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), held)
+        # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
+        is_known = os.path.lexists(f"{project}/{DOT_GIT}")
+        self.never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether it holds something that would be lost with it. A FIFO or a socket is nothing without its program."""
+        return bool(self.items) or any(one.reason != NEVER_KIND for one in self.never)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.has_rest and not git.has_news(self.layer)
+
+    def land(self, chosen: list[Item]) -> int:
+        changes = with_parents(chosen, self.items)
+        if changes:
+            self.layer = land(self.layer, changes, self.looked_at)
+            self.read()
+        return len(changes)
+
+
+def finish(plan: Plan, may_ask: bool) -> None:
+    """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
+    review = plan.review
+    assert review is not None
+    try:
+        layer = store.load(review.place, review.layer)
+    except Problem:
+        return
+    held = store.lock(layer)
+    if held < 0:
+        return  # another box goes on with it already
+    try:
+        end(Kept(layer, plan.person.home), review.land, ask if may_ask else None)
+    except KeyboardInterrupt:
+        say(f"\n{_kept(layer)}")
+    finally:
+        os.close(held)
+
+
+def end(kept: Kept, how: str, asking: Ask | None) -> None:
+    if kept.is_empty:
+        store.discard(kept.layer)
+        return
+    say(summary(kept.layer.number, kept.items, kept.never, errors_style()))
+    if how != ASK:
+        land_chosen(kept, in_advance(kept.items, how), asking)
+    elif asking is None:
+        say(_kept(kept.layer))
+    else:
+        _ask(kept, asking)
+
+
+def in_advance(items: list[Item], how: str) -> list[Item]:
+    """What lands if somebody said so before. A conflict never does: nobody has seen it."""
+    return [item for item in items if item.is_safe or (how == ALL and not item.change.is_conflict)]
+
+
+def _ask(kept: Kept, asking: Ask) -> None:
+    while True:
+        has_apart = any(item.reason for item in kept.items)
+        has_safe = any(item.is_safe for item in kept.items)
+        words = "Land" if not has_apart else "Land (without what this host runs), all" if has_safe else "Land all"
+        try:
+            said = asking(f"{words}, choose, show, keep or discard? [k] ").split()
+        except Problem:
+            said = []
+        first = said[0] if said else KEEP
+        word = WORDS.get(first[:1], "") if first in WORDS or first in WORDS.values() else ""
+        if word in (LAND, EVERYTHING):
+            chosen = in_advance(kept.items, ALL if word == EVERYTHING or not has_apart or not has_safe else SAFE)
+            return land_chosen(kept, chosen, asking)
+        if word == CHOOSE:
+            chosen_by_number = _choose(kept, asking)
+            if chosen_by_number is not None:
+                return land_chosen(kept, chosen_by_number, asking)
+        elif word == SHOW:
+            page(diff_lines(kept.layer, kept.items, errors_style(), kept.home), kept.home)
+        elif word == DISCARD:
+            if asking("Discard all of it? This cannot be undone. [y/N] ") in ("y", "yes"):
+                store.discard(kept.layer)
+                return say("Discarded.\n")
+        elif word == KEEP or first in ("n", "no"):
+            return say(_kept(kept.layer))
+
+
+def _choose(kept: Kept, asking: Ask) -> list[Item] | None:
+    """Ask which ones. None if the user wants to go back."""
+    text = listing(kept.items, errors_style())
+    if len(kept.items) <= MOST_INLINE:
+        say(text)
+    else:
+        page(text.splitlines(), kept.home)
+    said = asking("Land which? (numbers: 1 3-5; Enter: those with an x; b: back) ")
+    if said in ("b", "back", "no", "n"):
+        return None
+    numbers = numbers_in(said, len(kept.items))
+    if not said:
+        return [item for item in kept.items if item.is_safe]
+    return [item for number, item in enumerate(kept.items, 1) if number in numbers]
+
+
+def numbers_in(said: str, most: int) -> set[int]:
+    """The numbers that somebody typed: `1 3-5, 8`."""
+    found: set[int] = set()
+    for word in said.replace(",", " ").split():
+        first, _, last = word.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            found.update(range(int(first), min(int(last or first), most) + 1))
+    return found
+
+
+def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:
+    """Land these, bring the commits, and forget the layer if nothing is left in it."""
+    fetched = _fetch(kept.layer)
+    landed = kept.land(chosen)
+    repository, commits = fetched if fetched is not None else (None, git.Commits())
+    say(f"Landed: {landed}.\n" if landed else "Nothing landed.\n")
+    if repository is not None and (commits.branches or commits.head):
+        say(commits_text(commits, kept.layer.number, errors_style()))
+        _offer(repository, commits, kept.layer.number, asking)
+    if kept.has_rest or fetched is None:
+        say(_kept(kept.layer))
+    else:
+        store.discard(kept.layer)
+
+
+def _fetch(layer: Layer) -> tuple[git.Repository | None, git.Commits] | None:
+    """The commits of the box, fetched. None if that failed: then the layer has to stay."""
+    if not git.has_news(layer):
+        return None, git.Commits()
+    host = read_host().replace(cwd=layer.project)
+    found = find_repository(host.tree, layer.project)
+    if not found.git_dir:
+        return None, git.Commits()  # the host has no repository here
+    # What a project has on PATH must not run here, where no box is around it.
+    program = trusted_program(host.tree, "git", host.environ.get("PATH", os.defpath), reach_of(host))
+    if not program:
+        say("claudebox: git is not installed here: commits stay in the layer\n")
+        return None
+    repository = git.Repository(program, found.git_dir, layer.project)
+    try:
+        return repository, git.fetch_commits(layer, repository)
+    except git.GitFailed as error:
+        say(f"claudebox: the commits stay in the layer: {escape(str(error))}\n")
+        return None
+
+
+def _offer(repository: git.Repository, commits: git.Commits, number: str, asking: Ask | None) -> None:
+    if not any(branch.can_move for branch in commits.branches) and not commits.head:
+        return
+    try:
+        is_wanted = asking is not None and asking("Move the branches here, too? [y/N] ") in ("y", "yes")
+    except Problem:
+        is_wanted = False
+    if is_wanted:
+        try:
+            has_index = git.move_branches(repository, commits)
+        except git.GitFailed as error:
+            say(f"claudebox: not all branches were moved: {escape(str(error))}\n")
+            return
+        say("Moved.\n" if has_index else "Moved. Your index had something in it, and stays as it was.\n")
+    elif commits.branches:
+        say(f"Branches stay where they are. To move one: git reset refs/claudebox/{number}/BRANCH\n")
+
+
+def _kept(layer: Layer) -> str:
+    return (
+        f"claudebox: kept as review {layer.number}. Look at it, land it or discard it:\n"
+        f"  claudebox --review show {layer.number}\n"
+        f"  claudebox --review land {layer.number}\n"
+        f"  claudebox --review discard {layer.number}\n"
+    )

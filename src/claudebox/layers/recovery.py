@@ -1,0 +1,204 @@
+"""Brings a landing that somebody ended back to its beginning, or to its end if everything had landed."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from claudebox.layers import files
+from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change, Seen, is_opaque
+from claudebox.layers.journal import STAGING, Operation, read_journal, write_journal
+from claudebox.layers.store import Layer, note, open_project
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+
+
+def recover(layer: Layer) -> Layer:
+    """Bring a landing that somebody ended to its beginning, or to its end if all had landed. Nothing if there is none.
+
+    Who calls this holds the lock of the layer.
+    """
+    journal = read_journal(layer)
+    if journal is None:
+        return layer
+    project = open_project(layer.project)
+    try:
+        if journal.is_done:
+            layer = _finish(layer, project, journal.operations)
+        elif journal.has_landed_some:
+            layer = _go_back(layer, project, journal.stage, journal.operations)
+            write_journal(layer, STAGING, journal.stage, [])
+        _remove_stage(layer, project, journal.stage)
+    finally:
+        os.close(project)
+    os.unlink(journal.file)
+    return layer
+
+
+def _remove_stage(layer: Layer, project: int, stage: str) -> None:
+    parent, name = os.path.split(stage)
+    if parent == layer.project:
+        files.remove_tree(project, name)
+        return
+    here = os.open(parent, files.DIRECTORY)
+    try:
+        files.remove_tree(here, name)
+    finally:
+        os.close(here)
+
+
+def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Operation, ...]) -> Layer:
+    """Put everything back, the last one first."""
+    is_near = os.path.dirname(stage_path) == layer.directory
+    if is_near:
+        stage = os.open(stage_path, files.DIRECTORY)
+    else:
+        stage = os.open(os.path.basename(stage_path), files.DIRECTORY, dir_fd=project)
+    known = dict(layer.baseline.known)
+    made = [one.change.path for one in operations if one.change.kind == ADDED and one.change.what == DIRECTORY]
+    try:
+        for number, operation in reversed(list(enumerate(operations))):
+            path, _, last = operation.change.path.rpartition("/")
+            try:
+                parent = files.open_below(project, path)
+            except OSError:
+                if any(is_inside(path, directory) for directory in made):
+                    continue  # a directory that was to land, and has not
+                raise
+            try:
+                _put_back(parent, last, stage, str(number), operation)
+                found = files.lstat(parent, last)
+            finally:
+                os.close(parent)
+            old = operation.change.old
+            if found is not None and old is not None and old.is_same(found):
+                known[operation.change.path] = (found.st_ino, found.st_ctime_ns)
+    except OSError as error:
+        raise Problem(
+            f"a landing was ended, and cannot be undone: {operation.change.path}: {error.strerror}",
+            f"what was there before is in {stage_path}, by the numbers in {layer.journal}",
+        ) from None
+    finally:
+        os.close(stage)
+    # Otherwise what was moved back would look as if somebody had changed it.
+    layer = layer.replace(baseline=layer.baseline.replace(known=known))
+    note(layer)
+    return layer
+
+
+def _put_back(parent: int, last: str, stage: int, name: str, operation: Operation) -> None:
+    change = operation.change
+    found = files.lstat(parent, last)
+    if change.kind == MODE:
+        if found is not None and change.old is not None and found.st_ino == change.old.inode:
+            files.change_mode(parent, last, stat.S_IMODE(change.old.mode))
+        return
+    here = files.lstat(stage, name)
+    if change.kind == DELETED:
+        if here is not None:
+            files.rename(stage, name, parent, last, files.NO_REPLACE)
+        return
+    staged = operation.staged
+    assert staged is not None
+    if _put_together(parent, last, stage, name, staged):
+        return
+    here = files.lstat(stage, name)
+    if here is not None and here.st_ino == staged.inode:
+        return  # it has not landed
+    if change.old is None:
+        if found is not None and found.st_ino == staged.inode:
+            _take_back(parent, last, stage, name, change)
+    elif here is None:
+        return  # it was put back, and the landing that did that was ended, too
+    elif found is None:
+        files.rename(stage, name, parent, last, files.NO_REPLACE)
+    else:
+        files.rename(stage, name, parent, last, files.EXCHANGE)
+
+
+def _put_together(parent: int, last: str, stage: int, name: str, staged: Seen) -> bool:
+    """Mend an exchange in several steps (on a file system that knows no other), between which claudebox was ended.
+
+    Returns whether nothing more is to be done.
+    """
+    aside = f".{name}.aside"
+    found, here = files.lstat(stage, aside), files.lstat(stage, name)
+    if found is None:
+        return False
+    if found.st_ino == staged.inode:  # it was ended while it put things back
+        if here is not None:
+            files.rename(stage, name, parent, last, files.NO_REPLACE)
+        return True
+    if here is not None:
+        files.rename(stage, aside, parent, last, files.NO_REPLACE)
+        return True
+    os.rename(aside, name, src_dir_fd=stage, dst_dir_fd=stage)
+    return False
+
+
+def _take_back(parent: int, last: str, stage: int, name: str, change: Change) -> None:
+    if change.what == DIRECTORY:
+        try:
+            os.rmdir(last, dir_fd=parent)
+        except OSError:
+            pass  # somebody else has put something in there meanwhile
+        return
+    files.rename(parent, last, stage, name, files.NO_REPLACE)
+
+
+def _finish(layer: Layer, project: int, operations: tuple[Operation, ...]) -> Layer:
+    """Everything has landed: remember what is on the host now, and take it out of the layer."""
+    known = dict(layer.baseline.known)
+    directories = files.Directories(project)
+    for operation in reversed(operations):
+        path, _, last = operation.change.path.rpartition("/")
+        try:
+            parent = directories.open(path)
+            if operation.change.kind in (ADDED, MODE) and operation.change.what == DIRECTORY:
+                files.change_mode(parent, last, operation.change.mode)
+            found = files.lstat(parent, last)
+        except OSError:
+            continue
+        if found is not None:
+            known[operation.change.path] = (found.st_ino, found.st_ctime_ns)
+    directories.close()
+    layer = layer.replace(baseline=layer.baseline.replace(known=known))
+    note(layer)
+    root = os.open(layer.upper, files.DIRECTORY)
+    upper = files.Directories(root, is_layers=True)
+    covering: dict[str, bool] = {"": False}
+    for operation in reversed(operations):
+        path, _, last = operation.change.path.rpartition("/")
+        try:
+            if path not in covering:
+                covering[path] = _is_covering(root, path)
+            if not covering[path]:
+                _forget(upper.open(path), last, operation.change)
+        except OSError:
+            pass  # it is gone, or not empty: what stays is what the host has
+    upper.close()
+    os.close(root)
+    return layer
+
+
+def _is_covering(root: int, path: str) -> bool:
+    """Whether a directory around it hides the host's: then what has landed has to stay in the layer, too."""
+    here = os.dup(root)
+    try:
+        for name in path.split("/"):
+            below, _ = files.open_hidden_directory(here, name)
+            os.close(here)
+            here = below
+            if is_opaque(here):
+                return True
+        return False
+    finally:
+        os.close(here)
+
+
+def _forget(parent: int, name: str, change: Change) -> None:
+    """Take a change out of the layer."""
+    if change.what != DIRECTORY or change.kind == DELETED:
+        os.unlink(name, dir_fd=parent)
+    elif change.kind == ADDED:
+        os.rmdir(name, dir_fd=parent)

@@ -1,0 +1,291 @@
+"""The layers that are kept for a project: one directory each, in its state, where no box sees it.
+
+upper/, work/          what the kernel writes for the project's directory
+git-upper/, git-work/  the same for a repository's directory outside of the project (a linked worktree)
+note                   whose it is, when its first box began, and what claudebox has changed on the host since
+lock                   held while a box uses the layer, or somebody lands or discards it
+journal, stage/        a landing that is under way
+out/                   commits on their way to the host
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from claudebox.layers import files
+from claudebox.layers.changes import Baseline, Changes, read_changes
+from claudebox.problem import Problem
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+GIT = "git-"  # before `upper` and `work`, for the repository's directory
+LAST = "last"  # the highest number that was ever given: refs are named after it
+CLOCK = 5  # CLOCK_REALTIME_COARSE, by which the kernel stamps files
+NOTE_FORM = 1
+
+
+class Layer(Record):
+    """A layer of a project."""
+
+    number: str
+    directory: str
+    project: str
+    git: str  # the repository's directory outside of the project; "" if there is none
+    baseline: Baseline
+    places: tuple[str, ...] = ("",)  # the directories of the project that it covers; "" is all of it
+
+    @property
+    def upper(self) -> str:
+        return f"{self.directory}/upper"
+
+    @property
+    def journal(self) -> str:
+        return f"{self.directory}/journal"
+
+    @property
+    def out(self) -> str:
+        return f"{self.directory}/out"
+
+    def parts(self) -> list[tuple[str, str, str]]:
+        """Each directory of the host that the layer lies over, with its upper and its work directory."""
+        found = [
+            (_join(self.project, place), _join(self.upper, place), f"{self.directory}/work{number or ''}")
+            for number, place in enumerate(self.places)
+        ]
+        if self.git:
+            found.append((self.git, f"{self.directory}/{GIT}upper", f"{self.directory}/{GIT}work"))
+        return found
+
+    @property
+    def is_whole(self) -> bool:
+        return "" in self.places
+
+    def read(self) -> Changes:
+        """What it holds, compared with the project as it is now."""
+        try:
+            upper, lower = os.open(self.upper, files.DIRECTORY), open_project(self.project)
+        except OSError as error:
+            hint = f"if it is gone for good: claudebox --review discard {self.number}"
+            raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
+        try:
+            return read_changes(upper, lower, self.baseline)
+        finally:
+            os.close(lower)
+            os.close(upper)
+
+
+def _join(directory: str, name: str) -> str:
+    return f"{directory}/{name}" if name else directory
+
+
+def open_project(project: str) -> int:
+    """Open the directory of a project. A symlink on the way would be another directory than the box had."""
+    here = os.open("/", files.NAME_ONLY)
+    for name in filter(None, project.split("/")):
+        try:
+            # Who may pass through a directory need not be able to list it.
+            below = os.open(name, files.NAME_ONLY | os.O_DIRECTORY, dir_fd=here)
+        finally:
+            os.close(here)
+        here = below
+    try:
+        return os.open(".", files.DIRECTORY, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def list_layers(place: str, project: str = "") -> list[Layer]:
+    """The layers in a project's state, the oldest first; those of this very directory, if one is named."""
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return []
+    found = [layer for name in sorted(filter(str.isdigit, names), key=int) if (layer := _load(place, name))]
+    return [layer for layer in found if not project or layer.project == project]
+
+
+def list_damaged(place: str) -> list[str]:
+    """Directories of layers whose note cannot be read, so that nobody knows whose they are."""
+    try:
+        names = sorted(filter(str.isdigit, os.listdir(place)), key=int)
+    except OSError:
+        return []
+    return [f"{place}/{name}" for name in names if _load(place, name) is None]
+
+
+def load(place: str, number: str) -> Layer:
+    layer = _load(place, number)
+    if layer is None:
+        raise Problem(f"there is no review {number} here", "see what there is: claudebox --review list")
+    return layer
+
+
+def _load(place: str, name: str) -> Layer | None:
+    import json
+
+    directory = f"{place}/{name}"
+    try:
+        with open(f"{directory}/note", encoding="ascii") as file:
+            note = json.load(file)
+        known = {path: (int(one[0]), int(one[1])) for path, one in note["known"].items()}
+        return Layer(
+            name,
+            directory,
+            note["project"],
+            note["git"],
+            Baseline(int(note["since"]), known),
+            tuple(note.get("places", ("",))),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None  # it was being made when somebody ended claudebox, or nobody but us wrote it
+
+
+def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = ("",)) -> Layer:
+    """Make a new layer over a project, or over some directories of it."""
+    import time
+
+    try:
+        os.makedirs(place, files.PRIVATE, exist_ok=True)
+        number = _next_number(place)
+        layer = Layer(number, f"{place}/{number}", project, git, Baseline(time.clock_gettime_ns(CLOCK), {}))
+        layer = layer.replace(places=places)
+        _make_directories(layer)
+        note(layer)
+    except OSError as error:
+        hint = "see whether the disk is full: df -h ~"
+        raise Problem(f"no layer can be made in {place}: {error.strerror}", hint) from None
+    return layer
+
+
+def extend(layer: Layer, places: tuple[str, ...]) -> Layer:
+    """The layer with these directories, too. Who calls this holds its lock."""
+    added = tuple(place for place in places if place not in layer.places)
+    if added:
+        layer = layer.replace(places=(*layer.places, *added))
+        _make_directories(layer)
+        note(layer)
+    return layer
+
+
+def _make_directories(layer: Layer) -> None:
+    """Make what the kernel needs. What the box sees of a directory has the mode of the layer's own."""
+    for root, upper, work in layer.parts():
+        base = layer.project if root != layer.git else layer.git
+        names = root[len(base) + 1 :].split("/") if root != base else []
+        for depth in range(len(names) + 1):
+            inner = "/".join(names[:depth])
+            made = upper.removesuffix("/".join(names)).rstrip("/") + (f"/{inner}" if inner else "")
+            if not os.path.lexists(made):
+                os.mkdir(made, files.PRIVATE)
+                os.chmod(made, stat.S_IMODE(os.stat(_join(base, inner)).st_mode) & files.PERMISSIONS)
+        os.makedirs(work, files.PRIVATE, exist_ok=True)
+
+
+def _next_number(place: str) -> str:
+    try:
+        with open(f"{place}/{LAST}") as file:
+            last = int(file.read())
+    except (OSError, ValueError):
+        last = 0
+    number = max([last, *(int(name) for name in os.listdir(place) if name.isdigit())]) + 1
+    while True:
+        try:
+            os.mkdir(f"{place}/{number}", files.PRIVATE)
+            break
+        except FileExistsError:
+            number += 1  # another box is starting
+    replace_file(f"{place}/{LAST}", str(number).encode())
+    return str(number)
+
+
+def note(layer: Layer) -> None:
+    import json
+
+    text: dict[str, Any] = {
+        "form": NOTE_FORM,
+        "project": layer.project,
+        "git": layer.git,
+        "places": layer.places,
+        "since": layer.baseline.since,
+        "known": layer.baseline.known,
+    }
+    replace_file(f"{layer.directory}/note", json.dumps(text).encode())
+
+
+def replace_file(path: str, content: bytes) -> None:
+    """Write a file whole, or not at all."""
+    temporary = f"{path}.new"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        files.write_all(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(temporary, path)
+
+
+def lock(layer: Layer) -> int:
+    """Take a layer for oneself. Returns a descriptor that holds it, or -1 if somebody else has it or it is gone."""
+    import fcntl
+
+    path = f"{layer.directory}/lock"
+    try:
+        # A FIFO, to which nobody ever writes: whoever waits for something else beside it never takes it for readable.
+        if not os.path.lexists(path):
+            os.mkfifo(path, 0o600)
+    except FileExistsError:
+        pass
+    except OSError:
+        return -1
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.lexists(f"{layer.directory}/note"):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return -1
+
+
+def discard(layer: Layer) -> None:
+    """Remove a layer. Who calls it holds the lock."""
+    place, name = os.path.split(layer.directory)
+    try:
+        here = os.open(place, files.DIRECTORY)
+        try:
+            # First its name goes, in one step: half a layer is none.
+            gone = f".gone-{name}"
+            files.remove_tree(here, gone)
+            os.rename(name, gone, src_dir_fd=here, dst_dir_fd=here)
+            files.remove_tree(here, gone)
+            for left in os.listdir(here):
+                if left.startswith(f".{gone}."):  # somebody was ended while removing it
+                    files.remove_tree(here, left)
+        finally:
+            os.close(here)
+    except OSError as error:
+        raise Problem(f"{layer.directory} cannot be removed: {error.strerror}", f"rm -r {layer.directory}") from None
+
+
+def size_of(layer: Layer) -> int:
+    """The bytes that a layer takes on the disk. A file without content takes none, whatever size it claims."""
+    size, waiting = 0, [layer.directory]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue
+    return size

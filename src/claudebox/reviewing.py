@@ -1,0 +1,183 @@
+"""Tends the layers that are kept for a project: `--review list`, `show`, `land`, `discard`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudebox.features.review.act import usable_mounts
+from claudebox.features.review.commits import BUNDLE, HEAD, KNOWN
+from claudebox.features.review.end import Kept, end, in_advance, land_chosen
+from claudebox.features.review.show import diff_lines, page
+from claudebox.host import Host, read_host
+from claudebox.host.git.repository import find_repository
+from claudebox.launch import launch
+from claudebox.layers import store
+from claudebox.layers.journal import read_journal
+from claudebox.layers.recovery import recover
+from claudebox.layers.store import Layer
+from claudebox.model import RW, Mount, Origin, Plan, Step
+from claudebox.plan import make_plan
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.settings.gather import gather
+from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
+from claudebox.settings.values import Word
+from claudebox.settings.words import Request
+from claudebox.state import State, canonical_root
+from claudebox.terminal import ask, can_ask, output_style, say, says_yes, show
+from claudebox.view.review import amount, counts, listing, summary
+from claudebox.view.text import escape
+
+OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
+PACKS = Origin.of_option("--review", "commits on their way to this host")
+# What git does here, it does in the box: the repository may name programs, and they run there.
+SCRIPT = f"""
+git symbolic-ref -q HEAD >{OUT}/{HEAD}
+exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null \\
+    bundle create -q {OUT}/{BUNDLE} --branches --stdin <{OUT}/{KNOWN}
+"""
+
+
+class Place(Record):
+    """Where the layers of the project are."""
+
+    host: Host
+    directory: str
+
+
+def tend_layers(request: Request) -> int:
+    host = read_host()
+    instance = State(host.person.home).instance(canonical_root(host.cwd, find_repository(host.tree, host.cwd)))
+    place = Place(host, instance.layers)
+    deed, *number = request.review
+    if deed == "list":
+        return show_list(place)
+    if deed == "bundle":
+        return make_bundle(place, request, number[0])
+    layer = _choose(place, number)
+    if deed == "show":
+        return show_layer(place, layer)
+    _take(layer)
+    if deed == "discard":
+        return _discard(layer, yes=request.yes)
+    return _land(place, layer, request)
+
+
+def _take(layer: Layer) -> int:
+    """Hold a layer, as long as this process lives."""
+    held = store.lock(layer)
+    if held < 0:
+        raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
+    return held
+
+
+def finish_landings(place: str) -> None:
+    """Undo landings that somebody ended, or finish those that were as good as done."""
+    for layer in store.list_layers(place):
+        if read_journal(layer) is None:
+            continue
+        held = store.lock(layer)
+        if held >= 0:
+            recover(layer)
+            os.close(held)
+            say(f"claudebox: review {layer.number} was ended while it landed: brought in order (--review show)\n")
+
+
+def _choose(place: Place, number: list[str]) -> Layer:
+    layers = store.list_layers(place.directory, place.host.cwd)
+    if number:
+        found = [layer for layer in layers if layer.number == number[0]]
+    else:
+        found = layers[-1:] if len(layers) < 2 else []
+    if found:
+        return found[0]
+    if not layers:
+        raise Problem("nothing is kept for this project", "start a box that keeps its changes: claudebox --review")
+    numbers = ", ".join(layer.number for layer in layers)
+    raise Problem("which one?" if not number else f"there is no review {number[0]} here", f"there are: {numbers}")
+
+
+def show_list(place: Place) -> int:
+    layers = store.list_layers(place.directory, place.host.cwd)
+    damaged = store.list_damaged(place.directory)
+    if not layers and not damaged:
+        show("Nothing is kept for this project.\n")
+    for directory in damaged:
+        show(f"Its note cannot be read: {escape(directory)}\n")
+    for layer in layers:
+        held = store.lock(layer)
+        if held < 0:
+            show(f"{layer.number:>4}  {amount(store.size_of(layer)):>5}  in use: a box works in it\n")
+            continue
+        kept = Kept(layer, place.host.person.home)
+        show(f"{layer.number:>4}  {amount(store.size_of(layer)):>5}  {counts(kept.items)}\n")
+        os.close(held)
+    return 0
+
+
+def show_layer(place: Place, layer: Layer) -> int:
+    held = _take(layer)
+    home, style = place.host.person.home, output_style()
+    kept = Kept(layer, home)
+    head = summary(layer.number, kept.items, kept.never, style) + listing(kept.items, style)
+    lines = diff_lines(kept.layer, kept.items, style, home)
+    if sys.stdout.isatty():
+        page((line for part in (head.splitlines(), lines) for line in part), home)
+    else:
+        show(head)
+        for line in lines:
+            show(f"{line}\n")
+    os.close(held)
+    return 0
+
+
+def _discard(layer: Layer, *, yes: bool) -> int:
+    if not yes and not says_yes(f"Discard review {layer.number}? This cannot be undone. [y/N] "):
+        raise Problem("nothing discarded")
+    store.discard(layer)
+    return 0
+
+
+def _land(place: Place, layer: Layer, request: Request) -> int:
+    said = dict(request.said).get("land", ASK)
+    if said == ASK and not can_ask():
+        raise Problem("there is no terminal to ask on", "say what lands: --land safe, or --land all")
+    kept = Kept(layer, place.host.person.home)
+    if said == ASK or kept.is_empty:
+        end(kept, said, ask)
+    else:
+        say(summary(layer.number, kept.items, kept.never, output_style()))
+        land_chosen(kept, in_advance(kept.items, said), ask if can_ask() and not request.yes else None)
+    return 0
+
+
+def make_bundle(place: Place, request: Request, number: str) -> int:
+    """Pack the commits of a layer, in a box without a network. The caller holds the layer."""
+    layer = store.load(place.directory, number)
+    launch(plan_of_packing(place.host, request, layer))
+
+
+def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
+    settings = gather(host, request).settings
+    plain = settings.replace(
+        mounts=(),
+        env=(),
+        publish=(),
+        host_ports=(),
+        packages=(),
+        memory=None,
+        pids=None,
+        cpu=None,
+        auth=NONE,
+        network=Word(NO_NETWORK, PACKS),
+        review=Word(ON, PACKS),
+    )
+    plan = make_plan(host, Request(yes=True, run=("/bin/sh", "-c", SCRIPT)), plain)
+    assert plan.review is not None
+    out = Mount(RW, OUT, PACKS, source=layer.out)
+    return plan.replace(
+        review=plan.review.replace(layer=layer.number),
+        mounts=(*usable_mounts(plan.mounts, layer), out),
+        steps=tuple(step for step in plan.steps if step.moment in (Step.MOUNT, Step.BEFORE)),
+    )

@@ -1,0 +1,185 @@
+"""Shows what a layer holds: briefly, as a list, and as a diff. Everything in it was named and written by the agent."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.features.review.judge import Item
+from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, fill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from claudebox.features.review.commits import Commits
+
+LABEL = 14
+MOST_NAMED = 12
+HUGE = 1 << 20  # bytes
+UNITS = ("B", "K", "M", "G", "T")
+LONGEST_DIFF = 1 << 20  # bytes of a file that are compared line by line
+NO_END = "\\ No newline at end of file"
+MEANWHILE = "changed on this host meanwhile: lands only if you choose it"
+
+
+def summary(number: str, items: list[Item], never: tuple[Never, ...], style: Style) -> str:
+    """What would land, never without what would be deleted."""
+    lines = [style.paint(f"claudebox: review {number}: {counts(items)}", BOLD)]
+    lines += _row("deleted", [_deleted(item.change) for item in items if item.change.kind == DELETED], style, RED)
+    replaced = [_replaced(item.change) for item in items if item.change.gone and item.change.kind != DELETED]
+    lines += _row("replaced", replaced, style, RED)
+    apart = [item for item in items if item.reason and not _is_room(item.change)]
+    lines += _row("host runs", [f"{_name(item.change)} ({item.reason})" for item in apart], style, RED)
+    lines += _row("conflict", [_name(item.change) for item in items if item.change.is_conflict], style, YELLOW)
+    lines += [" " * LABEL + MEANWHILE] if any(item.change.is_conflict for item in items) else []
+    lines += _row("large, binary", [_sized(item.change) for item in items if _is_large(item.change)], style, "")
+    lines += _row("never lands", [f"{escape(one.path)} ({escape(one.reason)})" for one in never], style, YELLOW)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def counts(items: list[Item]) -> str:
+    changes = [item.change for item in items if item.change.what != DIRECTORY or item.change.kind == DELETED]
+    parts = [
+        (sum(change.kind == ADDED for change in changes), "added"),
+        (sum(change.kind == CHANGED for change in changes), "changed"),
+        (sum(change.gone or 1 for change in changes if change.kind == DELETED), "deleted"),
+        (sum(change.gone for change in changes if change.kind != DELETED), "deleted to make room"),
+        (sum(item.change.kind == MODE for item in items), "modes of directories"),
+    ]
+    said = ", ".join(f"{amount} {word}" for amount, word in parts if amount)
+    return said or (f"{len(items)} directories" if items else "no files")
+
+
+def _row(label: str, names: list[str], style: Style, colour: str) -> list[str]:
+    if not names:
+        return []
+    more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    shown = [*names[:MOST_NAMED], *more]
+    words = [word for name in [*(f"{one}," for one in shown[:-1]), shown[-1]] for word in name.split(" ")]
+    first, *rest = fill(words, LABEL)
+    head = f"  {style.paint(label, colour) if colour else label}{' ' * (LABEL - 2 - len(label))}"
+    return [head + first, *(" " * LABEL + line for line in rest)]
+
+
+def _is_room(change: Change) -> bool:
+    """Whether it is a directory that is new, so that only what is in it matters."""
+    return change.what == DIRECTORY and change.kind == ADDED and change.old is None
+
+
+def _name(change: Change) -> str:
+    return escape(change.path) + ("/" if change.what == DIRECTORY else "")
+
+
+def _deleted(change: Change) -> str:
+    if change.what != DIRECTORY:
+        return _name(change)
+    return f"{_name(change)} ({_files(change.gone)})"
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
+
+
+def _replaced(change: Change) -> str:
+    return f"{escape(change.path)}/ (by a {change.what}; {_files(change.gone)} deleted)"
+
+
+def _is_large(change: Change) -> bool:
+    return change.kind in (ADDED, CHANGED) and (change.is_binary or change.size >= HUGE)
+
+
+def _sized(change: Change) -> str:
+    return f"{_name(change)} {amount(change.size)}"
+
+
+def amount(size: int) -> str:
+    number = float(size)
+    for unit in UNITS:
+        if number < 1000 or unit == UNITS[-1]:
+            break
+        number /= 1024
+    return f"{number:.0f}{unit}"
+
+
+def listing(items: list[Item], style: Style) -> str:
+    """Every change with its number. What is ticked lands if nothing else is said."""
+    lines = []
+    for number, item in enumerate(items, 1):
+        mark = "[x]" if item.is_safe else "[ ]"
+        words = [_kind(item.change), _name(item.change)]
+        words += [f"-> {escape(item.change.target)}"] if item.change.what == LINK and item.change.target else []
+        words += [f"({_files(item.change.gone)} deleted)"] if item.change.gone else []
+        words += [f"({item.reason})"] if item.reason else []
+        words += ["(changed on this host meanwhile)"] if item.change.is_conflict else []
+        text = cut(" ".join(words), WIDTH - 10)
+        lines.append(f"{number:>5} {mark} {text if item.is_safe else style.paint(text, RED)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _kind(change: Change) -> str:
+    return f"{'mode' if change.kind == MODE else change.kind:<8}"
+
+
+def diff(item: Item, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:
+    """The difference that a change makes, line by line. None stands for what does not exist or is not a file."""
+    change = item.change
+    yield style.paint(f"{change.kind} {_name(change)}{_details(change)}", BOLD)
+    if item.reason:
+        yield style.paint(f"  this host: {item.reason}", RED)
+    if change.what == LINK and change.kind != DELETED:
+        yield style.paint(f"+-> {escape(change.target)}", GREEN)
+        return
+    if change.what == DIRECTORY or change.kind == MODE:
+        return
+    if change.is_binary or b"\0" in (old or b"")[:LONGEST_DIFF] or max(len(old or b""), change.size) > LONGEST_DIFF:
+        yield style.paint(f"  {'binary' if change.is_binary else 'large'}: {amount(change.size)}", DIM)
+        return
+    yield from _unified(_lines(old), _lines(new), style)
+
+
+def _details(change: Change) -> str:
+    old = change.old
+    if change.kind in (CHANGED, MODE) and old is not None and old.mode & 0o777 != change.mode and change.what != LINK:
+        return f" (mode {old.mode & 0o777:03o} -> {change.mode:03o})"
+    if change.kind == ADDED and change.mode & 0o111 and change.what not in (DIRECTORY, LINK):
+        return f" (mode {change.mode:03o})"
+    return f" ({_files(change.gone)} deleted)" if change.gone else ""
+
+
+def _lines(content: bytes | None) -> list[str]:
+    """The lines of a file. If the last one does not end, that is a line of its own, as git shows it."""
+    if not content:
+        return []
+    *lines, last = content.decode(errors="surrogateescape").split("\n")
+    return [*lines, last, NO_END] if last else lines
+
+
+def _unified(old: list[str], new: list[str], style: Style) -> Iterator[str]:
+    import difflib
+
+    for line in difflib.unified_diff(old, new, lineterm=""):
+        if line.startswith(("---", "+++")):
+            continue
+        colour = {"+": GREEN, "-": RED, "@": DIM}.get(line[:1], "")
+        # A tab is what it looks like; everything else that cannot be seen is spelled out.
+        text = escape(line.replace("\t", "    "))
+        yield style.paint(text, colour) if colour else text
+
+
+def commits_text(commits: Commits, number: str, style: Style) -> str:
+    lines = []
+    for branch in commits.branches:
+        amount_text = f"{branch.commits} {'commit' if branch.commits == 1 else 'commits'}"
+        said = {
+            "further": f"{amount_text} further",
+            "new": f"new, {amount_text}",
+            "apart": f"{amount_text}, and the host's went another way: it stays where it is",
+            "elsewhere": f"{amount_text} further, but checked out elsewhere: it stays where it is",
+        }[branch.kind]
+        lines += _row("commits", [f"{escape(branch.name)}: {said}"], style, "")
+    if commits.branches:
+        lines.append(f"{' ' * LABEL}here as {posixpath.join('refs/claudebox', number)}/…")
+    if commits.head:
+        lines += _row("checked out", [escape(commits.head)], style, "")
+    return "".join(f"{line}\n" for line in lines)

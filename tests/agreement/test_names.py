@@ -1,0 +1,53 @@
+"""A list of names that grew is asked about; one that shrank, or that a wider tier covered, is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agreement.boxes import is_agreed, news
+from claudebox.model import Plan
+from hosts.machine import EVERYONE, TREES, Machine
+
+pytestmark = pytest.mark.req("UX-02", "NAME-01")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path, environ={"TERM": "xterm"}).plant("/usr/bin/pasta*\n/usr/sbin/nft*")
+    return machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def listed(machine: Machine, *hosts: str, deny: tuple[str, ...] = ()) -> Plan:
+    words = [*(("--allow", host) for host in hosts), *(("--deny", host) for host in deny)]
+    return machine.plan("--network", "names", *(word for pair in words for word in pair), "-p", "x")
+
+
+def test_new_host_is_asked_about(machine: Machine) -> None:
+    before, after = listed(machine, "a.example", "@npm"), listed(machine, "a.example", "b.example", "@npm")
+    assert [row.host for row in news(after, before).names] == ["b.example"]
+    assert is_agreed(before, after)
+
+
+def test_new_port_is_asked_about(machine: Machine) -> None:
+    assert not is_agreed(listed(machine, "a.example", "a.example:22"), listed(machine, "a.example"))
+    assert not is_agreed(listed(machine, "a.example:*"), listed(machine, "a.example:22"))
+
+
+def test_name_does_not_cover_all_below_the_same(machine: Machine) -> None:
+    assert not is_agreed(listed(machine, "*.example.org"), listed(machine, "a.example.org"))
+
+
+def test_host_that_is_no_longer_kept_out_is_asked_about(machine: Machine) -> None:
+    kept_out = listed(machine, "*.example.org", deny=("a.example.org",))
+    whole = listed(machine, "*.example.org")
+    assert not is_agreed(whole, kept_out)
+    assert is_agreed(kept_out, whole)
+
+
+def test_wider_tier_covers_every_list(machine: Machine) -> None:
+    inet, names = machine.plan("--network", "inet", "-p", "x"), listed(machine, "a.example", "@claude")
+    assert news(names, inet).names == ()
+    assert not news(names, inet).tier
+    assert news(inet, names).tier

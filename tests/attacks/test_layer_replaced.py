@@ -1,0 +1,45 @@
+"""Something takes the layer away, or puts another in its place, before bwrap binds the project: nothing starts."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from conftest import Box
+
+pytestmark = pytest.mark.req("LAND-01")
+
+BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
+# What the process that becomes bwrap could find, if somebody else had made mounts there.
+DEEDS = {
+    "taken-away": 'cd / && umount -l "$project"',
+    "another-overlay": (
+        "mkdir -p /tmp/u /tmp/w; "
+        'mount -t overlay other -o lowerdir="$project",upperdir=/tmp/u,workdir=/tmp/w,userxattr "$project"'
+    ),
+    "a-directory-of-it": 'mount --bind "$project/sub" "$project"',
+    "something-else": 'mount --rbind /usr "$project"',
+}
+
+
+def with_bwrap_after(box: Box, deed: str) -> Box:
+    script = f'#!/bin/sh\nproject={box.project}\n{deed} || exit 99\nexec {BWRAP} "$@"\n'
+    path = box.account.write(box.account.home / "standins" / "bwrap", script, 0o755)
+    return replace(box, options=("--bwrap", str(path)))
+
+
+def test_layer_that_stays_is_accepted(box: Box) -> None:
+    assert with_bwrap_after(box, "true").sh("echo x > x; echo started", options=("--review",)) == "started\n"
+    assert not (box.project / "x").exists()
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_box_does_not_start_without_its_layer(box: Box, deed: str) -> None:
+    box.account.write(box.project / "sub/file", "x\n")
+    prefix = "mount -t tmpfs tmpfs /tmp && " if deed == "another-overlay" else ""
+    done = with_bwrap_after(box, prefix + DEEDS[deed]).inside("touch", "started", options=("--review",))
+    assert done.returncode == 125, done.stderr
+    assert "is not what it was when claudebox looked at it" in " ".join(done.stderr.split())
+    assert not (box.project / "started").exists()

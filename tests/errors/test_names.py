@@ -1,0 +1,83 @@
+"""What is said of a list of names."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from claudebox.features.names import act as names
+from claudebox.features.names import namespace
+from claudebox.model import Origin, Port
+from claudebox.problem import FAILED
+from claudebox.process import isolation
+from claudebox.settings.words import parse
+from errors.scene import Problems, Scene, Stage, with_file
+
+
+def allowed(scene: Scene, *hosts: str, option: str = "--allow") -> None:
+    scene.planted("/usr/sbin/nft*")
+    scene.plan("--network", "names", *(word for host in hosts for word in (option, host)))
+
+
+def no_device(scene: Scene) -> None:
+    def refuse(_: str) -> int:
+        raise OSError(19, os.strerror(19))
+
+    for name in ("enter_network_namespace", "write"):
+        scene.monkeypatch.setattr(namespace, name, lambda *_: None)
+    scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
+    scene.monkeypatch.setattr("claudebox.features.names.namespace._socket.if_nametoindex", refuse)
+    namespace.make_network("/usr/sbin/nft", ())
+
+
+def port_refused(scene: Scene, number: int) -> None:
+    class Refused:
+        def __init__(self, *_: int) -> None:
+            pass
+
+        def setsockopt(self, *_: int) -> None:
+            raise OSError(98, os.strerror(98))
+
+    scene.monkeypatch.setattr("claudebox.features.names.act._socket.socket", Refused)
+    names._open_port(Port(number, 80, Origin.of_option("--publish")))
+
+
+def process_ended(_: Scene) -> None:
+    raise names.ended()
+
+
+PROBLEMS: Problems = {
+    "names-no-host": (lambda scene: allowed(scene, "-x.example"), FAILED),
+    "names-a-single-word": (lambda scene: allowed(scene, "nas"), FAILED),
+    "names-not-ascii": (lambda scene: allowed(scene, "пример.example"), FAILED),
+    "names-everything": (lambda scene: allowed(scene, "*"), FAILED),
+    "names-a-whole-domain": (lambda scene: allowed(scene, "*.com"), FAILED),
+    "names-localhost": (lambda scene: allowed(scene, "localhost:5432"), FAILED),
+    "names-no-port": (lambda scene: allowed(scene, "example.org:https"), FAILED),
+    "names-port-of-dns": (lambda scene: allowed(scene, "example.org:53"), FAILED),
+    "names-no-address": (lambda scene: allowed(scene, "1.2.3"), FAILED),
+    "names-private-address": (lambda scene: allowed(scene, "192.168.1.5:5432"), FAILED),
+    "names-unknown-group": (lambda scene: allowed(scene, "@nmp"), FAILED),
+    "names-deny-with-a-port": (lambda scene: allowed(scene, "example.org:22", option="--deny"), FAILED),
+    "names-by-file": (lambda scene: allowed(with_file(scene, "allow = ['a b']")), FAILED),
+    "names-with-another-tier": (lambda scene: scene.plan("--network", "none", "--allow", "example.org"), FAILED),
+    "names-nobody-to-ask": (lambda scene: allowed(scene, "desktop", option="--ask"), FAILED),
+    "names-nobody-to-ask-on-a-bus": (
+        lambda scene: allowed(scene.planted("/usr/bin/notify-send*"), "desktop", option="--ask"),
+        FAILED,
+    ),
+    "names-without-nft": (lambda scene: scene.plan("--network", "names"), FAILED),
+    "names-without-a-device": (no_device, FAILED),
+    "names-port-taken": (lambda scene: port_refused(scene, 3000), FAILED),
+    "names-port-too-low": (lambda scene: port_refused(scene, 80), FAILED),
+    "names-process-ended": (process_ended, FAILED),
+    "names-suggest-alone": (lambda _: parse(["--suggest"]), FAILED),
+    "names-log-for-claude": (lambda _: parse(["--network-log", "please"]), FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01", "NAME-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("names", name, *PROBLEMS[name])

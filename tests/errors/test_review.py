@@ -1,0 +1,118 @@
+"""What is said of layers that cannot be made, taken, landed or discarded."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from claudebox import reviewing, showing
+from claudebox.features.review import act
+from claudebox.layers import Covered, store
+from claudebox.layers.changes import Baseline
+from claudebox.layers.landing import land
+from claudebox.layers.recovery import recover
+from claudebox.layers.store import Layer
+from claudebox.problem import FAILED
+from claudebox.settings.words import parse
+from errors.scene import Problems, Scene, Stage
+from unit.layers.world import World, make_world
+
+NOWHERE = Layer("3", "/nonexistent/3", "/home/alice/shop", "", Baseline(0, {}))
+OVERLAY = "30 1 0:30 / / rw,relatime - overlay overlay rw"
+
+
+def with_layers(scene: Scene, *layers: Layer) -> Scene:
+    scene.monkeypatch.setattr(reviewing, "read_host", lambda: scene.machine.host())
+    scene.monkeypatch.setattr(store, "list_layers", lambda *_: list(layers))
+    return scene
+
+
+def tend(scene: Scene, *words: str) -> None:
+    reviewing.tend_layers(parse(["--review", *words]))
+
+
+def refused_to_discard(scene: Scene) -> None:
+    with_layers(scene, NOWHERE)
+    scene.monkeypatch.setattr(store, "lock", lambda _: 9)
+    scene.monkeypatch.setattr(reviewing, "says_yes", lambda _: False)
+    tend(scene, "discard")
+
+
+def nobody_to_ask(scene: Scene) -> None:
+    with_layers(scene, NOWHERE)
+    scene.monkeypatch.setattr(store, "lock", lambda _: 9)
+    scene.monkeypatch.setattr(reviewing, "can_ask", lambda: False)
+    tend(scene, "land")
+
+
+def world_of(scene: Scene) -> World:
+    return make_world(scene.machine.root / "world", {"a": "a\n"})
+
+
+def changed_meanwhile(scene: Scene) -> None:
+    world = world_of(scene)
+    world.write("a", "b\n")
+    chosen = world.changes()
+    (world.project / "a").write_text("c\n")
+    land(world.layer, chosen, 0)
+
+
+def cannot_be_undone(scene: Scene) -> None:
+    """Somebody removed the directory in which half of the landing lies."""
+    world = world_of(scene)
+    scene.monkeypatch.chdir(world.layer.directory)
+    layer = world.layer.replace(directory=".")
+    os.mkdir("stage")
+    row = '["sub/a", "deleted", "file", 0, 0, [1, 1, 1, 1, 1, 1]]'
+    journal = f'{{"phase": "landing", "stage": "./stage", "operations": [[{row}, null]]}}'
+    store.replace_file(layer.journal, journal.encode())
+    recover(layer)
+
+
+def dry_run(scene: Scene) -> None:
+    scene.monkeypatch.setattr(showing, "read_host", lambda: scene.machine.host())
+    showing.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
+
+
+def no_mount() -> None:
+    raise act._refused("/home/alice/shop", (b"claudebox:0", b"/nonexistent", b"overlay", 0, b""))
+
+
+def refused_by_apparmor(scene: Scene) -> None:
+    scene.planted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1").plan("--review")
+
+
+PROBLEMS: Problems = {
+    "review-and-apparmor": (refused_by_apparmor, FAILED),
+    "review-as-a-command": (dry_run, FAILED),
+    "review-changed-meanwhile": (changed_meanwhile, FAILED),
+    "review-in-use": (lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"), FAILED),
+    "review-no-attributes": (lambda _: act._require_attributes(NOWHERE), FAILED),
+    "review-no-layer": (lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""), FAILED),
+    "review-no-mount": (lambda _: no_mount(), FAILED),
+    "review-no-project": (lambda _: act._cover(0, Covered("/nonexistent", (0, 0)), "/", "/"), FAILED),
+    "review-no-such": (lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"), FAILED),
+    "review-no-such-note": (lambda _: store.load("/nonexistent", "3"), FAILED),
+    "review-nobody-to-ask": (nobody_to_ask, FAILED),
+    "review-not-discarded": (refused_to_discard, FAILED),
+    "review-nothing-kept": (lambda scene: tend(with_layers(scene), "show"), FAILED),
+    "review-on-an-overlay": (
+        lambda scene: scene.planted(f"/proc/self/mountinfo: {OVERLAY}").plan("--review"),
+        FAILED,
+    ),
+    "review-without-project": (lambda _: NOWHERE.read(), FAILED),
+    "review-stays": (lambda _: store.discard(NOWHERE), FAILED),
+    "review-undone": (cannot_be_undone, FAILED),
+    "review-which": (lambda scene: tend(with_layers(scene, NOWHERE, NOWHERE.replace(number="4")), "show"), FAILED),
+    "review-without-state": (
+        lambda scene: scene.planted("~/.claudebox: a file").plan("--review", "--run", "true"),
+        FAILED,
+    ),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("review", name, *PROBLEMS[name])

@@ -1,0 +1,64 @@
+"""Landing on a file system that is not that of the state, and on one that is full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import Account, Box
+from unit.layers.world import picture
+
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.root]
+
+
+@pytest.fixture
+def small(account: Account, box: Box) -> Iterator[Box]:
+    """A box whose project is on a small file system of its own."""
+    project = account.home / "small"
+    project.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "small", project], check=True)
+    try:
+        os.chown(project, account.uid, account.gid)
+        account.write(project / "old/file", "old\n")
+        account.write(project / "kept", "kept\n")
+        yield Box(account, project)
+    finally:
+        subprocess.run(["umount", "-l", project], check=True)
+
+
+def test_lands_across_file_systems(small: Box) -> None:
+    small.sh("echo new > kept; rm -r old; mkdir -p a/b; echo x > a/b/c", options=("--review", "--land", "all"))
+    found = {name: content for name, (_, content) in picture(small.project).items() if content}
+    assert found == {"kept": "new\n", "a/b/c": "x\n"}
+    assert sorted(os.listdir(small.project)) == ["a", "kept"]
+
+
+def test_full_disk_lands_nothing(small: Box) -> None:
+    before = picture(small.project)
+    script = "echo new > kept; rm -r old; head -c 4M /dev/urandom > z-big"
+    done = small.inside("sh", "-c", script, options=("--review", "--land", "all"))
+    assert "nothing has landed: z-big: No space left on device" in " ".join(done.stderr.split())
+    assert picture(small.project) == before
+    assert "1 added, 1 changed, 1 deleted" in small.claudebox("--review", "list").stdout
+
+
+def test_directory_without_permission_lands_nothing(small: Box, account: Account) -> None:
+    small.sh("echo new > kept; echo x > old/new", options=("--review",))
+    before = picture(small.project)
+    if account.is_root:
+        subprocess.run(["mount", "-o", "remount,ro", small.project], check=True)
+    else:
+        os.chmod(small.project / "old", 0o555)
+        before = picture(small.project)
+    done = small.claudebox("--review", "land", "--land", "all")
+    assert "nothing has landed" in done.stderr or (account.is_root and "Read-only file system" in done.stderr)
+    assert picture(small.project) == before
+    if account.is_root:
+        subprocess.run(["mount", "-o", "remount,rw", small.project], check=True)
+    else:
+        os.chmod(small.project / "old", 0o755)
+    assert small.claudebox("--review", "land", "--land", "all").returncode == 0
+    assert (small.project / "old/new").exists()

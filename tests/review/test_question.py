@@ -1,0 +1,107 @@
+"""At a terminal, the user is asked what lands when the box has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import CLAUDEBOX, Box
+from review.test_box import git, layers_of, repository
+from terminal.pseudoterminal import CTRL_C, PLAIN, Terminal
+
+__all__ = ["repository"]
+pytestmark = pytest.mark.req("LAND-01")
+
+QUESTION = r"keep or discard\? \[k\] "
+SCRIPT = "echo x > fine; echo x > .envrc; rm -r old; git checkout -qb feature; git add fine; git commit -qm fine; :"
+
+
+def start(box: Box, script: str = SCRIPT) -> Terminal:
+    command = (CLAUDEBOX, "--review", "--run", "sh", "-c", script)
+    opened = Terminal(box.account, command, cwd=box.project, env=PLAIN)
+    opened.read_until(r"Start\? ")
+    opened.type("y\n")
+    return opened
+
+
+def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None:
+    opened = start(box)
+    opened.read_until(r"deleted     old/ \(2 files\)")
+    opened.read_until(r"host runs   \.envrc")
+    opened.read_until(QUESTION)
+    opened.type("choose\n")
+    opened.read_until(r"1 \[ \] added    \.envrc")
+    opened.read_until(r"2 \[x\] added    fine")
+    opened.read_until(r"b: back\) ")
+    opened.type("2\n")
+    opened.read_until(r"Landed: 1\.")
+    opened.read_until(r"feature: new, 1 commit")
+    opened.read_until(r"Move the branches here, too\? \[y/N\] ")
+    opened.type("y\n")
+    opened.read_until(r"Moved\.")
+    opened.read_until(r"kept as review 1")
+    assert opened.process.wait(60) == 0
+    assert (repository / "old/one").exists()
+    assert git(box.account, repository, "status", "--short") == ""
+    assert git(box.account, repository, "log", "--format=%s", "HEAD").splitlines()[0] == "fine"
+    assert git(box.account, repository, "symbolic-ref", "--short", "HEAD") == "feature\n"
+
+
+def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:
+    """A project has its programs on PATH, as with direnv: git and the pager must not come from there."""
+    ran = box.account.home / "ran"
+    for name in ("git", "less"):
+        box.account.write(repository / "bin" / name, f"#!/bin/sh\ntouch {ran}\ncat\n", 0o755)
+    env = {"PATH": f"{repository}/bin:{box.account.environ['PATH']}"}
+    assert box.account.run("less", input="x", env=env).stdout == "x"
+    assert ran.exists()
+    ran.unlink()
+    command = (
+        CLAUDEBOX,
+        "--review",
+        "--run",
+        "sh",
+        "-c",
+        "echo shown > fine; /usr/bin/git commit -qam x --allow-empty",
+    )
+    opened = Terminal(box.account, command, cwd=box.project, env=env)
+    opened.read_until(r"Start\? ")
+    opened.type("y\n")
+    opened.read_until(QUESTION)
+    opened.type("s\n")
+    opened.read_until(r"\+shown")
+    opened.read_until(QUESTION)
+    opened.type("all\n")
+    opened.read_until(r"main: 1 commit further")
+    opened.read_until(r"too\? \[y/N\] ")
+    opened.type("n\n")
+    opened.process.wait(60)
+    assert not ran.exists()
+
+
+def test_discarding_needs_a_second_yes(box: Box, repository: Path) -> None:
+    opened = start(box)
+    opened.read_until(QUESTION)
+    opened.type("d\n")
+    opened.read_until(r"cannot be undone\. \[y/N\] ")
+    opened.type("n\n")
+    opened.read_until(QUESTION)
+    opened.type("d\n")
+    opened.read_until(r"cannot be undone\. \[y/N\] ")
+    opened.type("y\n")
+    opened.read_until(r"Discarded\.")
+    opened.process.wait(60)
+    assert layers_of(box.account) == []
+    assert not (repository / "fine").exists()
+
+
+@pytest.mark.parametrize("keys", ["\n", "k\n", CTRL_C])
+def test_whoever_does_not_answer_keeps_it(box: Box, repository: Path, keys: str) -> None:
+    opened = start(box)
+    opened.read_until(QUESTION)
+    opened.type(keys)
+    opened.read_until(r"kept as review 1")
+    opened.process.wait(60)
+    assert [path.name for path in layers_of(box.account)] == ["1"]
+    assert not (repository / "fine").exists()

@@ -1,0 +1,111 @@
+"""What is remembered of a box on tier `names`: the journal, the line at the end, and what to allow."""
+
+from __future__ import annotations
+
+from mmap import mmap
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.names.report import refused_text
+from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, Notes
+from claudebox.features.names.server.refusal import Refusal
+from claudebox.features.names.suggest import NOTHING, log_text, suggestion
+from claudebox.features.names.terms import MEMORY
+from claudebox.journal import read_journal
+from claudebox.view.text import WIDTH
+
+pytestmark = pytest.mark.req("NAME-01")
+
+A, AAAA = 1, 28
+NOT_LISTED = Refusal("not in this box's list", is_lists=True)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Notes:
+    return Notes(str(tmp_path / "network.jsonl"), mmap(-1, MEMORY))
+
+
+def said(notes: Notes) -> str:
+    assert notes.memory is not None
+    return refused_text(bytes(notes.memory))
+
+
+def test_nothing_is_said_if_nothing_was_refused(notes: Notes) -> None:
+    notes.carried("allowed.example", 443, 100, 2000, 7)
+    notes.not_made("allowed.example", 443, Refusal("no answer", 0))
+    assert said(notes) == ""
+
+
+def test_line_at_the_end_says_what_would_allow_it(notes: Notes) -> None:
+    for _ in range(3):
+        notes.refused_lookup("tracker.example", AAAA)
+        notes.refused_lookup("tracker.example", A)
+    notes.not_made("git.example", 2222, NOT_LISTED)
+    notes.not_made("2001:db8::1", 443, NOT_LISTED)
+    notes.not_made("rebind.example", 80, Refusal("rebind.example leads to a private address"))
+    assert said(notes) == (
+        "claudebox: refused by --network names: tracker.example (3 times),\n"
+        "rebind.example:80, git.example:2222, [2001:db8::1]:443; to allow: --allow\n"
+        "tracker.example --allow git.example:2222 --allow [2001:db8::1]:443\n"
+    )
+
+
+def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
+    for number in range(1000):
+        notes.refused_lookup(f"{'x' * 60}.{'y' * 60}.{number}.example", A)
+    assert len(notes.refused) == MOST_NAMES
+    text = said(notes)
+    assert "and 18 more (--network-log)" in text.replace("\n", " ")
+    assert all(len(line) <= WIDTH or " " not in line for line in text.splitlines())
+    assert refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n").isascii()
+    assert "\x1b" not in refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n")
+
+
+@pytest.mark.parametrize("name", ["host", "x.local", "_dns.resolver.arpa", "4.3.2.1.in-addr.arpa", "a.lan"])
+def test_what_programs_ask_on_their_own_is_not_counted(notes: Notes, name: str) -> None:
+    notes.refused_lookup(name, A)
+    assert said(notes) == ""
+    assert read_journal(notes.path) == []
+
+
+def test_journal_is_bounded(notes: Notes) -> None:
+    for number in range(2 * MOST_LINES):
+        notes.carried("allowed.example", 443, number, 0, 0)
+        notes.refused_lookup(f"x{number}.example", A)
+    assert len(read_journal(notes.path)) == MOST_LINES
+
+
+def test_log_and_suggestion(notes: Notes) -> None:
+    assert log_text([]) == suggestion([]) == NOTHING
+    notes.carried("registry.npmjs.org", 443, 1234, 56_789_012, 300)
+    notes.carried("github.com", 22, 5, 0, 1)
+    notes.refused_lookup("tracker.example", A)
+    notes.not_made("git.example", 2222, NOT_LISTED)
+    notes.not_made("down.example", 80, Refusal("no answer", 0))
+    entries = read_journal(notes.path)
+    assert [line[16:] for line in log_text(entries).splitlines()] == [
+        "           sent  received  host",
+        "allowed    1.2k       57M  registry.npmjs.org:443",
+        "allowed       5         0  github.com:22",
+        "refused                    tracker.example",
+        "refused                    git.example:2222",
+        " failed                    down.example:80 (no answer)",
+    ]
+    assert suggestion(entries) == (
+        'network = "names"\n'
+        "allow = [\n"
+        '  "down.example",       # failed 1\n'
+        '  "git.example:2222",   # refused 1\n'
+        '  "github.com",         # allowed 1, in @github\n'
+        '  "registry.npmjs.org", # allowed 1, in @npm\n'
+        '  "tracker.example",    # refused 1\n'
+        "]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ['a"b', "a\\b", "a\nb", "пример", "x", "192.168.1.5", "fe80::1", "127.0.0.1", '1.2.3.4"']
+)
+def test_suggestion_is_nothing_that_would_be_refused(name: str) -> None:
+    assert suggestion([{"name": name, "port": 443, "verdict": "refused"}]) == NOTHING

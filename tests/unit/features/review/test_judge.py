@@ -1,0 +1,78 @@
+"""What this host would run is set apart, whatever the agent calls it."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.features.review.judge import Item, judge, with_parents
+from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, LINK, Change
+from claudebox.model import Guarded
+
+pytestmark = pytest.mark.req("LAND-01")
+
+
+def reasons(*changes: Change, on_host: tuple[str, ...] = ()) -> dict[str, str]:
+    items = judge(changes, "/home/alice/shop", lambda path: path in on_host)
+    return {item.change.path: item.reason for item in items if item.reason}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".envrc", "deep/down/.envrc", ".envrc.local", ".vscode/tasks.json", ".github/workflows/ci.yml", ".mcp.json"),
+        *(".claude/settings.local.json", ".claude/hooks/x", ".husky/pre-commit", "Jenkinsfile", "x.code-workspace"),
+        *(".config/mise/config.toml", ".claudebox.toml"),
+    ],
+)
+def test_file_that_the_host_runs_is_set_apart(path: str) -> None:
+    assert path in reasons(Change(path, ADDED, FILE))
+    assert path in reasons(Change(path, DELETED, FILE))
+
+
+@pytest.mark.parametrize("path", ["src/main.py", "Makefile", ".claude/commands/x.md", ".github/README.md", "HEAD"])
+def test_work_of_the_agent_is_not(path: str) -> None:
+    assert reasons(Change(path, CHANGED, FILE)) == {}
+
+
+def test_place_that_something_leads_to_is_set_apart() -> None:
+    """A script that a hook runs, or that a unit of the user starts, has no telling name."""
+    held = [Guarded("/home/alice/shop/scripts/deploy", "git", "git's configuration runs it")]
+    changes = [
+        Change("scripts/deploy", CHANGED, FILE),
+        Change("scripts/other", CHANGED, FILE),
+        Change("scripts", DELETED, DIRECTORY, gone=2),
+    ]
+    items = judge(changes, "/home/alice/shop", lambda _: False, held)
+    assert [item.change.path for item in items if item.reason] == ["scripts/deploy", "scripts"]
+
+
+def test_repository_of_any_name_is_set_apart() -> None:
+    bare = [Change("b", ADDED, DIRECTORY), Change("b/HEAD", ADDED, FILE), Change("b/objects", ADDED, DIRECTORY)]
+    assert set(reasons(*bare, Change("b/hooks/x", ADDED, FILE))) == {"b/HEAD", "b/hooks/x"}
+    assert reasons(Change("b/config", CHANGED, FILE), on_host=("b/HEAD", "b/objects"))
+    assert reasons(Change("b/config", CHANGED, FILE)) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "leaves"),
+    [
+        ("a/link", "../b", False),
+        ("a/link", "../../b", True),
+        ("link", "/etc/passwd", True),
+        ("link", "/usr/bin/env", False),
+        ("link", "/home/alice/shop/x", False),
+        ("link", "/home/alice/shopping", True),
+    ],
+)
+def test_symlink_that_leaves_is_set_apart(path: str, target: str, leaves: bool) -> None:
+    assert bool(reasons(Change(path, ADDED, LINK, target=target))) is leaves
+
+
+def test_directory_with_a_repository_is_not_deleted_unseen() -> None:
+    assert reasons(Change("vendor", DELETED, DIRECTORY, gone=3, holds_git=True))
+
+
+def test_chosen_file_brings_its_new_directories() -> None:
+    changes = [Change("a", ADDED, DIRECTORY), Change("a/b", ADDED, DIRECTORY), Change("a/b/c", ADDED, FILE)]
+    items = [Item(change) for change in [*changes, Change("d", ADDED, FILE)]]
+    assert with_parents([items[2]], items) == changes

@@ -1,0 +1,89 @@
+"""A diff shows what a terminal would obey, and believes only the user's own configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.review.end import numbers_in
+from claudebox.features.review.judge import Item
+from claudebox.features.review.show import diff_lines, only_colours, users_program
+from claudebox.view.review import listing, summary
+from claudebox.view.text import Style, width
+from unit.layers.world import World, make_world
+
+pytestmark = pytest.mark.req("LAND-01")
+PLAIN = Style(colour=False)
+
+
+def world_with_odd_names(tmp_path: Path) -> World:
+    world = make_world(tmp_path, {"old": "one\ntwo\n", "gone/x": "x\n"})
+    world.write("old", "one\nthree \x1b[2J\u202e\n")
+    world.write("na\nme\x1b[31m", "x")
+    world.write("binary", "x\0y")
+    world.whiteout("gone")
+    return world
+
+
+def text_of(world: World, style: Style = PLAIN) -> str:
+    items = [Item(change) for change in world.changes()]
+    home = str(world.project.parent)
+    return "\n".join(
+        [summary("1", items, (), style), listing(items, style), *diff_lines(world.layer, items, style, home)]
+    )
+
+
+def test_nothing_that_a_terminal_obeys_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = text_of(world_with_odd_names(tmp_path))
+    assert text.replace("\n", "").isprintable()
+    assert "+three \\x1b[2J\\u202e" in text
+    assert "-two" in text
+    assert "gone/ (1 file)" in text
+    assert "\\ No newline at end of file" in text
+    assert max(width(line) for line in text.splitlines() if "na\\nme" not in line) <= 80
+
+
+def test_deletions_are_counted_even_if_they_are_many(tmp_path: Path) -> None:
+    world = make_world(tmp_path, {f"f{number}": "x\n" for number in range(50)})
+    for number in range(50):
+        world.whiteout(f"f{number}")
+    items = [Item(change) for change in world.changes()]
+    text = summary("1", items, (), PLAIN)
+    assert "50 deleted" in text
+    assert "and 38 more" in " ".join(text.split())
+
+
+def test_program_of_the_repository_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(tmp_path, {"a": "old\n", ".git/config": "[diff]\n\texternal = touch /tmp/ran\n"})
+    world.write("a", "new\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    assert users_program("diff.external", str(tmp_path)) == ""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nprintf '\\033[31m%s\\033[2J\\n' \"$1\"\n")
+    program.chmod(0o755)
+    (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
+    assert "\x1b[31ma\\x1b[2J" in text_of(world)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("a\tb\r", "a    b\\r"),
+    ],
+)
+def test_only_colours_pass(said: str, shown: str) -> None:
+    assert only_colours(said) == shown
+
+
+@pytest.mark.parametrize(
+    ("said", "numbers"), [("1 3-5", {1, 3, 4, 5}), ("2,4", {2, 4}), ("x", set()), ("1-999999999", {1, 2, 3, 4, 5, 6})]
+)
+def test_numbers_that_are_typed(said: str, numbers: set[int]) -> None:
+    assert numbers_in(said, 6) == numbers

@@ -1,0 +1,226 @@
+"""A landing is whole or nothing, whenever and however it is ended."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from claudebox.layers import files, store
+from claudebox.problem import Problem
+from unit.layers.world import World, make_world, picture
+
+pytestmark = pytest.mark.req("LAND-01")
+
+PROJECT = {
+    "a.txt": "a\n",
+    "b.txt": "b\n",
+    "gone.txt": "gone\n",
+    "old/one": "1\n",
+    "old/deep/two": "2\n",
+    "swap": "a file\n",
+    "dir/x": "x\n",
+    "replaced/y": "y\n",
+    "replaced/z": "z\n",
+    "tool.sh": "#!/bin/sh\n",
+}
+
+
+def with_every_kind(tmp_path: Path) -> World:
+    """A layer with a change of every kind."""
+    world = make_world(tmp_path, PROJECT)
+    world.write("a.txt", "changed\n")
+    world.whiteout("gone.txt")
+    world.whiteout("old")
+    world.opaque("swap")  # a file that became a directory
+    world.write("swap/inner", "inner\n")
+    world.write("new/deep/file", "new\n", 0o600)
+    os.symlink("a.txt", world.upper / "link")
+    world.write("dir", "a directory that became a file\n")
+    world.opaque("replaced")
+    world.write("replaced/z", "Z\n")
+    world.write("tool.sh", PROJECT["tool.sh"], 0o755)
+    return world
+
+
+def is_effect(event: str) -> bool:
+    return event.startswith("os.") or event in ("open", "ctypes.call_function")
+
+
+def killed_at(moment: int, deed: Callable[[], None]) -> bool:
+    """Do it in another process, which the kernel kills at a moment: before its n-th effect. False if it was done."""
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def watch(event: str, _: object) -> None:
+            nonlocal count
+            if is_effect(event):
+                count += 1
+                if count == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.addaudithook(watch)
+            deed()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), status
+    return status != 0
+
+
+def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file system that cannot exchange two names."""
+    monkeypatch.setattr(files, "c_function", lambda _: None)
+
+
+def test_every_kind_of_change_lands(tmp_path: Path) -> None:
+    world = with_every_kind(tmp_path)
+    assert world.kinds() == {
+        "a.txt": "changed",
+        "dir": "changed",
+        "gone.txt": "deleted",
+        "link": "added",
+        "new": "added",
+        "new/deep": "added",
+        "new/deep/file": "added",
+        "old": "deleted",
+        "replaced/y": "deleted",
+        "replaced/z": "changed",
+        "swap": "added",
+        "swap/inner": "added",
+        "tool.sh": "changed",
+    }
+    world.land()
+    found = {name: content for name, (mode, content) in picture(world.project).items() if content}
+    assert found == {
+        "a.txt": "changed\n",
+        "b.txt": "b\n",
+        "dir": "a directory that became a file\n",
+        "link": "a.txt",
+        "new/deep/file": "new\n",
+        "replaced/z": "Z\n",
+        "swap/inner": "inner\n",
+        "tool.sh": "#!/bin/sh\n",
+    }
+    assert (world.project / "tool.sh").stat().st_mode & 0o777 == 0o755
+    assert (world.project / "new/deep/file").stat().st_mode & 0o777 == 0o600
+    assert world.again().changes() == []
+    assert sorted(os.listdir(world.layer.directory)) == ["note", "upper", "work"]
+
+
+@pytest.mark.slow("a process for each moment")
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_killed_at_any_moment_it_is_whole_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        without_exchange(monkeypatch)
+    (tmp_path / "model").mkdir()
+    model = with_every_kind(tmp_path / "model")
+    before = picture(model.project)
+    model.land()
+    after = picture(model.project)
+    moment, outcomes = 0, set()
+    while True:
+        moment += 1
+        (tmp_path / str(moment)).mkdir()
+        world = with_every_kind(tmp_path / str(moment))
+        if not killed_at(moment, world.land):
+            break
+        # The one who recovers is killed, too: at a moment that is another one each time.
+        killed_at(1 + moment % 23, world.recover)
+        world = world.again()
+        world.recover()
+        found = picture(world.project)
+        assert found in (before, after), moment
+        outcomes.add(found == after)
+        assert not os.path.lexists(world.layer.journal)
+        world.land()  # nothing looks like a conflict, and nothing of the layer is lost
+        assert picture(world.project) == after, moment
+    assert moment > 60
+    assert outcomes == {True, False}
+
+
+def test_kept_back_layer_has_no_conflict_with_itself(tmp_path: Path) -> None:
+    world = with_every_kind(tmp_path)
+    world.land("a.txt")
+    world = world.again()
+    world.write("a.txt", "changed again\n")
+    assert not any(change.is_conflict for change in world.changes())
+    assert "a.txt" in world.kinds()
+
+
+def test_file_too_large_lands_nothing(tmp_path: Path) -> None:
+    """A full disk, a quota and a limit look the same from here."""
+    world = with_every_kind(tmp_path)
+    world.write("z-large", "x" * 4096 * 16)
+    before = picture(world.project)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096 * 8, limit[1]))
+    try:
+        with pytest.raises(Problem, match="nothing has landed: z-large: File too large"):
+            world.land()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert picture(world.project) == before
+    world.again().land()
+
+
+def test_change_between_look_and_landing_lands_nothing(tmp_path: Path) -> None:
+    world = with_every_kind(tmp_path)
+    chosen = world.changes()
+    (world.project / "tool.sh").write_text("the host's\n")
+    before = picture(world.project)
+    from claudebox.layers.landing import land
+
+    with pytest.raises(Problem, match=r"nothing has landed: tool\.sh: it was changed on this host a moment ago"):
+        land(world.layer, chosen, 2**62)
+    assert picture(world.project) == before
+    assert [change.path for change in world.again().changes() if change.is_conflict] == ["tool.sh"]
+
+
+@pytest.mark.parametrize("change", ["old/deep/two", "old/deep/three"])
+def test_directory_that_got_something_meanwhile_is_not_deleted(tmp_path: Path, change: str) -> None:
+    world = with_every_kind(tmp_path)
+    (world.project / change).write_text("the host's\n")
+    assert [one.path for one in world.changes() if one.is_conflict] == ["old"]
+
+
+def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
+    """Another box puts a symlink in the place of a directory while this one lands."""
+    world = make_world(tmp_path, {"sub/f": "f\n"})
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    world.write("sub/f", "evil\n")
+    world.write("sub/g", "evil\n")
+    chosen = world.changes()
+    (world.project / "sub").rename(world.project / "moved")
+    (world.project / "sub").symlink_to(outside)
+    from claudebox.layers.landing import land
+
+    with pytest.raises(Problem, match="nothing has landed"):
+        land(world.layer, chosen, 2**62)
+    assert os.listdir(outside) == []
+    assert {change.path: change.is_conflict for change in world.again().changes()} == {
+        "sub": True,
+        "sub/f": True,
+        "sub/g": True,
+    }
+
+
+def test_layer_whose_note_is_damaged_is_named(tmp_path: Path) -> None:
+    """It is not taken for another, and not forgotten either."""
+    world = with_every_kind(tmp_path)
+    Path(world.layer.directory, "note").write_text("{")
+    assert store.list_layers(world.place) == []
+    assert store.list_damaged(world.place) == [world.layer.directory]
