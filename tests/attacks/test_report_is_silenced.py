@@ -72,3 +72,17 @@ def test_value_that_is_no_path_hides_nothing(box: Box, repository: Path, name: s
     assert "app/.vscode/tasks.json" in heard
     assert "could not be looked at" not in heard
     assert box.inside("true").returncode == 0, "the next box starts"
+
+
+# Each entry of this index has the name of the one before, and a letter more: few megabytes spell a gigabyte.
+GROWING = r"""
+entry = bytes(24) + b"\0\0\xe0\0" + bytes(12 + 20) + b"\0\1" + b"\0a\0"
+open(".git/index", "wb").write(b"DIRC\0\0\0\4" + (40_000).to_bytes(4, "big") + entry * 40_000)
+"""
+
+
+@pytest.mark.parametrize("script", ["", GROWING], ids=["control", "growing"])
+def test_index_of_endless_names_hides_nothing(box: Box, repository: Path, script: str) -> None:
+    heard = said(box.inside("sh", "-c", f"{TASKS}; python3 -c '{script}'"))
+    assert "app/.vscode/tasks.json" in heard
+    assert ("new .git/index (cannot be listed" in heard) is bool(script)

@@ -26,7 +26,8 @@ def kind_of(tree: Tree, path: str) -> str:
 def leaving(tree: Tree, roots: Roots, path: str, new: Trace) -> tuple[str, ...] | None:
     target = (new.content or b"").decode(errors="surrogateescape")
     named = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    real = tree.resolve(path) or named
+    # Of a name that nothing has yet, the way there may still lead out by a symlink.
+    real = tree.destination(path) or named
     leaves = [place for place in (named, real) if not any(is_inside(place, known) for known in (*roots, *COMMON))]
     return (f"-> {target}",) if leaves and not _is_interpreter(tree, path, named) else None
 
