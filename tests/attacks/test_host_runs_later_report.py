@@ -194,7 +194,7 @@ NEW_PLACES = {
     "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
     "touch lefthook.yml": "new lefthook.yml",
     "ln -s ~/.bashrc rc": "new rc (a symlink that leaves the project) -> ",
-    "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.bash_login a/b/rc": "new a/b/rc (a symlink that leaves the project)",
+    "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.x a/b/rc": "new a/b/rc (a symlink that leaves the project)",
     "mkdir -p a/b; ln -s ../../c a/b/up; ln -s up/../../.x a/b/rc": "new a/b/rc (a symlink that leaves the project)",
     "ln -s /etc/shadow sub; ln -s sub also": "new sub (a symlink that leaves the project) -> /etc/shadow",
     "mkdir -p x/y; git init -q --bare x/y; cp evil x/y/hooks/post-commit": "new x/y (a repository: git obeys it)",

@@ -159,13 +159,14 @@ class Comparison:
 
     def leftovers(self) -> list[Leftover]:
         found: dict[str, Leftover] = {}
+        seen = [place for place in self.after.places if place.group != UNSEEN]
         for place in self.after.places:
             if place.group == UNSEEN and place.path not in self.known:
                 found[place.path] = Leftover(NEW, place.path, place.reason)
         for entry in self.after.detours:
             if entry.kind in (UNREAD, BEYOND):
                 found[entry.path] = Leftover(NEW, entry.path, HIDDEN, is_gits=True)
-        for place in self.after.places:
+        for place in seen:
             for path in self._files_of(place.path):
                 for leftover in self._judged(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)

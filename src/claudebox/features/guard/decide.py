@@ -238,6 +238,11 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
         )
         for guarded in guard.loose
     ]
+    findings += [
+        Finding(Finding.RISK, within(guarded.path, project), guarded.reason)
+        for guarded in guard.held
+        if guarded.group == UNSEEN
+    ]
     for guarded in guard.held:
         findings += [
             Finding(

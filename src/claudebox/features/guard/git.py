@@ -25,6 +25,7 @@ POINTER = "git goes where it says"
 INCLUDED = "git's configuration includes it"
 PROGRAM = "git's configuration runs it"
 TOO_MANY = "one repository too many: nothing in it was looked at"
+TOO_MUCH = "git's configuration is too long here: what it names was not looked at"
 
 MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
@@ -179,7 +180,7 @@ class Configs:
     def __init__(self, tree: Tree, account: Account) -> None:
         self.tree = tree
         self.account = account
-        self._pairs: dict[str, gitconfig.Pairs] = {}
+        self._pairs: dict[str, gitconfig.Pairs | None] = {}
         self._room = MOST_PARSED
 
     def named_in(self, checkout: Checkout) -> Iterator[Guarded]:
@@ -190,7 +191,10 @@ class Configs:
         seen = set(waiting)
         while waiting and len(seen) < MOST_INCLUDED:
             config = waiting.pop(0)
-            for name, value in self._telling_pairs(config):
+            pairs = self._telling_pairs(config)
+            if pairs is None:
+                yield Guarded(git_dir, UNSEEN, TOO_MUCH)
+            for name, value in pairs or ():
                 if is_include(name):
                     path = _absolute(value, posixpath.dirname(config), home)
                     waiting += [] if path in seen else [path]
@@ -210,10 +214,10 @@ class Configs:
 
     def work_tree(self, git_dir: str) -> str:
         """Where a submodule is checked out."""
-        named = dict(self._parse(self._text(f"{git_dir}/config"))).get("core.worktree", "")
+        named = dict(self._parse(self._text(f"{git_dir}/config")) or ()).get("core.worktree", "")
         return posixpath.normpath(posixpath.join(git_dir, named)) if named else ""
 
-    def _telling_pairs(self, config: str) -> gitconfig.Pairs:
+    def _telling_pairs(self, config: str) -> gitconfig.Pairs | None:
         if config not in self._pairs:
             text = self._text(config)
             lower = text.lower()
@@ -223,10 +227,12 @@ class Configs:
     def _text(self, config: str) -> str:
         return (self.tree.text(config) or "") if self.tree.lstat(config) is not None else ""
 
-    def _parse(self, text: str) -> gitconfig.Pairs:
+    def _parse(self, text: str) -> gitconfig.Pairs | None:
         """Parse as long as there is room: an agent can leave a thousand repositories for the next start."""
+        if len(text) > self._room:
+            return None
         self._room -= len(text)
-        return gitconfig.parse(text) if self._room >= 0 else []
+        return gitconfig.parse(text)
 
 
 def _absolute(value: str, base: str, home: str) -> str:
