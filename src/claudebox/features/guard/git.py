@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CONFIG = "git obeys it"
 HOOKS = "git runs hooks"
 POINTER = "git goes where it says"
+GITWEB = "git instaweb runs it"
 INCLUDED = "git's configuration includes it"
 PROGRAM = "git's configuration runs it"
 TOO_MANY = "one repository too many: nothing in it was looked at"
@@ -37,8 +38,9 @@ _COMMANDS = frozenset(
     "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand "
     "sequence.editor diff.external gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook "
     "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser "
-    "instaweb.httpd".split()
+    "instaweb.httpd svn.authorsprog".split()
 )
+_TOOLS = ("merge.tool", "merge.guitool", "diff.tool", "diff.guitool")  # a script of git's own that is run, or a path
 _KINDS_OF_COMMANDS = {  # with a name between the first and the last part, such as filter.lfs.clean
     "filter": ("clean", "smudge", "process"),
     "diff": ("command", "textconv"),
@@ -66,6 +68,7 @@ _TELLING = (
     *("include", "hookspath", "alias", "command", "filter", "driver", "textconv", "helper", "program", "editor"),
     *("pager", "fsmonitor", "proxy", "askpass", "hook", "external", "browser", "tool", "pack", "cmd", "update"),
 )
+_OFF = ("false", "0", "no", "off", "")
 _SWITCHES = ("true", "false", "1", "0", "yes", "no", "on", "off", "")
 
 
@@ -135,6 +138,7 @@ def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded
     git_dir = checkout.git_dir
     for name, reason in (("config", CONFIG), ("config.worktree", CONFIG), ("hooks", HOOKS), ("commondir", POINTER)):
         yield Guarded(f"{git_dir}/{name}", GIT, reason)
+    yield Guarded(f"{git_dir}/gitweb", GIT, GITWEB)
     yield from _hook_targets(tree, f"{git_dir}/hooks")
     yield from configs.named_in(checkout)
 
@@ -254,8 +258,21 @@ def runs_program(name: str, value: str) -> bool:
         return bool(value)
     if name.endswith(("url", ".insteadof")) and "ext::" in name + value:
         return True
+    if name in _TOOLS:
+        return "/" in value
     if name in _PROTOCOLS:
         return value.lower() != "never"
     if name == "sendemail.smtpserver" or (section == "sendemail" and last == "smtpserver"):
         return value.startswith(("/", "~", "!"))
-    return bool(middle) and last in _KINDS_OF_COMMANDS.get(section, ())
+    # Tools have keys of their own, such as annex.secure-erase-command.
+    return last.endswith("command") or (bool(middle) and last in _KINDS_OF_COMMANDS.get(section, ()))
+
+
+def writes_elsewhere(name: str, value: str) -> bool:
+    """Whether git writes a file where the configuration says, with a text that somebody else has chosen.
+
+    What a server wants to be kept goes into `http.cookieFile`, and a shell that reads it there obeys it.
+    """
+    section, _, last = name.rpartition(".")
+    is_of_http = section == "http" or section.startswith("http.")
+    return (is_of_http and last == "savecookies" and value.lower() not in _OFF) or name == "format.outputdirectory"
