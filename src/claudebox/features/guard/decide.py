@@ -164,7 +164,7 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
     if len(guard.held) > MOST_HELD:
         raise Problem(
             f"the project has {len(guard.held)} places that this host may run later, more than can be guarded",
-            "let the agent change some of them: --writable DIRECTORY",
+            "remove what an agent has left, or let it change some: --writable DIRECTORY",
         )
     return guard.replace(held=_outermost(guard.held))
 
