@@ -19,15 +19,12 @@ WITHOUT_SCOPES = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-import claudebox.launch as launch
 from claudebox.process import isolation
 isolation.SCOPES_SINCE = 1000
 {change}
 cli.main()
 """
-SHARES_THE_GROUP = (
-    "fork = launch.fork_below; launch.fork_below = lambda *a, **b: fork(*a, **{**b, 'shares_group': True})"
-)
+SHARES_THE_GROUP = "import os; os.setpgid = lambda *_: None"
 PYTHON = os.path.realpath(sys.executable)
 
 

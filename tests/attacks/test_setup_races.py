@@ -116,7 +116,7 @@ def outcomes(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str, l
         done = launch(box, claudebox, here, *arguments)
         if done.returncode == REFUSED:
             seen["refused"] += 1
-        elif "--hide" in arguments and "none ~/mono/sub/dir/secret" not in done.stderr:
+        elif "--hide" in arguments and "none ~/mono/sub/dir/private" not in done.stderr:
             seen["something else is hidden"] += 1  # the plan met the symlink, and said so
         else:
             seen[CANARY if CANARY in done.stdout else done.stdout or "failed"] += 1
@@ -139,11 +139,11 @@ def of_an_exchanged_project(box: Box, claudebox: tuple[str, ...], launches: int)
 def of_an_exchanged_place(box: Box, claudebox: tuple[str, ...], launches: int) -> Counter[str]:
     """The agent exchanges a directory, in which something is hidden, for a symlink to another."""
     mono = box.account.home / "mono"
-    box.account.write(mono / "sub" / "dir" / "secret", CANARY)
-    box.account.write(mono / "sub" / "other" / "secret", "decoy\n")
+    box.account.write(mono / "sub" / "dir" / "private", CANARY)
+    box.account.write(mono / "sub" / "other" / "private", "decoy\n")
     (mono / "sub" / "decoy").symlink_to("other")
     here = os.open(mono / "sub", os.O_RDONLY)
-    options = ("--hide", "dir/secret", "--run", "sh", "-c", "cat dir/secret decoy/secret")
+    options = ("--hide", "dir/private", "--run", "sh", "-c", "cat dir/private decoy/private")
     with agent(box.account, mono, "sub/dir", "sub/decoy"):
         return outcomes(box, claudebox, here, *options, launches=launches)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from dataclasses import replace
 
-from conftest import Box
+from conftest import CHECKOUT, Box
 
 BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
 FILTER = "--seccomp"
@@ -31,3 +33,15 @@ def without(box: Box, *options: str) -> Box:
     path = box.account.write(box.account.home / "standins" / "bwrap", script, 0o755)
     environ = {**box.account.environ, "CLAUDEBOX_BWRAP": str(path)}
     return replace(box, account=replace(box.account, environ=environ))
+
+
+# claudebox that gives the box the user's terminal.
+SHARES_THE_TERMINAL = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox import cli
+from claudebox.launch.parent import attend
+attend.open_users_terminal = lambda: -1
+cli.main()
+"""
+ON_THE_USERS_TERMINAL = (os.path.realpath(sys.executable), "-I", "-c", SHARES_THE_TERMINAL, str(CHECKOUT / "src"))

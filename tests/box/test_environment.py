@@ -24,7 +24,7 @@ PLANTED = {
     "SSH_AUTH_SOCK": f"/{CANARY}/agent",
     "FOO": f"{CANARY}-foo",
     "XDG_CONFIG_HOME": f"/{CANARY}/config",
-    "CLAUDEBOX_UNKNOWN": CANARY,
+    "UNKNOWN_TO_CLAUDEBOX": CANARY,
     "BASH_FUNC_evil%%": f"() {{ echo {CANARY}; }}",
 }
 ALL_PROCESSES = "for file in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do echo; cat $file; done; env; set"

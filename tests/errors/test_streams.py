@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -10,7 +11,8 @@ import pytest
 
 from claudebox import terminal
 from claudebox.launch import launch
-from claudebox.problem import FAILED
+from claudebox.launch.parent import keeper, users_terminal
+from claudebox.problem import FAILED, Problem
 from claudebox.process import descriptors
 from errors.scene import Problems, Scene, Stage
 
@@ -67,12 +69,42 @@ def socket_as_standard_input(scene: Scene) -> None:
             os.close(kept)
 
 
+def no_pseudoterminals(scene: Scene) -> None:
+    def refuse() -> tuple[int, int]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    scene.monkeypatch.setattr(os, "openpty", refuse)
+    keeper.fork_on_terminal(-1, into_namespaces=False)
+
+
+def terminal_of_somebody_else(scene: Scene) -> None:
+    scene.monkeypatch.setattr(os, "isatty", lambda _: True)
+    scene.monkeypatch.setattr(os, "open", lambda *_: os.lstat("/no/such/terminal"))
+    keeper.open_users_terminal()
+
+
+def two_terminals(scene: Scene) -> None:
+    pairs = [os.openpty(), os.openpty()]
+    try:
+        users_terminal.require_one_terminal(pairs[0][1], (pairs[0][1], pairs[1][1]))
+    except Problem as problem:
+        # The number is another each time.
+        problem.message = problem.message.replace(str(pairs[1][1]), "1", 1)
+        raise
+    finally:
+        for descriptor in (*pairs[0], *pairs[1]):
+            os.close(descriptor)
+
+
 PROBLEMS: Problems = {
     "input-is-a-socket": (socket_as_standard_input, FAILED),
     "input-unreadable": (standard_input_cannot_be_read, FAILED),
     "output-closed": (standard_output_closed, FAILED),
     "output-full": (standard_output_full, FAILED),
+    "pseudoterminals": (no_pseudoterminals, FAILED),
     "streams-directory": (directory_as_standard_input, FAILED),
+    "terminal-of-somebody-else": (terminal_of_somebody_else, FAILED),
+    "two-terminals": (two_terminals, FAILED),
 }
 
 

@@ -199,7 +199,7 @@ def test_few_become_or_start_another_program() -> None:
         module for module, path in MODULES.items() if any(name.startswith(STARTING) for name in used_of_os(path))
     }
     assert becoming == {
-        *("launch.child", "launch.parent.attend", "launch.parent.witness"),
+        *("launch.child", "launch.parent.attend", "launch.parent.keeper"),
         *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
         "prove.probe",  # which forks, to try what cannot be undone
     }
@@ -314,7 +314,7 @@ BUDGET |= {"__future__"}  # small, and asked for by every file
 MOST_MODULES_OF_OURS = 88
 # Loaded while bwrap makes the mounts, when there is time.
 MEANWHILE = {
-    *("claudebox.features.guard.act", "claudebox.launch.parent.witness", "claudebox.features.guard.changes"),
+    *("claudebox.features.guard.act", "claudebox.features.guard.changes"),
     *("claudebox.features.guard.checkouts", "claudebox.features.guard.contents"),
     *("claudebox.features.guard.pointers", "claudebox.host.fingerprint"),
 }

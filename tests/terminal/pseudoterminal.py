@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -123,6 +124,10 @@ class Terminal:
         """The program that gets what is typed."""
         return name_of(os.tcgetpgrp(self.master))
 
+    def foreground_inside(self) -> str:
+        """The program that gets what is typed into the terminal of the box."""
+        return name_of(int(_stat_field(keeper_of(self.pid), 8) or 0))
+
     def hang_up(self) -> None:
         """Close the terminal's window."""
         if self.master >= 0:
@@ -183,9 +188,10 @@ def program_terminal(
     return claudebox_terminal(box, "--yes", "--run", interpreter, "program", **how)
 
 
-def shell_terminal(box: Box) -> contextlib.AbstractContextManager[Terminal]:
-    """An interactive shell on the host, in the project, where `claudebox` is the command."""
-    box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ '{claudebox_path()}' \"$@\"; }}\n")
+def shell_terminal(box: Box, *command: str) -> contextlib.AbstractContextManager[Terminal]:
+    """An interactive shell on the host, in the project, where `claudebox` is the command, or another one."""
+    words = shlex.join(command or (claudebox_path(),))
+    box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ {words} \"$@\"; }}\n")
     return terminal(box.account, "bash", "--rcfile", "rc", "-i", cwd=box.project, env=PLAIN)
 
 
@@ -196,6 +202,19 @@ def claudebox_path() -> str:
 def session_of(leader: int) -> list[int]:
     """Every process of a terminal session, the oldest first."""
     return [pid for pid in _pids() if _stat_field(pid, 6) == str(leader)]
+
+
+def children_of(parent: int) -> list[int]:
+    return [pid for pid in _pids() if _stat_field(pid, 4) == str(parent)]
+
+
+def keeper_of(claudebox: int) -> int:
+    """The process that leads the session of the box's terminal; 0 if there is none (yet)."""
+    return next((pid for pid in children_of(claudebox) if _stat_field(pid, 6) == str(pid)), 0)
+
+
+def sentinel_of(claudebox: int) -> int:
+    return next(iter(children_of(keeper_of(claudebox))), 0)
 
 
 def name_of(pid: int) -> str:

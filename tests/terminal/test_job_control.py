@@ -112,12 +112,12 @@ def test_shell_in_the_box_has_job_control(box: Box) -> None:
         shell.type("sleep 200\n")
         shell.read_until("sleep 200")
         # The shell hands the terminal to the job a moment after it has echoed the line.
-        assert comes_true(lambda: shell.foreground() == "sleep")
+        assert comes_true(lambda: shell.foreground_inside() == "sleep")
         shell.type(CTRL_Z)
         shell.read_until(r"\[2\].* Stopped +sleep 200")
         shell.type("fg\n")
         shell.read_until("^sleep 200")
-        assert comes_true(lambda: shell.foreground() == "sleep")
+        assert comes_true(lambda: shell.foreground_inside() == "sleep")
         shell.type(CTRL_C)
         shell.read_until("inside> ")
         shell.type("exit 3\n")
@@ -125,14 +125,12 @@ def test_shell_in_the_box_has_job_control(box: Box) -> None:
 
 
 def test_terminal_belongs_to_the_caller_again_after_a_shell_in_the_box(box: Box) -> None:
-    """A script that goes on after the box must be able to read from the terminal.
-
-    The shell itself cannot name the caller's process group, which is outside of its pid namespace.
-    """
-    box.account.write(box.project / "script", '"$1" --yes --shell\nread line\necho "read: $line"\n')
+    """A script that goes on after the box must be able to read from the terminal."""
+    box.account.write(box.project / "script", '"$1" --yes --shell\necho ended\nread line\necho "read: $line"\n')
     with terminal(box.account, "sh", "script", claudebox_path(), cwd=box.project, env=PLAIN) as script:
         script.type("PS1='in''side> '\n")
         script.read_until("inside> ")
         script.type("exit\n")
+        script.read_until("^ended")
         script.type("next line\n")
         script.read_until("^read: next line")

@@ -15,7 +15,7 @@ from claudebox.launch.parent.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
 from claudebox.prepare import prepare
 from claudebox.process.descriptors import check_standard_streams, refuse_internet_sockets, seal_standard_input
-from claudebox.process.isolation import leave_session_keyring, scope_to_box
+from claudebox.process.isolation import leave_session_keyring
 from claudebox.process.lifetime import Companion
 
 TYPE_CHECKING = False
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def launch(plan: Plan) -> NoReturn:
     """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
 
-    What comes afterwards has standard error and the terminal, but not standard output, and what it starts cannot gain
-    privileges (sudo). A Problem there is shown, and the exit status is 125.
+    What comes afterwards has standard error and the terminal, but not standard output. A Problem there is shown, and
+    the exit status is 125.
     """
     check_standard_streams()
     if not plan.network.is_hosts:
@@ -43,10 +43,8 @@ def launch(plan: Plan) -> NoReturn:
     options = open_options(plan, gate, descriptors)
     if plan.drop_groups:
         drop_groups()
-    # This includes the parent: a program that suspends its process group, as claude does, has to reach it.
-    is_scoped = scope_to_box()
     inside = [(feature, os.pipe()) for feature in plan.acts(Step.INSIDE)]
-    fork_below(plan, gate, companions, [ends for _, ends in inside], shares_group=is_scoped)
+    fork_below(plan, gate, companions, [ends for _, ends in inside])
     # From here on, this is the child.
     leave_session_keyring()
     for feature, ends in inside:

@@ -38,29 +38,43 @@ NEW_USER_NAMESPACE = 0x10000000
 NEW_PID_NAMESPACE = 0x20000000
 NEW_MOUNT_NAMESPACE = 0x00020000
 NEW_NETWORK_NAMESPACE = 0x40000000
+CHILD_OF_PARENT = 0x8000  # CLONE_PARENT
 CHILD_ENDED = 17  # SIGCHLD
 APPARMOR_SWITCH = "kernel.apparmor_restrict_unprivileged_userns"
 
 
-def fork_into_namespaces() -> int:
+def fork_into_namespaces(*, as_sibling: bool = False) -> int:
     """Fork like `os.fork`, but make the child root of a user namespace and the first process of a pid namespace in it.
 
-    The child has mounts of its own, too, so that its /proc shows that namespace.
+    The child has mounts of its own, too, so that its /proc shows that namespace. A sibling has the session of this
+    process, but is a child of its parent.
 
     This is not `unshare` before a fork, because the parent has to stay where it is, with its own account: it starts
     programs when the namespace has ended.
     """
     user, group = os.geteuid(), os.getegid()
-    call = c_function("syscall")
-    number = CLONE.get(os.uname().machine)
-    flags = NEW_USER_NAMESPACE | NEW_PID_NAMESPACE | NEW_MOUNT_NAMESPACE | CHILD_ENDED
-    child = call(number, flags, 0, 0, 0, 0) if call is not None and number is not None else -1
+    child = _clone(NEW_USER_NAMESPACE | NEW_PID_NAMESPACE | NEW_MOUNT_NAMESPACE, as_sibling=as_sibling)
     if child < 0:
         refuse("pid")
     if child == 0:
         _become_root_of_it(user, group)
         _renew_proc()
     return child
+
+
+def fork_sibling() -> int:
+    """Fork like `os.fork`, but make the new process a child of this one's parent."""
+    child = _clone(0, as_sibling=True)
+    if child < 0:
+        raise ChildProcessError("clone")
+    return child
+
+
+def _clone(flags: int, *, as_sibling: bool) -> int:
+    call, number = c_function("syscall"), CLONE.get(os.uname().machine)
+    if call is None or number is None:
+        return -1
+    return call(number, flags | (CHILD_OF_PARENT if as_sibling else 0) | CHILD_ENDED, 0, 0, 0, 0)
 
 
 def _become_root_of_it(user: int, group: int) -> None:

@@ -46,35 +46,7 @@ def after(plan: Plan) -> Callable[[bool], None]:
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         _import_everything()
-    restore_terminal = _remember_terminal()
-    return lambda may_ask: report(plan, before, ask if may_ask else None, restore_terminal, since)
-
-
-def _remember_terminal() -> Callable[[], None]:
-    """Return what brings the terminal back to how it is now.
-
-    The program may leave it in a state in which nothing is shown, or answers are lost.
-    """
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if sys.stderr.isatty() else -1
-    except OSError:
-        terminal = -1
-    if terminal < 0:
-        return lambda: os.set_blocking(2, True)
-    import termios
-
-    state = termios.tcgetattr(terminal)
-    os.close(terminal)
-
-    def restore() -> None:
-        os.set_blocking(2, True)
-        try:
-            termios.tcflow(2, termios.TCOON)
-            termios.tcsetattr(2, termios.TCSANOW, state)
-        except termios.error:
-            pass  # the terminal is gone
-
-    return restore
+    return lambda may_ask: report(plan, before, ask if may_ask else None, since)
 
 
 def _import_everything() -> None:
@@ -91,13 +63,7 @@ def _import_everything() -> None:
     del difflib, json, shutil, stat, tomllib, quarantine, aftermath
 
 
-def report(
-    plan: Plan,
-    before: dict[str, Trace],
-    asking: Ask | None,
-    restore_terminal: Callable[[], None] = lambda: None,
-    since: int = 0,
-) -> None:
+def report(plan: Plan, before: dict[str, Trace], asking: Ask | None, since: int = 0) -> None:
     """Say what has changed since, and ask what to do with it, if there is somebody to ask.
 
     The exit status does not depend on it: that is up to the program that the box ran.
@@ -106,8 +72,6 @@ def report(
     try:
         detours, leftovers = find_leftovers(plan, before, since)
         has_looked = True
-        if detours or leftovers:
-            restore_terminal()
         if detours:
             _end_detours(plan, detours)
         if leftovers:

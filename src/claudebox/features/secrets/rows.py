@@ -33,10 +33,13 @@ ROWS = (
     (VALUES, "secrets of CI, for a run at home", ".secrets .vars .drone.secret .gitlab-ci-local-* variables.env"),
     (LOOKS, "options with which CI is run at home", ".actrc"),
     # Clouds
-    (VALUES, "login of a cloud", ".aws/ .azure/ gcloud/ .gcloud/ .oci/ .aliyun/ .tccli/ .bluemix/ doctl/ hcloud/"),
+    (VALUES, "login of a cloud", ".aws/ gcloud/ .gcloud/ .oci/ .aliyun/ .tccli/ .bluemix/ doctl/ hcloud/"),
     (VALUES, "login of a cloud", ".scw/"),
     (VALUES, "login of a cloud", ".fly/ .heroku/ com.vercel.cli/ netlify/config.json .netlify/ .railway/ .supabase/"),
     (VALUES, "login of a cloud", ".linode-cli clouds.yaml clouds.yml secure.yaml azureauth.json *.azureauth"),
+    # Not all of the directory: pipelines lie there, too.
+    (VALUES, "login of a cloud", ".azure/accessTokens.json .azure/msal_token_cache.json"),
+    (VALUES, "login of a cloud", ".azure/service_principal_entries.json"),
     (VALUES, "login of a cloud", ".bluemixrc"),
     (VALUES, "login of a cloud", ".cloudflared/ .wrangler/ .boto .s3cfg .passwd-s3fs .mc/ *.publishsettings"),
     (VALUES, "login of a service", "gh/hosts.yml glab-cli/config.yml .clasprc.json .serverlessrc .sentryclirc"),

@@ -1,9 +1,11 @@
-"""The small parent of every box: it waits, passes signals on, and does what comes afterwards.
+"""The parent of every box: it waits, passes signals on, carries the terminal, and does what comes afterwards.
 
 The box and what runs beside it are in a pid namespace, and the child is its first process: whenever that one dies, the
-kernel ends everything in there. And the child dies with the parent.
+kernel ends everything in there. And the child dies with the parent. Nothing in the box can name the parent: the box has
+a process group of its own, and with a terminal a session of its own.
 
-Imports: every start has a parent. What it needs only when a signal comes is in signals.py.
+Imports: every start has a parent. What it needs only when a signal comes is in signals.py, what it needs only at a
+terminal in keeper.py and relay.py.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act
+from claudebox.launch.parent.keeper import DONE, Line, fork_on_terminal, open_users_terminal
 from claudebox.model import Step
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
-from claudebox.process.isolation import ADOPT_ORPHANS, c_function, fork_into_namespaces
+from claudebox.process.isolation import ADOPT_ORPHANS, c_function, fork_into_namespaces, scope_to_box
 from claudebox.process.lifetime import Companion, die_with_parent, forget_arguments, has_ended
 
 TYPE_CHECKING = False
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from claudebox.launch.parent.gate import Gate
+    from claudebox.launch.parent.relay import Relay
     from claudebox.model import Plan
 
     Deed = Callable[[bool], None]  # something to do afterwards; it is told whether somebody can be asked
@@ -34,59 +38,50 @@ FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
 passed_on: list[int] = []  # signals that were meant for the program: their sender expects it to end, not to ask
 
 
-def fork_below(
-    plan: Plan, gate: Gate, companions: list[Companion], lives: list[tuple[int, int]], *, shares_group: bool
-) -> None:
+def fork_below(plan: Plan, gate: Gate, companions: list[Companion], lives: list[tuple[int, int]]) -> None:
     """Return only in the child. The parent waits, does what comes afterwards, and ends as the child did.
 
     The gate opens when the child has become bwrap. Each of `lives` is a pipe whose second end belongs to something that
-    the box must not outlive. `shares_group` says whether the program may be in the process group of the caller: it can
-    signal that group, unless something else prevents it.
+    the box must not outlive.
     """
     # A network of its own needs a namespace that claudebox makes.
     has_namespace = plan.owns_pid_namespace or bool(lives)
     starting, started = os.pipe()  # it ends when the child becomes another program
     below, above = os.pipe()  # it ends when the parent does
-    terminal = _open_terminal()
-    # At a terminal it has to be the caller's group: the terminal and the shell know the job by it.
-    is_apart = terminal < 0 and not shares_group
-    child = fork_into_namespaces() if has_namespace else _fork_and_adopt()
+    if not has_namespace:
+        _adopt_orphans()
+    terminal = open_users_terminal()
+    if terminal >= 0:
+        child, line = fork_on_terminal(terminal, into_namespaces=has_namespace)
+    else:
+        child, line = fork_into_namespaces() if has_namespace else os.fork(), None
     if child != 0:
         for descriptor in (started, below, *(theirs for _, theirs in lives)):
             os.close(descriptor)
-        attendant = Attendant(child, terminal, has_namespace=has_namespace, is_apart=is_apart)
+        attendant = Attendant(child, line, has_namespace=has_namespace)
         attendant.attend(plan, gate, companions, starting, above, tuple(ours for ours, _ in lives))
     os.close(starting)
     os.close(above)
-    if is_apart:
+    if terminal < 0:
         os.setpgid(0, 0)
+        scope_to_box()
     die_with_parent()
     if has_ended(below):
         os._exit(1)  # the parent died before the kernel was asked to watch it
     os.close(below)
 
 
-def _open_terminal() -> int:
-    """A descriptor of the terminal; -1 if there is none."""
-    try:
-        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return -1
-
-
 class Attendant:
     """The parent, once there is a child."""
 
-    def __init__(self, child: int, terminal: int, *, has_namespace: bool, is_apart: bool) -> None:
+    def __init__(self, child: int, line: Line | None, *, has_namespace: bool) -> None:
         self.child = child
-        self.terminal = terminal
+        self.line = line
         self.has_namespace = has_namespace
-        self.is_apart = is_apart
+        self.relay: Relay | None = None  # there is one if there is a terminal
         self.status = 0
-        self.witness = -1
         self.ended_by = 0  # the signal for which claudebox ended the box, because the program did not end itself
         self.problem: Problem | None = None  # the reason why the box was ended, raised when all is done
-        self.was_foreground = self._foreground() == os.getpgrp()
 
     def attend(
         self,
@@ -101,12 +96,11 @@ class Attendant:
         try:
             deeds = self._wait(plan, gate, companions, starting, above, lives)
         finally:
+            self.be_ordinary_again()
             for companion in companions:
                 companion.clear()
-        self.be_ordinary_again()
         for deed in deeds:
             deed(plan.may_ask and not passed_on)
-        self.release_witness()
         if self.problem is not None:
             raise self.problem
         self.end_likewise()
@@ -120,29 +114,28 @@ class Attendant:
         above: int,
         lives: tuple[int, ...],
     ) -> list[Deed]:
-        """Wait until nothing of the box is left. Standard output is closed: its reader need not wait for the parent."""
-        _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
+        """Wait until nothing of the box is left."""
+        if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+            _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
         lives = (*lives, *(companion.life for companion in companions))
-        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
-        close_all_but([starting, *lives, above, self.terminal, *gate.descriptors])
+        line = () if self.line is None else self.line.descriptors
+        close_all_but([starting, *lives, above, *line, *gate.descriptors])
         forget_arguments()
         os.read(starting, 1)
         self._relay_signals()
         gate.fill()
         # Each looks around while bwrap makes the mounts, and returns what to do when the box has ended.
         deeds: list[Deed] = [act(feature, Step.AFTER, plan) for feature in plan.acts(Step.AFTER)]
-        if deeds:
-            from claudebox.launch.parent.witness import stand_by
-
-            self.witness = stand_by(self.child, deeds)
-        if not lives or self._lasts(lives, until_writable=gate.ours):
+        self._meet_terminal()
+        may_start = not lives or self._lasts(lives, until_writable=gate.ours)
+        if self.relay is not None:
+            self.relay.begin()
+        if may_start:
             self._let_in(gate)
-        for companion in companions:
-            # Only now: it takes longer to load than bwrap, and Claude does not need it at once.
-            self._rely_on(companion)
-        if lives and not self._lasts(lives):
-            for companion in companions:
-                self.problem = self.problem or companion.why_ended()
+        if self.relay is not None:
+            self._carry_terminal(self.relay, lives, companions)
+        else:
+            self._stay(lives, companions)
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.has_namespace:
@@ -152,18 +145,35 @@ class Attendant:
         return deeds
 
     def _relay_signals(self) -> None:
-        """Pass signals on, unless the terminal sends them to the program, too. Ignored ones stay ignored (nohup)."""
-        for number in FROM_THE_TERMINAL:
-            _signal.signal(number, self._pass_on if self.is_apart else _signal.SIG_IGN)
-        for number in FOR_THE_PROGRAM:
+        """Pass signals on. Ignored ones stay ignored (nohup)."""
+        for number in (*FROM_THE_TERMINAL, *FOR_THE_PROGRAM):
             if _signal.getsignal(number) != _signal.SIG_IGN:
                 _signal.signal(number, self._pass_on)
 
     def _pass_on(self, number: int, _: object) -> None:
-        passed_on.append(number)
+        if number in FOR_THE_PROGRAM:
+            passed_on.append(number)
         from claudebox.launch.parent.signals import pass_on
 
         pass_on(number, self)
+
+    def _hang_up(self) -> None:
+        """The terminal is gone. If the program was told to end for that, it has a while."""
+        from claudebox.launch.parent.signals import set_limit
+
+        if _signal.SIGHUP in passed_on:
+            set_limit(self)
+
+    def _meet_terminal(self) -> None:
+        """Load what carries the terminal, and let go of standard input and output: nobody need wait for the parent."""
+        if self.line is not None:
+            from claudebox.launch.parent.relay import Relay
+
+            self.relay = Relay(self.line, self.child, self._hang_up)
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for stream in (0, 1):
+            if stream == 1 or not os.isatty(stream):
+                os.dup2(null, stream)
 
     def _let_in(self, gate: Gate) -> None:
         try:
@@ -172,6 +182,34 @@ class Attendant:
             os.kill(self.child, _signal.SIGKILL)
             os.waitpid(self.child, 0)
             raise
+
+    def _stay(self, lives: tuple[int, ...], companions: list[Companion]) -> None:
+        """Wait for the end of the box, or of something that it must not outlive."""
+        for companion in companions:
+            # Only now: it takes longer to load than bwrap, and Claude does not need it at once.
+            self._rely_on(companion)
+        if lives and not self._lasts(lives):
+            self._say_why_ended(companions)
+
+    def _carry_terminal(self, relay: Relay, lives: tuple[int, ...], companions: list[Companion]) -> None:
+        """Do the same while the terminal is carried."""
+        not_ready = {companion.life: companion for companion in companions}
+
+        def answer(life: int) -> bool:
+            if life in not_ready:
+                self._rely_on(not_ready.pop(life))
+                return True
+            self._say_why_ended(companions)
+            os.kill(self.child, _signal.SIGKILL)
+            return False
+
+        for life in lives:
+            relay.watch(life, answer)
+        relay.run()
+
+    def _say_why_ended(self, companions: list[Companion]) -> None:
+        for companion in companions:
+            self.problem = self.problem or companion.why_ended()
 
     def _rely_on(self, companion: Companion) -> None:
         try:
@@ -201,35 +239,26 @@ class Attendant:
         os.kill(self.child, _signal.SIGKILL)
 
     def be_ordinary_again(self) -> None:
-        """Undo the signal handling: what comes afterwards may ask something and start programs."""
+        """Bring the terminal back and undo the signal handling: what comes afterwards may ask and start programs."""
+        if self.relay is not None:
+            self.relay.end()
+        if self.line is not None:
+            self._release_keeper(self.line)
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         _signal.signal(_signal.SIGQUIT, _signal.SIG_DFL)
         for number in FOR_THE_PROGRAM:
             if _signal.getsignal(number) != _signal.SIG_IGN:
                 _signal.signal(number, _signal.SIG_DFL)
-        group = self._foreground()
-        if self.was_foreground and group != os.getpgrp() and _is_gone(group):
-            # A shell in the box made itself the foreground, and could not give it back: it cannot name this group.
-            _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
-            os.tcsetpgrp(self.terminal, os.getpgrp())
-            _signal.signal(_signal.SIGTTOU, _signal.SIG_DFL)
+        os.set_blocking(2, True)  # if it is a pipe, the program had it, too
 
-    def release_witness(self) -> None:
-        if self.witness < 0:
-            return
-        from claudebox.launch.parent.witness import release
-
-        release(self.witness)
+    def _release_keeper(self, line: Line) -> None:
+        try:
+            os.write(line.orders, DONE)
+        except OSError:
+            pass  # somebody has ended it
 
     def has_lost_terminal(self) -> bool:
-        return self.terminal >= 0 and self._foreground() == 0
-
-    def _foreground(self) -> int:
-        """The foreground process group of the terminal; 0 if there is no terminal, or it is gone."""
-        try:
-            return os.tcgetpgrp(self.terminal)
-        except OSError:
-            return 0
+        return self.relay is not None and self.relay.user.is_gone()
 
     def end_likewise(self) -> NoReturn:
         if self.status < 0:
@@ -238,19 +267,8 @@ class Attendant:
         os._exit(self.status)
 
 
-def _is_gone(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False
-
-
-def _fork_and_adopt() -> int:
-    """Fork without a namespace: what bwrap leaves behind becomes a child of this process, which ends it."""
+def _adopt_orphans() -> None:
+    """What bwrap leaves behind becomes a child of this process, which ends it."""
     control = c_function("prctl")
     if control is not None:
         control(ADOPT_ORPHANS, 1, 0, 0, 0)
-    return os.fork()

@@ -107,10 +107,16 @@ class OutputFilter:
 
     def undo(self) -> bytes:
         """Codes that switch off what the program has left on. What was held is forgotten."""
+        codes = self.undoing
         self._decoder.reset()
         self._held, self._is_dropping = "", False
-        codes, self._left_on = self._left_on.undo(), LeftOn()
-        return codes.encode("ascii")
+        self._left_on = LeftOn()
+        return codes
+
+    @property
+    def undoing(self) -> bytes:
+        """What `undo` would return now, for somebody who has to know it in advance."""
+        return self._left_on.undo().encode("ascii")
 
     def _judge(self, text: str, start: int) -> tuple[str, int]:
         """What passes of the code that begins there, and where the text goes on."""

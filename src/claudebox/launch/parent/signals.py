@@ -14,27 +14,39 @@ if TYPE_CHECKING:
     from claudebox.launch.parent.attend import Attendant
 
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
+FROM_A_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 FIRST = 1  # the number of bwrap in the namespace that it makes
 
 
 def pass_on(number: int, attendant: Attendant) -> None:
-    """Hand the signal to the program. If that has not started yet, the box ends instead."""
-    if not _send(number, attendant.child):
+    """Hand the signal to the program. If that has not started yet, the box ends instead.
+
+    What a terminal sends to a process group, the whole group of the box gets.
+    """
+    if program_of(attendant.child) == 0:
+        attendant.end_box(number)
+    elif number in FROM_A_TERMINAL:
+        os.killpg(attendant.child, number)
+    elif not _send(number, attendant.child):
         attendant.end_box(number)
     elif number == _signal.SIGHUP and attendant.has_lost_terminal():
-        # The person who closed the window believes that the program has ended.
-        _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(number))
-        _signal.alarm(HANGUP_SECONDS)
+        set_limit(attendant)
+
+
+def set_limit(attendant: Attendant) -> None:
+    """Give a program whose terminal is gone some seconds: who closed the window believes that it has ended."""
+    _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(_signal.SIGHUP))
+    _signal.alarm(HANGUP_SECONDS)
 
 
 def _send(number: int, builder: int) -> bool:
-    program = _program_of(builder)
+    program = program_of(builder)
     if program == 0:
         return False
     try:
         handle = os.pidfd_open(program)
         # The program may have ended meanwhile, and another process may have its number.
-        if _program_of(builder) != program:
+        if program_of(builder) != program:
             return False
         _signal.pidfd_send_signal(handle, number)
     except OSError:
@@ -42,7 +54,7 @@ def _send(number: int, builder: int) -> bool:
     return True
 
 
-def _program_of(builder: int) -> int:
+def program_of(builder: int) -> int:
     """The process of the program; 0 if there is none. bwrap starts it first, so its number in the box is the lowest."""
     processes = _processes()
     first = [pid for pid, (parent, inner) in processes.items() if parent == builder and inner == FIRST]
