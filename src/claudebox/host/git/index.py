@@ -99,15 +99,20 @@ def find_gitlinks(tree: Tree, git_dir: str, room: list[int]) -> list[str] | None
         index = tree.read(f"{git_dir}/{name}", status.st_size) or b"" if status is not None else b""
         if not index.startswith(b"DIRC") or not (GITLINK in index or is_nameless):
             continue
-        entries = [entry for size in HASHES for entry in _entries(index, size)]
+        entries = [entry for size in HASHES for entry in _entries(index, size, room)]
+        if room[0] < 0:
+            return None
         # An entry that replaces one of the shared part has no name here.
         found += [name for name, is_link in entries if name and (is_link or is_nameless)]
         is_nameless = is_nameless or ("", True) in entries
     return found
 
 
-def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
-    """Each name, and whether it is a submodule. With the wrong size the names are nonsense, which does no harm."""
+def _entries(index: bytes, hash_size: int, room: list[int]) -> list[tuple[str, bool]]:
+    """Each name, and whether it is a submodule. With the wrong size the names are nonsense, which does no harm.
+
+    What a name has from the one before takes room, too: a few megabytes could spell names beyond all memory.
+    """
     version, amount = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
     found: list[tuple[str, bool]] = []
     position, name, head = 12, b"", HASH + hash_size
@@ -118,9 +123,10 @@ def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
         if version == NAMES_ARE_CUT:
             dropped, position = _number(index, position)
             shared = len(name) - dropped
+            room[0] -= max(shared, 0)
         end = index.find(b"\0", position)
-        if end < 0 or shared < 0:
-            break  # not an index that git would read
+        if end < 0 or shared < 0 or room[0] < 0:
+            break  # not an index that git would read, or one that is too large
         name = name[:shared] + index[position:end]
         found.append((name.decode(errors="surrogateescape"), index[start + MODE : start + MODE + 4] == GITLINK))
         # Entries begin at multiples of eight bytes, and a name ends with at least one zero.
