@@ -197,3 +197,9 @@ def test_nobody_listens(box: Box, account: Account, repository: Path) -> None:
     words = f"{CLAUDEBOX} --yes --run sh -c '{script}' 2>&1 | head -c 1"
     account.run("sh", "-c", words, cwd=repository)
     assert comes_true(lambda: not (repository / ".git/logs/HEAD").is_symlink())
+
+
+def test_what_was_taken_away_is_not_said_to_be_there(box: Box, account: Account, repository: Path) -> None:
+    done = box.inside("sh", "-c", "git worktree add -q t; ln -s ~/.bashrc .git/worktrees/t/config.worktree")
+    assert "taken out of git's directory" in done.stderr
+    assert "left in the project" not in done.stderr

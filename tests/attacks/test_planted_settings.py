@@ -32,3 +32,13 @@ def test_it_is_not_pinned_where_nothing_is_guarded(box: Box, account: Account, p
     account.write(project / "a/b/plain", "mine\n")
     account.write(project / ".claudebox.toml", 'hide = ["a/b"]\n')
     assert box.inside("sh", "-c", REPLACE).returncode == 0
+
+
+def test_directory_of_that_name_is_named(box: Box, account: Account, project: Path) -> None:
+    """No box starts while it is there, and it is empty: there is no file in it that could be news."""
+    planted = box.inside("mkdir", ".claudebox.toml")
+    assert "new .claudebox.toml (a directory: the next box will not start)" in " ".join(planted.stderr.split())
+    refused = box.inside("true")
+    assert refused.returncode == 125
+    account.run("sh", "-c", refused.stderr.rpartition("\n      ")[2], cwd=project)
+    assert box.inside("true").returncode == 0

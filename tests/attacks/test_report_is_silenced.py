@@ -71,3 +71,34 @@ def test_value_that_is_no_path_hides_nothing(box: Box, repository: Path, name: s
     assert "app/.vscode/tasks.json" in heard
     assert "could not be looked at" not in heard
     assert box.inside("true").returncode == 0, "the next box starts"
+
+
+# Each entry of this index has the name of the one before, and a letter more: few megabytes spell a gigabyte.
+GROWING = r"""
+entry = bytes(24) + b"\0\0\xe0\0" + bytes(12 + 20) + b"\0\1" + b"\0a\0"
+open(".git/index", "wb").write(b"DIRC\0\0\0\4" + (40_000).to_bytes(4, "big") + entry * 40_000)
+"""
+
+
+@pytest.mark.parametrize("script", ["", GROWING], ids=["control", "growing"])
+def test_index_of_endless_names_hides_nothing(box: Box, repository: Path, script: str) -> None:
+    heard = said(box.inside("sh", "-c", f"{TASKS}; python3 -c '{script}'"))
+    assert "app/.vscode/tasks.json" in heard
+    assert ("new .git/index (cannot be listed" in heard) is bool(script)
+
+
+# A comment is no news, and neither is a new repository. But the room in which configurations are understood has an end.
+FILL = "git init -q r$n; (echo '# hook'; head -c 60000 /dev/zero | tr '\\0' '#') >> r$n/.git/config"
+HOOKS = "git init -q --bare .git/modules/own; git -C .git/modules/own config core.hooksPath ../../../own-hooks"
+
+
+@pytest.mark.parametrize(("amount", "is_too_much"), [(2, False), (12, True)])
+def test_long_configurations_let_no_hook_be_forgotten(
+    box: Box, account: Account, repository: Path, amount: int, is_too_much: bool
+) -> None:
+    account.run("sh", "-c", f"{HOOKS}; mkdir own-hooks", cwd=repository)
+    heard = said(box.inside("sh", "-c", f"for n in $(seq {amount}); do {FILL}; done"))
+    assert ("git's configuration is too long here" in heard) is is_too_much
+    next_one = box.inside("sh", "-c", "echo evil > own-hooks/pre-commit")
+    is_held = not (repository / "own-hooks/pre-commit").exists()
+    assert is_held or ".git/modules/own: git's configuration is too long here" in " ".join(next_one.stderr.split())

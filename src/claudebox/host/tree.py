@@ -97,7 +97,11 @@ class Tree:
         _, met = self.follow(path)
         return met
 
-    def follow(self, path: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    def destination(self, path: str) -> str | None:
+        """Like `resolve`, but what is missing on the way counts as the directory that somebody may make there."""
+        return self.follow(path, beyond_missing=True)[0]
+
+    def follow(self, path: str, *, beyond_missing: bool = False) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         """The real path, as by `resolve`, and the symlinks on the way to it, as by `links`."""
         met: list[tuple[str, str]] = []
         waiting = [part for part in path.split("/") if part and part != "."][::-1]
@@ -112,6 +116,8 @@ class Tree:
                 continue
             status = self.lstat(here)
             if status is None:
+                if beyond_missing:
+                    continue
                 return None, tuple(met)
             if stat.S_ISLNK(status.st_mode):
                 if len(met) == MOST_LINKS:
@@ -122,8 +128,10 @@ class Tree:
                 here = "" if target.startswith("/") else here.rpartition("/")[0]
             elif stat.S_ISDIR(status.st_mode):
                 self._plain.add(here)
-            elif waiting:
+            elif waiting and not beyond_missing:
                 return None, tuple(met)
+        if beyond_missing:
+            return here or "/", tuple(met)
         if path.endswith(("/", "/.")) and here and here not in self._plain:
             return None, tuple(met)  # the path asks for a directory, and this is none
         return here or "/", tuple(met)

@@ -10,6 +10,7 @@ from claudebox.settings.table import BY_OPTION, SETTINGS
 
 # Dashes that a web page or a word processor puts in the place of `-`.
 DASHES = frozenset("‐‑‒–—―−⸺⸻﹘﹣－")  # noqa: RUF001  (they are the point)
+AROUND = " \t\r\n\xa0\u2007\u202f\ufeff\u200b'\"“”„‘’‚«»"  # noqa: RUF001  (what stands around a word that was copied)
 SHORTEST_ABBREVIATION = 3
 SHORTEST_WITH_A_MISTAKE = 4  # what is shorter resembles too much
 SHORTEST_WITH_TWO = 7
@@ -18,7 +19,10 @@ OTHER_WORDS = {"doctor": "--check"}  # what the command is called elsewhere
 
 def refuse_nearly_ours(word: str) -> None:
     """Raise a Problem if an option that is not ours looks as if it was meant to be."""
-    name = word.partition("=")[0].lstrip("-" + "".join(DASHES))
+    if word[0] not in {"-", *DASHES}:
+        _refuse_quoted(word)
+        return
+    name = _name(word)
     meant = _meant_by(name)
     if DASHES & set(word[:2]) and not any(map(str.isspace, word)):
         raise _mistake(f"`{word}` begins with a dash that is not the ASCII one", meant, word)
@@ -28,13 +32,28 @@ def refuse_nearly_ours(word: str) -> None:
         raise _mistake(f"there is no option `{word.partition('=')[0]}`", meant, word)
 
 
+def _name(word: str) -> str:
+    """The name in what may be an option with its value: `--network none` is one word if nobody has split it."""
+    name = "".join(" " if character in "=:," else character for character in word).split()
+    return name[0].lstrip("-" + "".join(DASHES)) if name else ""
+
+
+def _refuse_quoted(word: str) -> None:
+    """Raise a Problem if quotes or spaces stand around an option of ours. A prompt may begin like that, but goes on."""
+    bare = word.strip(AROUND)
+    meant = _meant_by(_name(bare)) if bare.startswith("--") and len(bare.split()) <= 2 else ""
+    if meant:
+        raise _mistake(f"`{word}` has something before its dashes", meant, word)
+
+
 def refuse_without_dashes(word: str) -> None:
     """Raise a Problem if the first word is the name of an option of ours: claude would take it for a prompt."""
-    meant = OTHER_WORDS.get(word) or _exactly(word)
-    if not meant and len(word) >= SHORTEST_WITH_TWO - 1:
-        meant = next((option for option in _options() if _distance(word, option[2:]) == 1), "")
+    name = word.partition("=")[0]
+    meant = OTHER_WORDS.get(name) or _exactly(name)
+    if not meant and len(name) >= SHORTEST_WITH_TWO - 1:
+        meant = next((option for option in _options() if _distance(name, option[2:]) == 1), "")
     if meant:
-        raise _mistake(f"`{word}` without dashes is meant for claude", meant, word)
+        raise _mistake(f"`{name}` without dashes is meant for claude", meant, word)
 
 
 def refuse_variable(name: str, known: list[str]) -> None:

@@ -11,12 +11,6 @@ PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"  # this word may follow --instances
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
 WITHOUT_CLAUDE = ("instances", "review", "demo", "completion", "network_log")  # modes without any claude
-    "instances",
-    "review",
-    "demo",
-    "completion",
-    "network_log",
-)  # modes that have nothing to do with claude
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
@@ -45,6 +39,8 @@ CLAUDE_SUBCOMMANDS = frozenset(
     "agents attach auth auto-mode config gateway import install kill logs mcp migrate-installer plugin plugins project "
     "purge remote-control rc respawn rm setup-token stop ultrareview update upgrade".split()
 )
+# What an option of ours may begin with: quotes and spaces come from a variable or a list that a shell did not split.
+AROUND_A_DASH = frozenset("-'\" \t\n")
 
 
 class Request(Record):
@@ -123,11 +119,12 @@ class _CommandLine:
         """Refuse a word that was probably meant for claudebox: claude would get it, and the box start without it."""
         if word.startswith("-") and (word.isascii() and (len(word) < 3 or word.partition("=")[0] in CLAUDE_OPTIONS)):
             return
-        if word.startswith("-") or not word[:1].isascii():
+        name = word.partition("=")[0]
+        if word[:1] in AROUND_A_DASH or not word[:1].isascii():
             from claudebox.settings.mistakes import refuse_nearly_ours
 
             refuse_nearly_ours(word)
-        elif word.isalpha() and not self.saw_prompt and not self._may_be_a_value():
+        elif name.replace("-", "").isalpha() and not self.saw_prompt and not self._may_be_a_value():
             from claudebox.settings.mistakes import refuse_without_dashes
 
             refuse_without_dashes(word) if word not in CLAUDE_SUBCOMMANDS else None

@@ -15,6 +15,7 @@ MOST_LISTED = 12
 MOST_NAMED = 6
 MOST_DETAILS = 3
 MOST_LINES = 24
+MOST_SHOWN = 100  # an agent may leave thousands
 LABEL = len("changed ")
 
 TITLE = "claudebox: left in the project, and this host may run it:"
@@ -86,11 +87,12 @@ def _with_details(leftover: Leftover, where: Where) -> str:
 def contents(leftovers: list[Leftover], where: Where, style: Style) -> str:
     """Each leftover with its content, or with the difference to what was there before."""
     lines: list[str] = []
-    for number, leftover in enumerate(leftovers, 1):
+    for number, leftover in enumerate(leftovers[:MOST_SHOWN], 1):
         lines += [style.paint(f"{number:>3} {where.name(leftover.path)}", BOLD)]
         shown = _content(leftover)
         lines += [f"    {cut(escape(line), WIDTH - 4)}" for line in shown[:MOST_LINES]]
         lines += [f"    … {len(shown) - MOST_LINES} more lines"] if len(shown) > MOST_LINES else []
+    lines += [f"  and {len(leftovers) - MOST_SHOWN} more"] if len(leftovers) > MOST_SHOWN else []
     return "".join(f"{line}\n" for line in lines)
 
 

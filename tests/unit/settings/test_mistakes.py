@@ -103,3 +103,34 @@ def test_unknown_variable_is_refused(name: str, hint: str) -> None:
 def test_known_variables_pass() -> None:
     known = {setting.variable: "" for setting in SETTINGS if setting.variable}
     assert from_variables({**known, "CLAUDE_CONFIG_DIR": "x", "CLAUDECODE": "1", "XBOX_LIVE": "1"}) == []
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("--network none", "--network\xa0none", "--network:none", "--network,none", "network=none"),
+        *(" --network", "\xa0--network", "'--network'", '"--network', "“--network”", "' --network none'"),
+    ],
+)
+def test_word_that_no_shell_has_split_is_refused(word: str) -> None:
+    """A variable in zsh, an element of a list in JSON, or a text from a web page."""
+    assert "did you mean `--network`?" in refusal(word)
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize("option", ["auth-limit", "mount-ro", "host-port=80"])
+def test_option_of_two_words_without_dashes_is_refused(option: str) -> None:
+    assert "did you mean `--" in refusal(option)
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *("'--network none' does not work, why?", " explain this", '"hide" is broken', "re-run", "x=y", "/help"),
+        *("- first\n- second", "«hide»", "network none is what I want"),
+    ],
+)
+def test_prompt_that_begins_in_some_other_way_passes(prompt: str) -> None:
+    assert parse([prompt]).claude == (prompt,)

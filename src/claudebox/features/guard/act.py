@@ -95,7 +95,9 @@ def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[li
         tree = Tree()
         moment = look(tree, plan.guard, plan.person.home, since)
     comparison = Comparison(tree, plan.guard, before, moment)
-    return comparison.detours(), comparison.leftovers()
+    detours = comparison.detours()
+    gone = {detour.path for detour in detours}
+    return detours, [leftover for leftover in comparison.leftovers() if leftover.path not in gone]
 
 
 def _make_listable(directories: list[str]) -> bool:
@@ -163,7 +165,7 @@ def _answer(asking: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
 
 
 def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
-    chosen = {int(number) for word in numbers for number in word.split(",") if number.isdigit()}
+    chosen = {int(number) for word in numbers for number in word.split(",") if number.isdecimal()}
     return [one for number, one in enumerate(leftovers, 1) if not numbers or number in chosen]
 
 

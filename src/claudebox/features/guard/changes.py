@@ -17,6 +17,7 @@ from claudebox.features.guard.decide import (
     LINKS,
     PRIVILEGES,
     REPAIRED,
+    SETTINGS,
     TODO,
     find_guarded,
     find_others,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 NEW = "new"
 CHANGED = "changed"
+IN_THE_WAY = "a directory: the next box will not start"
 REPOSITORIES = frozenset((DOT_GIT, HEAD))
 MOST_OF_INDEXES = 1 << 26  # bytes of git's indexes that are read
 WRITTEN_BY_EDITORS = ("workspace.xml", "usage.statistics.xml")
@@ -159,13 +161,16 @@ class Comparison:
 
     def leftovers(self) -> list[Leftover]:
         found: dict[str, Leftover] = {}
+        seen = [place for place in self.after.places if place.group != UNSEEN]
         for place in self.after.places:
             if place.group == UNSEEN and place.path not in self.known:
                 found[place.path] = Leftover(NEW, place.path, place.reason)
+            elif place.group == SETTINGS and self.tree.is_plain_directory(place.path):
+                found[place.path] = Leftover(NEW, place.path, IN_THE_WAY)  # no box starts where there was one before
         for entry in self.after.detours:
             if entry.kind in (UNREAD, BEYOND):
                 found[entry.path] = Leftover(NEW, entry.path, HIDDEN, is_gits=True)
-        for place in self.after.places:
+        for place in seen:
             for path in self._files_of(place.path):
                 for leftover in self._judged(place, path) if path not in found else ():
                     found[leftover.path] = _merged(found.get(leftover.path), leftover)

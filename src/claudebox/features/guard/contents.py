@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.features.guard.git import is_include, runs_program
+from claudebox.features.guard.git import is_include, runs_program, writes_elsewhere
 from claudebox.host.git import config as gitconfig
 from claudebox.model import Trace
 
@@ -28,7 +28,8 @@ def running_pairs(old: Trace | None, new: Trace) -> tuple[str, ...] | None:
 
 
 def _runs(name: str, value: str) -> bool:
-    return is_include(name) or name == "core.hookspath" or runs_program(name, value)
+    is_obeyed = is_include(name) or name == "core.hookspath"
+    return is_obeyed or runs_program(name, value) or writes_elsewhere(name, value)
 
 
 def commands(new: Trace) -> tuple[str, ...] | None:

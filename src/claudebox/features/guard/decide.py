@@ -166,7 +166,7 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
     if len(guard.held) > MOST_HELD:
         raise Problem(
             f"the project has {len(guard.held)} places that this host may run later, more than can be guarded",
-            "let the agent change some of them: --writable DIRECTORY",
+            "remove what an agent has left, or let it change some: --writable DIRECTORY",
         )
     return guard.replace(held=_outermost(guard.held))
 
@@ -239,6 +239,11 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
             f"leads through a symlink, which no mount can hold ({guarded.reason}): looked at when the box has ended",
         )
         for guarded in guard.loose
+    ]
+    findings += [
+        Finding(Finding.RISK, within(guarded.path, project), guarded.reason)
+        for guarded in guard.held
+        if guarded.group == UNSEEN
     ]
     for guarded in guard.held:
         findings += [

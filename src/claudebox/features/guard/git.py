@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 CONFIG = "git obeys it"
 HOOKS = "git runs hooks"
 POINTER = "git goes where it says"
+GITWEB = "git instaweb runs it"
 INCLUDED = "git's configuration includes it"
 PROGRAM = "git's configuration runs it"
 TOO_MANY = "one repository too many: nothing in it was looked at"
+TOO_MUCH = "git's configuration is too long here: what it names was not looked at"
 
 MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
@@ -37,8 +39,9 @@ _COMMANDS = frozenset(
     "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand "
     "sequence.editor diff.external gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook "
     "sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd sendemail.headercmd imap.tunnel web.browser "
-    "instaweb.httpd".split()
+    "instaweb.httpd svn.authorsprog".split()
 )
+_TOOLS = ("merge.tool", "merge.guitool", "diff.tool", "diff.guitool")  # a script of git's own that is run, or a path
 _KINDS_OF_COMMANDS = {  # with a name between the first and the last part, such as filter.lfs.clean
     "filter": ("clean", "smudge", "process"),
     "diff": ("command", "textconv"),
@@ -66,6 +69,7 @@ _TELLING = (
     *("include", "hookspath", "alias", "command", "filter", "driver", "textconv", "helper", "program", "editor"),
     *("pager", "fsmonitor", "proxy", "askpass", "hook", "external", "browser", "tool", "pack", "cmd", "update"),
 )
+_OFF = ("false", "0", "no", "off", "")
 _SWITCHES = ("true", "false", "1", "0", "yes", "no", "on", "off", "")
 
 
@@ -135,6 +139,7 @@ def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded
     git_dir = checkout.git_dir
     for name, reason in (("config", CONFIG), ("config.worktree", CONFIG), ("hooks", HOOKS), ("commondir", POINTER)):
         yield Guarded(f"{git_dir}/{name}", GIT, reason)
+    yield Guarded(f"{git_dir}/gitweb", GIT, GITWEB)
     yield from _hook_targets(tree, f"{git_dir}/hooks")
     yield from configs.named_in(checkout)
 
@@ -180,7 +185,7 @@ class Configs:
     def __init__(self, tree: Tree, account: Account) -> None:
         self.tree = tree
         self.account = account
-        self._pairs: dict[str, gitconfig.Pairs] = {}
+        self._pairs: dict[str, gitconfig.Pairs | None] = {}
         self._room = MOST_PARSED
 
     def named_in(self, checkout: Checkout) -> Iterator[Guarded]:
@@ -191,7 +196,10 @@ class Configs:
         seen = set(waiting)
         while waiting and len(seen) < MOST_INCLUDED:
             config = waiting.pop(0)
-            for name, value in self._telling_pairs(config):
+            pairs = self._telling_pairs(config)
+            if pairs is None:
+                yield Guarded(git_dir, UNSEEN, TOO_MUCH)
+            for name, value in pairs or ():
                 if is_include(name):
                     path = _absolute(value, posixpath.dirname(config), home)
                     waiting += [] if path in seen else [path]
@@ -211,10 +219,10 @@ class Configs:
 
     def work_tree(self, git_dir: str) -> str:
         """Where a submodule is checked out."""
-        named = dict(self._parse(self._text(f"{git_dir}/config"))).get("core.worktree", "")
+        named = dict(self._parse(self._text(f"{git_dir}/config")) or ()).get("core.worktree", "")
         return normalize(posixpath.join(git_dir, named)) if named else ""
 
-    def _telling_pairs(self, config: str) -> gitconfig.Pairs:
+    def _telling_pairs(self, config: str) -> gitconfig.Pairs | None:
         if config not in self._pairs:
             text = self._text(config)
             lower = text.lower()
@@ -224,10 +232,12 @@ class Configs:
     def _text(self, config: str) -> str:
         return (self.tree.text(config) or "") if self.tree.lstat(config) is not None else ""
 
-    def _parse(self, text: str) -> gitconfig.Pairs:
+    def _parse(self, text: str) -> gitconfig.Pairs | None:
         """Parse as long as there is room: an agent can leave a thousand repositories for the next start."""
+        if len(text) > self._room:
+            return None
         self._room -= len(text)
-        return gitconfig.parse(text) if self._room >= 0 else []
+        return gitconfig.parse(text)
 
 
 def _absolute(value: str, base: str, home: str) -> str:
@@ -249,8 +259,21 @@ def runs_program(name: str, value: str) -> bool:
         return bool(value)
     if name.endswith(("url", ".insteadof")) and "ext::" in name + value:
         return True
+    if name in _TOOLS:
+        return "/" in value
     if name in _PROTOCOLS:
         return value.lower() != "never"
     if name == "sendemail.smtpserver" or (section == "sendemail" and last == "smtpserver"):
         return value.startswith(("/", "~", "!"))
-    return bool(middle) and last in _KINDS_OF_COMMANDS.get(section, ())
+    # Tools have keys of their own, such as annex.secure-erase-command.
+    return last.endswith("command") or (bool(middle) and last in _KINDS_OF_COMMANDS.get(section, ()))
+
+
+def writes_elsewhere(name: str, value: str) -> bool:
+    """Whether git writes a file where the configuration says, with a text that somebody else has chosen.
+
+    What a server wants to be kept goes into `http.cookieFile`, and a shell that reads it there obeys it.
+    """
+    section, _, last = name.rpartition(".")
+    is_of_http = section == "http" or section.startswith("http.")
+    return (is_of_http and last == "savecookies" and value.lower() not in _OFF) or name == "format.outputdirectory"

@@ -14,6 +14,7 @@ from claudebox.paths import is_inside, normalize
 
 Roots = tuple[str, ...]  # where the agent can write
 
+ANNEXED = f"/{DOT_GIT}/annex/objects/"
 WORK_TREE = "core.worktree"
 # A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
@@ -26,9 +27,26 @@ def kind_of(tree: Tree, path: str) -> str:
 def leaving(tree: Tree, roots: Roots, path: str, new: Trace) -> tuple[str, ...] | None:
     target = (new.content or b"").decode(errors="surrogateescape")
     named = normalize(posixpath.join(posixpath.dirname(path), target))
-    real = tree.resolve(path) or named
+    # Of a name that nothing has yet, the way there may still lead out by a symlink.
+    real = tree.destination(path) or named
+    if _enters_git(tree, roots, path, real):
+        return (f"-> {target}", "in git's own directory, where nobody looks")
     leaves = [place for place in (named, real) if not any(is_inside(place, known) for known in (*roots, *COMMON))]
     return (f"-> {target}",) if leaves and not _is_interpreter(tree, path, named) else None
+
+
+def _enters_git(tree: Tree, roots: Roots, path: str, real: str) -> bool:
+    """Whether it leads into a directory of git, and not to a file: a shell or an editor that goes there obeys it.
+
+    Nothing looks for repositories, tasks and the like in there. git-annex has its files there, of which many are
+    missing in a clone.
+    """
+    parts = [f"/{posixpath.basename(root)}{real[len(root) :]}" for root in roots if is_inside(real, root)]
+    if posixpath.basename(path) == DOT_GIT or not any(f"/{DOT_GIT}/" in f"{part}/" for part in parts):
+        return False
+    directory, name = posixpath.split(real)
+    is_annexed = ANNEXED in directory and posixpath.basename(directory) == name
+    return not (tree.is_file(path) or (is_annexed and tree.lstat(real) is None))
 
 
 def _is_interpreter(tree: Tree, path: str, target: str) -> bool:

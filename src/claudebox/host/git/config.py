@@ -94,17 +94,18 @@ def _pair(text: str, position: int) -> tuple[str, str, int]:
 
 def _value(text: str, position: int) -> tuple[str, int]:
     """A value without its quotes, escapes and comment. A backslash at the end of a line continues it."""
-    value = blanks = ""
+    value: list[str] = []  # pieces: to copy the whole for each of them would take long for a long one
+    length = 0  # without the blanks at the end
     quoted = False
     while position < len(text) and text[position] != "\n":
         character = text[position]
         position += 1
         if character in SPACES and not quoted:
-            blanks += character if value else ""  # counts only if something follows
+            value += [character] if value else []  # counts only if something follows
             continue
         if character in "#;" and not quoted:
-            return value, _line_end(text, position)
-        value, blanks = value + blanks, ""
+            position = _line_end(text, position)
+            break
         if character == "\\":
             following = text[position : position + 1]
             position += 1
@@ -112,8 +113,9 @@ def _value(text: str, position: int) -> tuple[str, int]:
         elif character == '"':
             quoted = not quoted
         else:
-            value += character
-    return value, position
+            value.append(character)
+        length = len(value)
+    return "".join(value[:length]), position
 
 
 def _includes(name: str, home: str, git_dir: str, path: str) -> bool:

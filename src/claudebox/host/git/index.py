@@ -70,7 +70,7 @@ def _blob(index: bytes, name: bytes) -> bytes:
     """The hash of the first entry with this name, and of no other: a made-up index could have one for each guess."""
     if index.startswith(b"DIRC\0\0\0\4"):
         wanted = name.decode(errors="surrogateescape")
-        return next((entry.blob for entry in _entries(index, BLOB) if entry.name == wanted), b"")
+        return next((entry.blob for entry in _entries(index, BLOB, [LARGEST_INDEX_BYTES]) if entry.name == wanted), b"")
     if not index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")):
         return b""
     place = index.find(name + b"\0")
@@ -103,7 +103,9 @@ def find_gitlinks(tree: Tree, git_dir: str, room: list[int]) -> list[str] | None
         index = tree.read(f"{git_dir}/{name}", status.st_size) or b"" if status is not None else b""
         if not index.startswith(b"DIRC") or not (GITLINK in index or is_nameless):
             continue
-        entries = [entry for size in HASHES for entry in _entries(index, size)]
+        entries = [entry for size in HASHES for entry in _entries(index, size, room)]
+        if room[0] < 0:
+            return None
         # An entry that replaces one of the shared part has no name here.
         found += [entry.name for entry in entries if entry.name and (entry.is_link or is_nameless)]
         is_nameless = is_nameless or any(entry.is_link and not entry.name for entry in entries)
@@ -118,8 +120,11 @@ class _Entry(Record):
     blob: bytes
 
 
-def _entries(index: bytes, hash_size: int) -> list[_Entry]:
-    """Everything in an index. With the wrong size the names are nonsense, which does no harm."""
+def _entries(index: bytes, hash_size: int, room: list[int]) -> list[_Entry]:
+    """Everything in an index. With the wrong size the names are nonsense, which does no harm.
+
+    What a name has from the one before takes room, too: a few megabytes could spell names beyond all memory.
+    """
     version, amount = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
     found: list[_Entry] = []
     position, name, head = 12, b"", HASH + hash_size
@@ -130,9 +135,10 @@ def _entries(index: bytes, hash_size: int) -> list[_Entry]:
         if version == NAMES_ARE_CUT:
             dropped, position = _number(index, position)
             shared = len(name) - dropped
+            room[0] -= max(shared, 0)
         end = index.find(b"\0", position)
-        if end < 0 or shared < 0:
-            break  # not an index that git would read
+        if end < 0 or shared < 0 or room[0] < 0:
+            break  # not an index that git would read, or one that is too large
         name = name[:shared] + index[position:end]
         is_link = index[start + MODE : start + MODE + 4] == GITLINK
         found.append(_Entry(name.decode(errors="surrogateescape"), is_link, index[start + HASH : start + head]))

@@ -11,6 +11,7 @@ from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.model import Preparation
 from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.remembered import Form
 from claudebox.settings.files.documents import parse
@@ -44,7 +45,10 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
     path = f"{host.cwd}/{PROJECT_FILE}"
     content = host.tree.read_plain(path)
     if content is None:
-        raise Problem(f"{path} is not a plain file that can be read", "a symlink is not followed there: use a copy")
+        raise Problem(
+            f"{path} is not a plain file that can be read",
+            f"a symlink is not followed there: use a copy; or, if an agent left it:\n      rm -r {quote(path)}",
+        )
     said = said_in(parse(content, PROJECT_FILE, is_json=False, is_project=True))
     if len(said) > MOST_SETTINGS:
         raise Problem(

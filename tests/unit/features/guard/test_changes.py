@@ -202,6 +202,15 @@ def test_gitlinks_are_found_as_git_has_them(tmp_path: Path, version: str, form: 
         find_gitlinks(Tree(str(tmp_path)), "/.git", [1 << 20])
 
 
+def test_index_whose_names_grow_takes_the_room_of_its_names(tmp_path: Path) -> None:
+    """In version 4 an entry says how much of the name before it has: a letter more each time, and never one less."""
+    entry = bytes(24) + b"\0\0\xe0\0" + bytes(12 + 20) + b"\0\1" + b"\0a\0"
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/index").write_bytes(b"DIRC\0\0\0\4" + (3000).to_bytes(4, "big") + entry * 3000)
+    assert len(find_gitlinks(Tree(str(tmp_path)), "/.git", [1 << 26]) or []) >= 3000
+    assert find_gitlinks(Tree(str(tmp_path)), "/.git", [1 << 20]) is None
+
+
 DIRENV = "~/shop/.envrc: use flake\\ndotenv\\n. scripts/env.sh; PATH_add 'bin'\\n\n~/shop/scripts/env.sh\n~/shop/bin/x"
 
 

@@ -203,6 +203,8 @@ def test_symlink_and_hard_link_are_said(tmp_path: Path) -> None:
         ("sendemail.smtpserver", "mail.example", False),
         ("user.name", "x", False),
         ("submodule.x.update", "!x", True),
+        ("merge.tool", "vimdiff", False),
+        ("diff.tool", "../../x", True),
     ],
 )
 def test_keys_that_run_programs(name: str, value: str, expected: bool) -> None:
@@ -219,7 +221,7 @@ filter.x.clean filter.x.process filter.x.smudge gpg.x.defaultkeycommand gpg.x.pr
 lfs.x.clean lfs.x.path lfs.x.smudge man.x.cmd man.x.path merge.x.driver mergetool.x.cmd mergetool.x.path
 remote.x.receivepack remote.x.uploadpack remote.x.vcs sendemail.x.cccmd sendemail.x.headercmd
 sendemail.x.sendmailcmd sendemail.x.tocmd submodule.x.update tar.x.command trailer.x.cmd trailer.x.command
-protocol.allow protocol.ext.allow
+protocol.allow protocol.ext.allow svn.authorsprog annex.secure-erase-command
 """
 
 
