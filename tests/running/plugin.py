@@ -28,6 +28,7 @@ from running.install import command_to_install
 
 QUICK, DEFAULT, ALL = "quick", "default", "all"
 FEW = 5
+BOXES = ("attacks", "box", "flake", "network", "nix", "prove", "review", "terminal")
 SETTINGS = "_hypothesis_internal_use_settings"
 MISSING = "missing"  # the property of a report that says which needs were not met
 # Fixtures of a session that take long to make: one worker makes each, and one more for each other version of Nix.
@@ -92,6 +93,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(map(id, chosen))
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
         items[:] = chosen
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The quick run does not even look into folders whose tests all need a box: to collect them takes seconds."""
+    if config.getoption("--size") == QUICK and collection_path.parent.name == "tests" and collection_path.name in BOXES:
+        return True
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
