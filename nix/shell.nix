@@ -1,6 +1,7 @@
 # What ./run-tests looks for. It gets pytest and the linters itself, into .venv, and Claude Code with npm.
 {
   bubblewrap,
+  curl,
   gcc,
   gdb,
   git,
@@ -10,19 +11,23 @@
   nftables,
   nix,
   nodejs,
+  openssh,
   openssl,
   passt,
   patchelf,
   procps,
   python3,
+  python3Packages,
   shellcheck,
   sqlite,
   strace,
   tmux,
+  wget,
 }:
 mkShell {
   packages = [
     bubblewrap
+    curl
     gcc
     gdb
     git
@@ -31,14 +36,17 @@ mkShell {
     nftables
     nix
     nodejs
+    openssh
     openssl
     passt
     patchelf
     procps
     python3
+    python3Packages.pip
     shellcheck
     sqlite
     strace
     tmux
+    wget
   ];
 }

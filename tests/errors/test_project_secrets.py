@@ -15,14 +15,24 @@ def many_secrets(scene: Scene, limit: str) -> None:
     scene.planted("~/shop/.env: KEY=one\n~/shop/app/.env: KEY=two").plan()
 
 
-def secret_gone_from_a_large_project(scene: Scene) -> None:
-    scene.monkeypatch.setattr(project, "MOST_ENTRIES_SEARCHED", 1)
+def with_masked_file_that_was_moved(scene: Scene) -> Scene:
     record = f"{memory.OLD_HEADER}\0" + "4711\nvalues\nvariables of the program\n/home/alice/shop/app/.env"
     scene.planted(f"{STATE_OF_SHOP}/masked\n~/shop/a\n~/shop/b")
     path = scene.machine.root / f"home/alice/{STATE_OF_SHOP[2:]}/masked"
     path.write_text(record)
     scene.machine.uid = path.stat().st_uid
-    scene.plan()
+    return scene
+
+
+def secret_gone_from_a_large_project(scene: Scene) -> None:
+    scene.monkeypatch.setattr(project, "MOST_ENTRIES_SEARCHED", 1)
+    with_masked_file_that_was_moved(scene).plan()
+
+
+def secret_moved_while_it_is_looked_for(scene: Scene) -> None:
+    """An agent in another box moves the directory once more, just after it was found."""
+    scene.monkeypatch.setattr(memory, "find_inodes", lambda *_: {"/home/alice/shop/elsewhere/.env": 4711})
+    with_masked_file_that_was_moved(scene).plan()
 
 
 def secret_with_another_name_in_a_large_project(scene: Scene) -> None:
@@ -54,6 +64,7 @@ PROBLEMS: Problems = {
     "project-secrets-linked": (secret_with_another_name_in_a_large_project, FAILED),
     "project-secrets-memory-damaged": (memory_of_masks_is_damaged, FAILED),
     "project-secrets-memory-full": (too_many_masks_to_remember, FAILED),
+    "project-secrets-moving": (secret_moved_while_it_is_looked_for, FAILED),
     "project-secrets-moved": (secret_gone_from_a_large_project, FAILED),
 }
 

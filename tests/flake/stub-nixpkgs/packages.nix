@@ -64,15 +64,18 @@ let
     nftables = "nft";
     nix = "nix";
     nodejs = "node npm";
+    openssh = "ssh";
     openssl = "openssl";
     passt = "pasta";
     patchelf = "patchelf";
+    pip = "pip3";
     procps = "ps";
     ripgrep = "rg";
     shellcheck = "shellcheck";
     sqlite = "sqlite3";
     strace = "strace";
     tmux = "tmux";
+    wget = "wget";
     which = "which";
   };
   copies = builtins.mapAttrs (
@@ -121,6 +124,7 @@ let
     hatchling = "hatchling";
     hypothesis = "hypothesis";
     pytest = "pytest";
+    inherit (copies) pip;
     inherit buildPythonApplication;
   };
 
