@@ -19,6 +19,7 @@ let
       ../tests/hosts
       ../tests/patience.py
       ../tests/running
+      ../tests/samples.py
       ../tests/shapes.py
       ../tests/syntax.py
       ../tests/unit

@@ -1,4 +1,4 @@
-"""Shows something instead of starting a box. Each function takes the request and returns an exit status."""
+"""Shows a box instead of starting it. Each function takes the request and returns an exit status."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.settings.files.profiles import list_profiles
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
-from claudebox.view.completion import completion
 from claudebox.view.explain import explanation_json, explanation_text
-from claudebox.view.help import help_text
 from claudebox.view.shell import shell_command
-from claudebox.view.wishes import profiles_text
 
 
 def show_audit(request: Request) -> int:
@@ -43,21 +39,6 @@ def show_explanation(request: Request) -> int:
     host, settings, plan = _plan(request)
     explanation = explain(plan, host, settings, dict(request.said)["explain"])
     show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
-    return 0
-
-
-def show_profiles(_: Request) -> int:
-    show(profiles_text(list_profiles(read_host()), output_style()))
-    return 0
-
-
-def show_completion(request: Request) -> int:
-    show(completion(dict(request.said)["completion"]))
-    return 0
-
-
-def show_help(_: Request) -> int:
-    show(help_text())
     return 0
 
 

@@ -45,7 +45,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
-    "modes": ("start", "showing", "reviewing", "features.*.log", "doctor", "prove", "prove.*", "demo", "demo.*"),
+    "modes": (
+        "start",
+        "modes",
+        "showing",
+        "reviewing",
+        "features.*.log",
+        "doctor",
+        "prove",
+        "prove.*",
+        "demo",
+        "demo.*",
+    ),
     "the command": ("cli",),
 }
 # They stand on another floor than their folder says.

@@ -167,10 +167,10 @@ class Relay:
         except OSError:
             pass  # nothing more is there
         self.output = self.filter.feed(b"".join(pieces))
-        is_code = ESCAPE in self.output
-        self._write_output()
-        if is_code:
+        if ESCAPE in self.output:
+            # Before it is shown: who is killed in between has noted too much, which does no harm.
             self.user.note_undo(self.filter.undoing)
+        self._write_output()
         return total
 
     def _write_output(self) -> None:
