@@ -13,7 +13,7 @@ import pytest
 from conftest import Account, Box
 from unit.layers.world import picture
 
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 REVIEW = ("--review",)
 # Everything that an agent can make in a directory, and names that a terminal would obey.

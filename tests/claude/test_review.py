@@ -6,7 +6,7 @@ import pytest
 
 from claude.session import Talk, fingerprint
 
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 AS_SOMEBODY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 TASK = (

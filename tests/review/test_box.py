@@ -16,7 +16,7 @@ from patience import comes_true
 from running.versions import versions
 from unit.layers.world import Picture, picture
 
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 REVIEW = ("--review",)
 LAND_ALL = ("--review", "--land", "all")

@@ -11,7 +11,7 @@ import pytest
 from conftest import Account, Box
 from unit.layers.world import picture
 
-pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.root]
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.root, pytest.mark.attributes]
 
 
 @pytest.fixture

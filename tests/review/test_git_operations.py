@@ -11,7 +11,7 @@ from conftest import Box
 from review.test_box import DATES, files_of, git, repository
 
 __all__ = ["repository"]
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 # Each is tried in turn, in the same repository; what it prints and how it ends are compared.
 OPERATIONS = """

@@ -11,7 +11,7 @@ from review.test_box import git, layers_of, repository
 from unit.layers.world import picture
 
 __all__ = ["repository"]
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 GUARDED = ("--review", "guarded")
 CHECKOUT = """

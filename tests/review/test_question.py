@@ -11,7 +11,7 @@ from review.test_box import git, layers_of, repository
 from terminal.pseudoterminal import CTRL_C, PLAIN, Terminal
 
 __all__ = ["repository"]
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 QUESTION = r"keep or discard\? \[k\] "
 SCRIPT = "echo x > fine; echo x > .envrc; rm -r old; git checkout -qb feature; git add fine; git commit -qm fine; :"

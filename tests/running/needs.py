@@ -16,6 +16,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -98,6 +99,17 @@ def lacks_tun() -> str:
 
 
 @functools.cache
+def lacks_attributes() -> str:
+    """Files in memory have them since Linux 6.6."""
+    for place in (tempfile.gettempdir(), "/var/tmp"):
+        with tempfile.NamedTemporaryFile(dir=place) as file:
+            try:
+                os.setxattr(file.name, "user.claudebox", b"y")
+            except OSError as error:
+                return f"{place}: {error.strerror}"
+    return ""
+
+
 def lacks_localhost() -> str:
     try:
         socket.getaddrinfo("localhost", 80)
@@ -199,6 +211,14 @@ TABLE = (
         NOBODY,
         lacks=lacks_localhost,
         command="echo 127.0.0.1 localhost | sudo tee -a /etc/hosts",
+    ),
+    Need(
+        "attributes",
+        "files that can have attributes, as layers need them",
+        (),
+        NOBODY,
+        lacks=lacks_attributes,
+        command="Linux 6.6 or later",
     ),
     Need(
         "landlock", "a kernel with Landlock's scopes", (), NOBODY, lacks=lacks_landlock, command="Linux 6.12 or later"

@@ -17,7 +17,7 @@ from claudebox.layers.changes import DEEPEST, OPAQUE
 from claudebox.problem import Problem
 from unit.layers.world import make_world, picture
 
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 NAMES = st.sampled_from(["a", "b", "sub", ".git", "HEAD", "new\nline", "\udcff", "-x", ".envrc", "link"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)

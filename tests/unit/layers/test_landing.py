@@ -16,7 +16,7 @@ from claudebox.layers import files, store
 from claudebox.problem import Problem
 from unit.layers.world import World, make_world, picture
 
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 PROJECT = {
     "a.txt": "a\n",

@@ -10,7 +10,7 @@ import pytest
 from claudebox.layers.visible import DIRECTORY, NOTHING, PLAIN_FILE, kind_seen
 from unit.layers.world import make_world
 
-pytestmark = pytest.mark.req("LAND-01")
+pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
 
 def test_what_a_box_sees(tmp_path: Path) -> None:
