@@ -106,6 +106,7 @@ def test_what_only_may_be_there_must_be_there_if_it_is_wanted(box: Box, account:
 
 @pytest.mark.req("UX-05", "NET-02")
 @pytest.mark.network
+@pytest.mark.exhaustive("it waits as long as the check does")
 def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
     row = check(box, "--pasta", program(account, "pasta", "exit 1"))["network inet"]
     assert (row["state"], row["measured"]) == ("note", "pasta cannot connect the box: it did not answer")

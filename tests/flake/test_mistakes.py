@@ -34,6 +34,7 @@ def test_flake_without_a_mistake_passes(flake: Flake) -> None:
 
 
 @pytest.mark.req("NIX-02")
+@pytest.mark.exhaustive("each mistake builds the flake once more")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_is_found(flake: Flake, mistake: str) -> None:
     file, old, new, complaint = MISTAKES[mistake]

@@ -137,6 +137,7 @@ def test_larger_answer_arrives_over_a_connection(box: Box, pasta: str) -> None:
 
 
 @pytest.mark.req("NET-01")
+@pytest.mark.exhaustive("it waits for name servers that do not answer")
 def test_resolver_on_the_host_takes_connections_where_pasta_can(
     box: Box, account: Resident, pasta: str, user: Resident
 ) -> None:

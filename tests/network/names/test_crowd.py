@@ -23,6 +23,7 @@ LARGEST_JOURNAL = 2 << 20
 # Python's TLS forgets to close a socket whose client has gone before it was wrapped: of the stand-in, not of claudebox.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.req("NAME-01")
+@pytest.mark.exhaustive("thousands of connections")
 def test_box_is_served_through_all_of_it(box: Box, account: Resident, world: Internet) -> None:
     shutil.copy(CROWD, box.project)
     options = ("--allow", f"allowed.example:{PORT}", "--allow", "allowed.example", "--allow", "*.wild.example")

@@ -119,7 +119,9 @@ def test_every_kind_of_change_lands(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow("a process for each moment")
-@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize(
+    "can_exchange", [True, pytest.param(False, marks=pytest.mark.exhaustive("the same on old file systems"))]
+)
 def test_killed_at_any_moment_it_is_whole_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
