@@ -261,7 +261,8 @@ class Relay:
                     return
             else:
                 near.move(self.buffer)
-        if event & select.EPOLLOUT and not far.is_ended:
+        # What is left over was looked at. An event of a connection that had this number before must move nothing else.
+        if event & select.EPOLLOUT and far.rest and not far.is_ended:
             far.move(self.buffer)
         if connection.is_over:
             self._close(connection)
