@@ -66,6 +66,17 @@ def test_event_of_an_earlier_connection_carries_nothing_unseen(carried: Carried)
     assert carried.arrived() == b""
 
 
+@pytest.mark.parametrize("warning", [b"\x15\3\1\0\2\1\x5a", b"\x15\0\0\0\2\1\x5a"])
+@pytest.mark.parametrize("cut", [1, 4, 7, 1 << 16])
+def test_warning_hides_no_hello(carried: Carried, warning: bytes, cut: int) -> None:
+    """Servers that are written in Go pass over it, and take the ClientHello that follows."""
+    message = warning + OTHER_HOST
+    for part in (message[:cut], message[cut:]):
+        carried.program.sendall(part)
+        carried.tell(carried.connection.client, select.EPOLLIN)
+        assert carried.arrived() == b""
+
+
 def test_hello_that_names_its_host_is_carried(carried: Carried) -> None:
     carried.program.sendall(SAME_HOST)
     carried.tell(carried.connection.client, select.EPOLLIN)
