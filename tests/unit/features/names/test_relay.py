@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from claudebox.features.names.server.dial import Surroundings
 from claudebox.features.names.server.diallers import Diallers
 from claudebox.features.names.server.notes import Notes
 from claudebox.features.names.server.relay import Relay
+from patience import PATIENCE
 from unit.features.names.messages import client_hello, records
 from unit.features.names.messages import server_name as name_extension
 
@@ -75,6 +77,24 @@ def test_warning_hides_no_hello(carried: Carried, warning: bytes, cut: int) -> N
         carried.program.sendall(part)
         carried.tell(carried.connection.client, select.EPOLLIN)
         assert carried.arrived() == b""
+
+
+def test_connections_that_have_ended_wait_for_no_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box that opens and closes them would have any number of them remembered."""
+    is_over = threading.Event()
+    monkeypatch.setattr(Diallers, "_dial", lambda *_: is_over.wait(PATIENCE))
+    diallers = Diallers(Surroundings(()), None)
+    relay = Relay(NameList(()), Notes("", None), diallers)
+    for _ in range(50):
+        program, client = socket.socketpair()
+        connection = Connection(client, Route(Route.NAME, "silent.example", 443))
+        relay.connections.add(connection)
+        diallers.dial(connection)
+        program.close()
+        relay._close(connection)
+    waiting = len(diallers.waiting["silent.example"])
+    is_over.set()
+    assert waiting == 0
 
 
 def test_hello_that_names_its_host_is_carried(carried: Carried) -> None:

@@ -47,6 +47,12 @@ class Diallers:
             threading.Thread(target=self._work, daemon=True).start()
         self.orders.put(connection)
 
+    def forget(self, connection: Connection) -> None:
+        """Have a connection not wait any more that has ended: the box could have any number of them remembered."""
+        waiting = self.waiting.get(connection.route.name)
+        if waiting and connection in waiting:
+            waiting.remove(connection)
+
     def take(self) -> list[Result]:
         """What has come of the connections so far."""
         os.eventfd_read(self.bell)

@@ -332,6 +332,7 @@ class Relay:
             return
         self.connections.discard(connection)
         connection.is_gone = True
+        self.diallers.forget(connection)
         route = connection.route
         if route.is_listed and connection.out is not None and connection.back is not None:
             lasted = round((time.monotonic() - connection.since) * 1000)
