@@ -12,7 +12,7 @@ import pytest
 from claudebox.features.names.rules import NameList
 from claudebox.features.names.server.connection import Connection, Route
 from claudebox.features.names.server.dial import Surroundings
-from claudebox.features.names.server.diallers import Diallers
+from claudebox.features.names.server.diallers import Diallers, Result
 from claudebox.features.names.server.notes import Notes
 from claudebox.features.names.server.relay import Relay
 from patience import PATIENCE
@@ -95,6 +95,28 @@ def test_connections_that_have_ended_wait_for_no_silent_server(monkeypatch: pyte
     waiting = len(diallers.waiting["silent.example"])
     is_over.set()
     assert waiting == 0
+
+
+def test_one_thread_dials_if_there_can_be_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box can use up the processes that a user may have. That ended the process outside, and the box."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    diallers = Diallers(Surroundings(()), None)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    names = ["a.invalid", "b.invalid", "c.invalid"]
+    pairs = [socket.socketpair() for _ in names]
+    monkeypatch.setattr(Diallers, "_dial", lambda *_: socket.socket())
+    for name, (_, client) in zip(names, pairs, strict=True):
+        diallers.dial(Connection(client, Route(Route.NAME, name, 443)))
+    dialled: list[Result] = []
+    while len(dialled) < len(names):
+        assert select.select([diallers.bell], [], [], PATIENCE)[0]
+        dialled += diallers.take()
+    assert sorted(connection.route.name for connection, _, _ in dialled) == names
+    for end in (*(end for pair in pairs for end in pair), *(server for _, server, _ in dialled if server)):
+        end.close()
 
 
 def test_hello_that_names_its_host_is_carried(carried: Carried) -> None:
