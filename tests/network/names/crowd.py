@@ -77,6 +77,11 @@ def junk() -> str:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             except OSError:
                 pass
+    with socket.create_connection(("9.9.9.9", 53), PATIENCE) as client:
+        labels = (b"\x3f" + b"a" * 63) * 1023 + b"\x2a" + b"a" * 42 + b"\0"
+        largest = struct.pack(">6H", 1, 0x0100, 1, 0, 0, 1) + labels + b"\0\1\0\1" + b"\0\0\x29"
+        client.sendall(struct.pack(">H", len(largest)) + largest)
+        client.recv(1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         for _ in range(2000):
             client.sendto(chance.randbytes(chance.randrange(100)), ("9.9.9.9", 53))

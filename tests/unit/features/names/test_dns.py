@@ -18,6 +18,7 @@ from unit.features.names.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address
 
 pytestmark = pytest.mark.req("NAME-01")
 
+LARGEST_MESSAGE = 65535  # over TCP
 SERVER_FAILURE, NOT_IMPLEMENTED, REFUSED, FORMAT_ERROR = 2, 4, 5, 1
 
 
@@ -93,7 +94,6 @@ def test_other_name_does_not_exist(name: str) -> None:
         (b"-allowed", b"example"),
         (b"allowed example",),
         (),
-        (b"a" * 63,) * 5,
     ],
 )
 def test_what_is_no_name_of_a_host_does_not_exist(labels: tuple[bytes, ...]) -> None:
@@ -110,10 +110,23 @@ def test_what_is_no_name_of_a_host_does_not_exist(labels: tuple[bytes, ...]) -> 
         (query(b"allowed")[:-5] + b"\xc0\x0c\0\1\0\1", FORMAT_ERROR),
         (named("allowed.example")[:-1], FORMAT_ERROR),
         (named("allowed.example")[:20], FORMAT_ERROR),
+        (query(*(b"a" * 63,) * 5), FORMAT_ERROR),
     ],
 )
 def test_what_is_no_plain_query_gets_an_error(message: bytes, code: int) -> None:
     assert Resolver("allowed.example").asked(message) == (code, "")
+
+
+def test_answer_to_the_largest_query_fits_into_a_message() -> None:
+    """One that did not ended the process that knows the list, and the box with it."""
+    labels = (*(b"a" * 63,) * 1023, b"a" * 42)
+    message = query(*labels, extra=EDNS[:3])
+    assert len(message) == LARGEST_MESSAGE
+    reply = Resolver().ask(message)
+    assert reply is not None
+    assert len(reply) <= LARGEST_MESSAGE
+    longest = (*(b"a" * 63,) * 3, b"a" * 61)
+    assert Resolver(b".".join(longest).decode()).asked(query(*longest))[0] == NO_ERROR
 
 
 def test_answer_gets_no_answer() -> None:

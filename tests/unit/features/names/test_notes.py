@@ -51,6 +51,13 @@ def test_line_at_the_end_says_what_would_allow_it(notes: Notes) -> None:
     )
 
 
+def test_kinds_that_the_box_makes_up_take_no_memory(notes: Notes) -> None:
+    for kind in range(3000):
+        notes.refused_lookup("tracker.example", kind)
+    assert len(notes.looked_up["tracker.example"]) <= 3
+    assert "tracker.example;" in said(notes)
+
+
 def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
     for number in range(1000):
         notes.refused_lookup(f"{'x' * 60}.{'y' * 60}.{number}.example", A)

@@ -34,6 +34,7 @@ class Diallers:
         self.busy: Counter[str] = Counter()
         self.waiting: defaultdict[str, deque[Connection]] = defaultdict(deque)
         threading.stack_size(STACK_BYTES)
+        self._start_thread()
 
     def dial(self, connection: Connection) -> None:
         name = connection.route.name
@@ -43,9 +44,21 @@ class Diallers:
         self.busy[name] += 1
         self.under_way += 1
         if self.under_way > self.threads and self.threads < MOST_THREADS:
-            self.threads += 1
-            threading.Thread(target=self._work, daemon=True).start()
+            try:
+                self._start_thread()
+            except RuntimeError:
+                pass  # the box may have used up this user's processes; there is at least one thread
         self.orders.put(connection)
+
+    def _start_thread(self) -> None:
+        threading.Thread(target=self._work, daemon=True).start()
+        self.threads += 1
+
+    def forget(self, connection: Connection) -> None:
+        """Have a connection not wait any more that has ended: the box could have any number of them remembered."""
+        waiting = self.waiting.get(connection.route.name)
+        if waiting and connection in waiting:
+            waiting.remove(connection)
 
     def take(self) -> list[Result]:
         """What has come of the connections so far."""

@@ -25,6 +25,7 @@ QUESTION_END = struct.Struct(">HH")
 RECORD = struct.Struct(">HHIH")
 IS_ANSWER, IS_AVAILABLE, COPIED = 0x8000, 0x0080, 0x0110  # flags; copied: recursion desired, checking disabled
 LONGEST_LABEL = 63
+LONGEST_WRITTEN = 255  # bytes of a name in a message, with the lengths of its labels
 SAME_NAME = b"\xc0\x0c"  # a pointer to the question
 SECONDS = 600  # that an address may be remembered: it stays for as long as the box
 BLOCKED = 15  # RFC 8914: some programs show the text
@@ -93,9 +94,11 @@ def read_question(query: bytes) -> Question:
 
 
 def _labels(query: bytes, place: int) -> tuple[list[bytes], int]:
-    """The labels of the name, and the place behind it. A question has nothing to point to, so pointers are refused."""
+    """The labels of the name, and the place behind it. A question has nothing to point to, so pointers are refused.
+    No name is longer than DNS allows: an answer repeats it, and would not fit into a message any more."""
     labels: list[bytes] = []
-    while place < len(query):
+    end = min(len(query), place + LONGEST_WRITTEN)
+    while place < end:
         length = query[place]
         place += 1
         if length == 0:

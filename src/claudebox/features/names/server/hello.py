@@ -6,7 +6,7 @@ server at the other end may read it in another way.
 
 from __future__ import annotations
 
-HANDSHAKE = 0x16
+ALERT, HANDSHAKE = 0x15, 0x16
 CLIENT_HELLO = 1
 VERSION = 3  # the first of two bytes, for all versions since SSL 3.0
 RECORD_HEADER = 5
@@ -23,7 +23,9 @@ class BadHello(Exception):
 
 
 def is_tls(data: bytes) -> bool:
-    return data[:1] == bytes([HANDSHAKE])
+    """Whether a client that begins like this speaks TLS. No client begins with an alert, but servers written in Go
+    pass over a warning, of whatever version, and take the ClientHello that follows."""
+    return data[:1] in (bytes([ALERT]), bytes([HANDSHAKE]))
 
 
 def server_name(data: bytes) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500
 MOST_NAMES = 24  # that the line at the end knows
+OTHER = 0  # no kind of DNS has this number
 NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
 
 
@@ -57,7 +58,10 @@ class Notes:
             self.looked_up[name] = {}
             self._note_refusal(name, 0, "not in the list")
         times = self.looked_up[name]
-        times[kind] = times.get(kind, 0) + 1 if kind in (A, AAAA) else 1
+        if kind in (A, AAAA):
+            times[kind] = times.get(kind, 0) + 1
+        else:
+            times[OTHER] = 1  # one place for all: there are 65536 kinds, and the box chooses
         self._count(name, max(times.values()), is_lists=True)
         if self.asker is not None:
             self.asker.about(name, 0)

@@ -261,7 +261,8 @@ class Relay:
                     return
             else:
                 near.move(self.buffer)
-        if event & select.EPOLLOUT and not far.is_ended:
+        # What is left over was looked at. An event of a connection that had this number before must move nothing else.
+        if event & select.EPOLLOUT and far.rest and not far.is_ended:
             far.move(self.buffer)
         if connection.is_over:
             self._close(connection)
@@ -331,6 +332,7 @@ class Relay:
             return
         self.connections.discard(connection)
         connection.is_gone = True
+        self.diallers.forget(connection)
         route = connection.route
         if route.is_listed and connection.out is not None and connection.back is not None:
             lasted = round((time.monotonic() - connection.since) * 1000)
