@@ -158,9 +158,9 @@ def _lines(content: bytes | None) -> list[str]:
 def _unified(old: list[str], new: list[str], style: Style) -> Iterator[str]:
     import difflib
 
-    for line in difflib.unified_diff(old, new, lineterm=""):
-        if line.startswith(("---", "+++")):
-            continue
+    for number, line in enumerate(difflib.unified_diff(old, new, lineterm="")):
+        if number < 2:
+            continue  # the names of the files. A line of the file may look like that, too: `++i` becomes `+++i`.
         colour = {"+": GREEN, "-": RED, "@": DIM}.get(line[:1], "")
         # A tab is what it looks like; everything else that cannot be seen is spelled out.
         text = escape(line.replace("\t", "    "))

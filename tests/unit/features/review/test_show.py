@@ -45,6 +45,18 @@ def test_nothing_that_a_terminal_obeys_is_shown(tmp_path: Path, monkeypatch: pyt
     assert max(width(line) for line in text.splitlines() if "na\\nme" not in line) <= 80
 
 
+def test_line_that_looks_like_the_head_of_a_diff_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`++i; evil()` is `+++i; evil()` in a diff, where `+++ b/file` is usual."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    world = make_world(tmp_path, {"old": "one\n-- checked\n"})
+    world.write("old", "one\n++i; evil()\n")
+    world.write("new", "++i; evil()\n++ more\n")
+    text = text_of(world).splitlines()
+    assert text.count("+++i; evil()") == 2
+    assert "+++ more" in text
+    assert "--- checked" in text
+
+
 def test_deletions_are_counted_even_if_they_are_many(tmp_path: Path) -> None:
     world = make_world(tmp_path, {f"f{number}": "x\n" for number in range(50)})
     for number in range(50):
