@@ -143,3 +143,36 @@ def test_object_that_git_warns_of_does_not_arrive(box: Box) -> None:
     assert done.returncode == 0, done.stderr
     assert "the commits stay in the layer" in done.stderr, done.stderr
     assert account.run("git", "for-each-ref", "refs/claudebox", cwd=project).stdout == ""
+
+
+# A repository that has only a part of its objects asks another one for the rest: by a program, where that is allowed.
+PLANT = r"""
+set -e
+cat > .git/plant <<END
+#!/bin/sh
+cp $PWD/.git/mine /run/claudebox-out/bundle
+ln -s OUTSIDE /run/claudebox-out/objects
+END
+chmod 755 .git/plant
+git checkout -q -b more
+echo more > more; git add more; git commit -qm more
+git bundle create -q .git/mine --branches ^HEAD~
+blob=$(git rev-parse HEAD:more)
+rm -f ".git/objects/$(echo $blob | cut -c1-2)/$(echo $blob | cut -c3-)"
+git config core.repositoryFormatVersion 1
+git config extensions.partialClone origin
+git config remote.origin.url "ext::sh -c $PWD/.git/plant"
+git config remote.origin.promisor true
+git config protocol.ext.allow always
+"""
+
+
+def test_link_beside_the_bundle_is_not_followed(box: Box, outside: Path) -> None:
+    """Git packs the commits in a box, and runs there what its repository names: that may leave a symlink, too."""
+    account, project = box.account, box.project
+    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
+        assert account.run("git", *words, cwd=project).returncode == 0
+    done = box.inside("sh", "-c", PLANT.replace("OUTSIDE", str(outside)), options=("--review", "--land", "safe"))
+    assert done.returncode == 0, done.stderr
+    assert "more: new, 1 commit" in done.stderr, "the program did not run"
+    assert os.listdir(outside) == ["precious"]

@@ -21,6 +21,7 @@ from claudebox.own_command import own_command
 from claudebox.record import Record
 
 BUNDLE, HEAD, KNOWN = "bundle", "head", "known"  # files in the layer's directory `out`
+OBJECTS = "objects"  # the directory in the layer's where they are checked
 REFS = "refs/claudebox"
 SECONDS = 300
 LANDED = "claudebox: landed"  # in the reflog
@@ -140,12 +141,7 @@ def fetch_commits(layer: Layer, repository: Repository) -> Commits:
 
 
 def _make_bundle(layer: Layer, repository: Repository) -> None:
-    here = os.open(layer.directory, files.DIRECTORY)
-    try:
-        files.remove_tree(here, "out")
-        os.mkdir("out", files.PRIVATE, dir_fd=here)
-    finally:
-        os.close(here)
+    _make_anew(layer, os.path.basename(layer.out))
     tips = repository.ask("for-each-ref", "--format=%(objecttype) %(objectname)", "refs/heads", "refs/remotes")
     words = dict.fromkeys(line.split(" ")[1] for line in tips.splitlines() if line.startswith("commit "))
     with open(f"{layer.out}/{KNOWN}", "x") as file:
@@ -169,11 +165,25 @@ def _make_bundle(layer: Layer, repository: Repository) -> None:
         raise GitFailed(f"the commits could not be packed: {lines[0]}")
 
 
+def _make_anew(layer: Layer, name: str) -> None:
+    """Make an empty directory beside the layer. What an earlier try has left goes."""
+    here = os.open(layer.directory, files.DIRECTORY)
+    try:
+        files.remove_tree(here, name)
+        os.mkdir(name, files.PRIVATE, dir_fd=here)
+    finally:
+        os.close(here)
+
+
 def _require_good_objects(layer: Layer, repository: Repository, bundle: str) -> None:
-    """Have git check every object of a bundle, in a directory that is no repository's."""
-    objects = f"{layer.out}/objects"
+    """Have git check every object of a bundle, in a directory that is no repository's.
+
+    It is not in `out`, where the box that packed may have left symlinks.
+    """
+    _make_anew(layer, OBJECTS)
+    objects = f"{layer.directory}/{OBJECTS}"
     own = repository.require("rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix("\n")
-    os.makedirs(f"{objects}/info")
+    os.mkdir(f"{objects}/info")
     with open(f"{objects}/info/alternates", "x", errors="surrogateescape") as file:
         file.write(f"{own}\n")
     with open(os.open(bundle, files.READ), "rb", buffering=0) as opened:
