@@ -150,13 +150,12 @@ PLANT = r"""
 set -e
 cat > .git/plant <<END
 #!/bin/sh
-cp $PWD/.git/mine /run/claudebox-out/bundle
 ln -s OUTSIDE /run/claudebox-out/objects
+git -C $PWD hash-object -w more
 END
 chmod 755 .git/plant
 git checkout -q -b more
 echo more > more; git add more; git commit -qm more
-git bundle create -q .git/mine --branches ^HEAD~
 blob=$(git rev-parse HEAD:more)
 rm -f ".git/objects/$(echo $blob | cut -c1-2)/$(echo $blob | cut -c3-)"
 git config core.repositoryFormatVersion 1

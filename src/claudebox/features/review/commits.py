@@ -160,7 +160,7 @@ def _make_bundle(layer: Layer, repository: Repository) -> None:
         box.kill()
         box.communicate()
         raise GitFailed("git in the box took too long to pack the commits") from None
-    if box.returncode not in (0, 1, 128):
+    if box.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines() or [f"exit status {box.returncode}"]
         raise GitFailed(f"the commits could not be packed: {lines[0]}")
 
