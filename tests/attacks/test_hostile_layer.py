@@ -175,3 +175,14 @@ def test_link_beside_the_bundle_is_not_followed(box: Box, outside: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "more: new, 1 commit" in done.stderr, "the program did not run"
     assert os.listdir(outside) == ["precious"]
+
+
+def test_symlink_that_leaves_by_another_one_is_set_apart(box: Box, outside: Path) -> None:
+    """Neither of them says so by its text: `up` leads to the project itself, and `outside` would be in it, too."""
+    script = "mkdir deep; ln -s .. deep/up; ln -s deep/up/../../outside/precious key"
+    done = box.inside("sh", "-c", script, options=("--review", "--land", "safe"))
+    assert "key (a symlink that leaves the project)" in " ".join(done.stderr.split())
+    assert not (box.project / "key").is_symlink()
+    # They are a way out, if somebody lands both.
+    assert box.claudebox("--review", "land", "--land", "all").returncode == 0
+    assert (box.project / "key").read_text() == "precious\n"
