@@ -186,3 +186,14 @@ def test_symlink_that_leaves_by_another_one_is_set_apart(box: Box, outside: Path
     # They are a way out, if somebody lands both.
     assert box.claudebox("--review", "land", "--land", "all").returncode == 0
     assert (box.project / "key").read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("mode", ["300", "000"])
+def test_file_in_a_closed_directory_is_shown(box: Box, mode: str) -> None:
+    """Whoever knows the name of a file runs it, though nobody can list its directory."""
+    script = f"mkdir -p closed/inner; echo 'evil()' > closed/inner/evil; chmod {mode} closed/inner closed"
+    box.inside("sh", "-c", script, options=REVIEW)
+    for _ in range(2):
+        assert "+evil()" in box.claudebox("--review", "show").stdout.splitlines()
+    assert box.claudebox("--review", "land", "--land", "all").returncode == 0
+    assert f"{(box.project / 'closed').stat().st_mode & 0o777:03o}" == mode

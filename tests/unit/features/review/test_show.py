@@ -9,7 +9,7 @@ import pytest
 from claudebox.features.review.end import numbers_in
 from claudebox.features.review.judge import Item
 from claudebox.features.review.show import diff_lines, only_colours, users_program
-from claudebox.view.review import listing, summary
+from claudebox.view.review import LONGEST_DIFF, listing, summary
 from claudebox.view.text import Style, width
 from unit.layers.world import World, make_world
 
@@ -79,6 +79,29 @@ def test_program_of_the_repository_is_not_used(tmp_path: Path, monkeypatch: pyte
     program.chmod(0o755)
     (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
     assert "\x1b[31ma\\x1b[2J" in text_of(world)
+
+
+def test_program_of_the_user_hides_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of a mode, gets only the beginning of a large file, and knows nothing of what this host runs."""
+    large = "x\n" * LONGEST_DIFF
+    world = make_world(tmp_path, {"tool": "same\n", "link": "text\n", "large": large + "old\n"})
+    world.write("tool", "same\n", 0o755)
+    world.write("large", large + "evil\n")
+    (world.upper / "link").symlink_to("/etc/passwd")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\ndiff "$2" "$5"\n:\n')
+    program.chmod(0o755)
+    (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
+    items = [Item(change, "a reason") for change in world.changes()]
+    lines = list(diff_lines(world.layer, items, PLAIN, str(tmp_path)))
+    assert "changed tool (mode 644 -> 755)" in lines
+    assert "+-> /etc/passwd" in lines
+    assert "changed large" in lines
+    assert "  large: 2M" in lines
+    assert lines.count("  this host: a reason") == 3
 
 
 @pytest.mark.parametrize(
