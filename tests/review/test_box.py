@@ -262,3 +262,20 @@ def test_commits_arrive_though_the_box_does_not_see_the_hosts(box: Box, reposito
     assert done.returncode == 0, done.stderr
     log = git(box.account, repository, "log", "--format=%s", "refs/claudebox/1/main")
     assert log.splitlines()[0] == "precious", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "left"),
+    [
+        ("echo precious > a; git add a; git stash -q", ".git/refs/stash"),
+        ("git checkout -q --detach; git commit -q --allow-empty -m precious", ".git/HEAD"),
+    ],
+)
+def test_work_that_no_branch_has_is_not_lost(box: Box, repository: Path, script: str, left: str) -> None:
+    """No file of the project tells of it, and only branches arrive."""
+    done = box.inside("sh", "-c", script, options=("--review", "--land", "all"))
+    assert done.returncode == 0, done.stderr
+    assert f"never lands {left}" in done.stderr
+    assert len(layers_of(box.account)) == 1
+    done = box.inside("sh", "-c", "git checkout -q main; git stash drop -q; :", options=("--review", "--land", "all"))
+    assert layers_of(box.account) == [], done.stderr

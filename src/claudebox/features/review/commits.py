@@ -16,6 +16,7 @@ import subprocess
 
 from claudebox.host.tree import Tree
 from claudebox.layers import files
+from claudebox.layers.changes import Never
 from claudebox.layers.store import Layer
 from claudebox.own_command import own_command
 from claudebox.record import Record
@@ -41,6 +42,8 @@ NOTHING_CONFIGURED = (
     *("-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true", "-c", "fetch.recurseSubmodules=false"),
     *("-c", "core.pager=cat", "-c", "fetch.writeCommitGraph=false", "-c", "fetch.output=full"),
 )
+STASH = "work that git has put aside: pop it in a box with --review"
+DETACHED = "commits of no branch: give them one in a box with --review"
 FURTHER, NEW, APART, ELSEWHERE = "further", "new", "apart", "elsewhere"
 
 
@@ -119,6 +122,24 @@ def has_news(layer: Layer) -> bool:
             if os.path.lexists(f"{place}/{name}"):
                 return True
     return False
+
+
+def find_work_without_branch(layer: Layer) -> list[Never]:
+    """What git in the box keeps for nobody's branch: it does not arrive, and would be lost with the layer."""
+    found = []
+    for upper, git_dir in (
+        (f"{layer.upper}/.git", f"{layer.project}/.git"),
+        (f"{layer.directory}/git-upper", layer.git),
+    ):
+        for name, reason in (("refs/stash", STASH), ("HEAD", DETACHED)):
+            theirs = Tree().read_plain(f"{upper}/{name}", LONGEST_NAME)
+            if (
+                theirs
+                and not theirs.startswith(b"ref:")
+                and theirs != Tree().read_plain(f"{git_dir}/{name}", LONGEST_NAME)
+            ):
+                found.append(Never(f".git/{name}", reason))
+    return found
 
 
 def fetch_commits(layer: Layer, repository: Repository) -> Commits:
