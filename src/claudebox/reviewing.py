@@ -31,11 +31,15 @@ from claudebox.view.text import escape
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
 PACKS = Origin.of_option("--review", "commits on their way to this host")
-# What git does here, it does in the box: the repository may name programs, and they run there.
+# What git does here, it does in the box: the repository may name programs, and they run there. Git makes no empty
+# bundle, so it is asked first whether there is something to pack: whatever fails is not taken for "nothing new". What
+# the host has may be missing here, where git has removed directories of objects.
 SCRIPT = f"""
 git symbolic-ref -q HEAD >{OUT}/{HEAD}
+news=$(git rev-list -n 1 --ignore-missing --branches --stdin <{OUT}/{KNOWN}) || exit
+test "$news" || exit 0
 exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null \\
-    bundle create -q {OUT}/{BUNDLE} --branches --stdin <{OUT}/{KNOWN}
+    bundle create -q {OUT}/{BUNDLE} --ignore-missing --branches --stdin <{OUT}/{KNOWN}
 """
 
 

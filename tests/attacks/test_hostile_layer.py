@@ -143,3 +143,57 @@ def test_object_that_git_warns_of_does_not_arrive(box: Box) -> None:
     assert done.returncode == 0, done.stderr
     assert "the commits stay in the layer" in done.stderr, done.stderr
     assert account.run("git", "for-each-ref", "refs/claudebox", cwd=project).stdout == ""
+
+
+# A repository that has only a part of its objects asks another one for the rest: by a program, where that is allowed.
+PLANT = r"""
+set -e
+cat > .git/plant <<END
+#!/bin/sh
+ln -s OUTSIDE /run/claudebox-out/objects
+git -C $PWD hash-object -w more
+END
+chmod 755 .git/plant
+git checkout -q -b more
+echo more > more; git add more; git commit -qm more
+blob=$(git rev-parse HEAD:more)
+rm -f ".git/objects/$(echo $blob | cut -c1-2)/$(echo $blob | cut -c3-)"
+git config core.repositoryFormatVersion 1
+git config extensions.partialClone origin
+git config remote.origin.url "ext::sh -c $PWD/.git/plant"
+git config remote.origin.promisor true
+git config protocol.ext.allow always
+"""
+
+
+def test_link_beside_the_bundle_is_not_followed(box: Box, outside: Path) -> None:
+    """Git packs the commits in a box, and runs there what its repository names: that may leave a symlink, too."""
+    account, project = box.account, box.project
+    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
+        assert account.run("git", *words, cwd=project).returncode == 0
+    done = box.inside("sh", "-c", PLANT.replace("OUTSIDE", str(outside)), options=("--review", "--land", "safe"))
+    assert done.returncode == 0, done.stderr
+    assert "more: new, 1 commit" in done.stderr, "the program did not run"
+    assert os.listdir(outside) == ["precious"]
+
+
+def test_symlink_that_leaves_by_another_one_is_set_apart(box: Box, outside: Path) -> None:
+    """Neither of them says so by its text: `up` leads to the project itself, and `outside` would be in it, too."""
+    script = "mkdir deep; ln -s .. deep/up; ln -s deep/up/../../outside/precious key"
+    done = box.inside("sh", "-c", script, options=("--review", "--land", "safe"))
+    assert "key (a symlink that leaves the project)" in " ".join(done.stderr.split())
+    assert not (box.project / "key").is_symlink()
+    # They are a way out, if somebody lands both.
+    assert box.claudebox("--review", "land", "--land", "all").returncode == 0
+    assert (box.project / "key").read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("mode", ["300", "000"])
+def test_file_in_a_closed_directory_is_shown(box: Box, mode: str) -> None:
+    """Whoever knows the name of a file runs it, though nobody can list its directory."""
+    script = f"mkdir -p closed/inner; echo 'evil()' > closed/inner/evil; chmod {mode} closed/inner closed"
+    box.inside("sh", "-c", script, options=REVIEW)
+    for _ in range(2):
+        assert "+evil()" in box.claudebox("--review", "show").stdout.splitlines()
+    assert box.claudebox("--review", "land", "--land", "all").returncode == 0
+    assert f"{(box.project / 'closed').stat().st_mode & 0o777:03o}" == mode

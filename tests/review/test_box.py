@@ -240,3 +240,42 @@ def test_every_bwrap_shows_the_layer(box: Box, repository: Path, bwrap: str) -> 
 def test_dry_run_does_not_write_through(box: Box, repository: Path) -> None:
     done = box.claudebox("--dry-run", "--review", "--run", "true")
     assert (done.returncode, done.stdout) == (125, "")
+
+
+def test_commits_that_cannot_be_packed_are_not_lost(box: Box, repository: Path) -> None:
+    """A damaged repository in the layer gives no bundle, as one without news does."""
+    box.inside("sh", "-c", "git commit -q --allow-empty -m precious; rm .git/HEAD", options=REVIEW)
+    done = box.claudebox("--review", "land", "--land", "all")
+    assert "the commits stay in the layer" in done.stderr
+    assert len(layers_of(box.account)) == 1
+
+
+def test_commits_arrive_though_the_box_does_not_see_the_hosts(box: Box, repository: Path) -> None:
+    """Git packs its objects in the box, and removes the directories in which the host's later ones are."""
+    gone = "mkdir -p .git/objects/{0,1,2,3,4,5,6,7,8,9,a,b,c,d,e,f}{0,1,2,3,4,5,6,7,8,9,a,b,c,d,e,f}"
+    git(box.account, repository, "config", "gc.pruneExpire", "now")
+    assert box.account.run("bash", "-c", gone, cwd=repository).returncode == 0
+    script = "git commit -q --allow-empty -m precious; git gc -q; rmdir .git/objects/?? 2>/dev/null; :"
+    box.inside("sh", "-c", script, options=REVIEW)
+    git(box.account, repository, "commit", "-q", "--allow-empty", "-m", "meanwhile")
+    done = box.claudebox("--review", "land", "--land", "all")
+    assert done.returncode == 0, done.stderr
+    log = git(box.account, repository, "log", "--format=%s", "refs/claudebox/1/main")
+    assert log.splitlines()[0] == "precious", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "left"),
+    [
+        ("echo precious > a; git add a; git stash -q", ".git/refs/stash"),
+        ("git checkout -q --detach; git commit -q --allow-empty -m precious", ".git/HEAD"),
+    ],
+)
+def test_work_that_no_branch_has_is_not_lost(box: Box, repository: Path, script: str, left: str) -> None:
+    """No file of the project tells of it, and only branches arrive."""
+    done = box.inside("sh", "-c", script, options=("--review", "--land", "all"))
+    assert done.returncode == 0, done.stderr
+    assert f"never lands {left}" in done.stderr
+    assert len(layers_of(box.account)) == 1
+    done = box.inside("sh", "-c", "git checkout -q main; git stash drop -q; :", options=("--review", "--land", "all"))
+    assert layers_of(box.account) == [], done.stderr

@@ -12,6 +12,8 @@ from claudebox.layers.store import Layer, note, open_project
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 
+BESIDE = ".before-landing"  # the end of the name of what was there, if the user has put something else there meanwhile
+
 
 def recover(layer: Layer) -> Layer:
     """Bring a landing that somebody ended to its beginning, or to its end if all had landed. Nothing if there is none.
@@ -96,7 +98,7 @@ def _put_back(parent: int, last: str, stage: int, name: str, operation: Operatio
     here = files.lstat(stage, name)
     if change.kind == DELETED:
         if here is not None:
-            files.rename(stage, name, parent, last, files.NO_REPLACE)
+            files.rename(stage, name, parent, last if found is None else f"{last}{BESIDE}", files.NO_REPLACE)
         return
     staged = operation.staged
     assert staged is not None
@@ -106,14 +108,27 @@ def _put_back(parent: int, last: str, stage: int, name: str, operation: Operatio
     if here is not None and here.st_ino == staged.inode:
         return  # it has not landed
     if change.old is None:
-        if found is not None and found.st_ino == staged.inode:
+        if found is not None and _is_still_ours(parent, last, found, staged):
             _take_back(parent, last, stage, name, change)
     elif here is None:
         return  # it was put back, and the landing that did that was ended, too
     elif found is None:
         files.rename(stage, name, parent, last, files.NO_REPLACE)
-    else:
+    elif _is_still_ours(parent, last, found, staged):
         files.rename(stage, name, parent, last, files.EXCHANGE)
+    else:
+        files.rename(stage, name, parent, f"{last}{BESIDE}", files.NO_REPLACE)
+
+
+def _is_still_ours(parent: int, name: str, found: os.stat_result, staged: Seen) -> bool:
+    """Whether it is what has landed, as it landed. If not, somebody has worked on it since, and it stays."""
+    if not stat.S_ISDIR(found.st_mode) or found.st_ino != staged.inode:
+        return staged.is_same(found)
+    here = os.open(name, files.DIRECTORY, dir_fd=parent)
+    try:
+        return not os.listdir(here)  # what has landed in it was put back before
+    finally:
+        os.close(here)
 
 
 def _put_together(parent: int, last: str, stage: int, name: str, staged: Seen) -> bool:

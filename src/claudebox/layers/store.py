@@ -6,6 +6,7 @@ note                   whose it is, when its first box began, and what claudebox
 lock                   held while a box uses the layer, or somebody lands or discards it
 journal, stage/        a landing that is under way
 out/                   commits on their way to the host
+objects/               the same, while git on the host checks them
 """
 
 from __future__ import annotations

@@ -121,12 +121,17 @@ def _kind(change: Change) -> str:
     return f"{'mode' if change.kind == MODE else change.kind:<8}"
 
 
+def heading(item: Item, style: Style) -> Iterator[str]:
+    """What is said of a change in any case, whichever program shows the difference."""
+    yield style.paint(f"{item.change.kind} {_name(item.change)}{_details(item.change)}", BOLD)
+    if item.reason:
+        yield style.paint(f"  this host: {item.reason}", RED)
+
+
 def diff(item: Item, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:
     """The difference that a change makes, line by line. None stands for what does not exist or is not a file."""
     change = item.change
-    yield style.paint(f"{change.kind} {_name(change)}{_details(change)}", BOLD)
-    if item.reason:
-        yield style.paint(f"  this host: {item.reason}", RED)
+    yield from heading(item, style)
     if change.what == LINK and change.kind != DELETED:
         yield style.paint(f"+-> {escape(change.target)}", GREEN)
         return
@@ -134,6 +139,9 @@ def diff(item: Item, old: bytes | None, new: bytes | None, style: Style) -> Iter
         return
     if change.is_binary or b"\0" in (old or b"")[:LONGEST_DIFF] or max(len(old or b""), change.size) > LONGEST_DIFF:
         yield style.paint(f"  {'binary' if change.is_binary else 'large'}: {amount(change.size)}", DIM)
+        return
+    if new is None and change.kind != DELETED:
+        yield style.paint(f"  cannot be read: {amount(change.size)}", RED)
         return
     yield from _unified(_lines(old), _lines(new), style)
 
@@ -158,9 +166,9 @@ def _lines(content: bytes | None) -> list[str]:
 def _unified(old: list[str], new: list[str], style: Style) -> Iterator[str]:
     import difflib
 
-    for line in difflib.unified_diff(old, new, lineterm=""):
-        if line.startswith(("---", "+++")):
-            continue
+    for number, line in enumerate(difflib.unified_diff(old, new, lineterm="")):
+        if number < 2:
+            continue  # the names of the files. A line of the file may look like that, too: `++i` becomes `+++i`.
         colour = {"+": GREEN, "-": RED, "@": DIM}.get(line[:1], "")
         # A tab is what it looks like; everything else that cannot be seen is spelled out.
         text = escape(line.replace("\t", "    "))

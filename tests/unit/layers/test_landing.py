@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.layers import files, store
+from claudebox.layers.journal import Operation
+from claudebox.layers.landing import _Mover
 from claudebox.problem import Problem
 from unit.layers.world import World, make_world, picture
 
@@ -189,6 +191,40 @@ def test_change_between_look_and_landing_lands_nothing(tmp_path: Path) -> None:
         land(world.layer, chosen, 2**62)
     assert picture(world.project) == before
     assert [change.path for change in world.again().changes() if change.is_conflict] == ["tool.sh"]
+
+
+def test_what_the_user_does_while_it_lands_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was ended half-way. Until it is put back, people go on with what they find, for days if nobody comes back."""
+    world = with_every_kind(tmp_path)
+    world.write("z-last", "last\n")
+    move = _Mover.move
+
+    def stop_at_the_last(self: _Mover, number: int, operation: Operation) -> None:
+        if operation.change.path != "z-last":
+            return move(self, number, operation)
+        for path in ("a.txt", "new/deep/file"):
+            with (world.project / path).open("a") as file:
+                file.write("the user's\n")
+        for path in ("gone.txt", "swap/own", "old"):
+            (world.project / path).write_text("the user's\n")
+        (tmp_path / "saved").write_text("the user's\n")
+        (tmp_path / "saved").rename(world.project / "tool.sh")
+        raise OSError(5, "it failed")
+
+    monkeypatch.setattr(_Mover, "move", stop_at_the_last)
+    with pytest.raises(Problem, match="it failed"):
+        world.land()
+    found = {path: text for path, (_, text) in picture(world.project).items()}
+    users = {path for path, text in found.items() if text.endswith("the user's\n")}
+    assert users == {"a.txt", "new/deep/file", "gone.txt", "swap/own", "old", "tool.sh"}
+    for path in ("a.txt", "gone.txt", "swap", "tool.sh"):
+        assert found[f"{path}.before-landing"] == PROJECT[path]
+    assert found["old.before-landing/deep/two"] == "2\n"
+    assert found["dir/x"] == "x\n"
+    assert "link" not in found
+    monkeypatch.undo()
+    assert not os.path.lexists(world.layer.journal)
+    assert {"a.txt", "new/deep/file"} < {change.path for change in world.again().changes() if change.is_conflict}
 
 
 @pytest.mark.parametrize("change", ["old/deep/two", "old/deep/three"])

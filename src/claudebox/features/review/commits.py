@@ -16,11 +16,13 @@ import subprocess
 
 from claudebox.host.tree import Tree
 from claudebox.layers import files
+from claudebox.layers.changes import Never
 from claudebox.layers.store import Layer
 from claudebox.own_command import own_command
 from claudebox.record import Record
 
 BUNDLE, HEAD, KNOWN = "bundle", "head", "known"  # files in the layer's directory `out`
+OBJECTS = "objects"  # the directory in the layer's where they are checked
 REFS = "refs/claudebox"
 SECONDS = 300
 LANDED = "claudebox: landed"  # in the reflog
@@ -40,6 +42,8 @@ NOTHING_CONFIGURED = (
     *("-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true", "-c", "fetch.recurseSubmodules=false"),
     *("-c", "core.pager=cat", "-c", "fetch.writeCommitGraph=false", "-c", "fetch.output=full"),
 )
+STASH = "work that git has put aside: pop it in a box with --review"
+DETACHED = "commits of no branch: give them one in a box with --review"
 FURTHER, NEW, APART, ELSEWHERE = "further", "new", "apart", "elsewhere"
 
 
@@ -120,6 +124,24 @@ def has_news(layer: Layer) -> bool:
     return False
 
 
+def find_work_without_branch(layer: Layer) -> list[Never]:
+    """What git in the box keeps for nobody's branch: it does not arrive, and would be lost with the layer."""
+    found = []
+    for upper, git_dir in (
+        (f"{layer.upper}/.git", f"{layer.project}/.git"),
+        (f"{layer.directory}/git-upper", layer.git),
+    ):
+        for name, reason in (("refs/stash", STASH), ("HEAD", DETACHED)):
+            theirs = Tree().read_plain(f"{upper}/{name}", LONGEST_NAME)
+            if (
+                theirs
+                and not theirs.startswith(b"ref:")
+                and theirs != Tree().read_plain(f"{git_dir}/{name}", LONGEST_NAME)
+            ):
+                found.append(Never(f".git/{name}", reason))
+    return found
+
+
 def fetch_commits(layer: Layer, repository: Repository) -> Commits:
     """Have the new commits packed in a box, and fetch them. Raises GitFailed if that fails: then nothing arrived."""
     _make_bundle(layer, repository)
@@ -140,12 +162,7 @@ def fetch_commits(layer: Layer, repository: Repository) -> Commits:
 
 
 def _make_bundle(layer: Layer, repository: Repository) -> None:
-    here = os.open(layer.directory, files.DIRECTORY)
-    try:
-        files.remove_tree(here, "out")
-        os.mkdir("out", files.PRIVATE, dir_fd=here)
-    finally:
-        os.close(here)
+    _make_anew(layer, os.path.basename(layer.out))
     tips = repository.ask("for-each-ref", "--format=%(objecttype) %(objectname)", "refs/heads", "refs/remotes")
     words = dict.fromkeys(line.split(" ")[1] for line in tips.splitlines() if line.startswith("commit "))
     with open(f"{layer.out}/{KNOWN}", "x") as file:
@@ -164,16 +181,30 @@ def _make_bundle(layer: Layer, repository: Repository) -> None:
         box.kill()
         box.communicate()
         raise GitFailed("git in the box took too long to pack the commits") from None
-    if box.returncode not in (0, 1, 128):
+    if box.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines() or [f"exit status {box.returncode}"]
         raise GitFailed(f"the commits could not be packed: {lines[0]}")
 
 
+def _make_anew(layer: Layer, name: str) -> None:
+    """Make an empty directory beside the layer. What an earlier try has left goes."""
+    here = os.open(layer.directory, files.DIRECTORY)
+    try:
+        files.remove_tree(here, name)
+        os.mkdir(name, files.PRIVATE, dir_fd=here)
+    finally:
+        os.close(here)
+
+
 def _require_good_objects(layer: Layer, repository: Repository, bundle: str) -> None:
-    """Have git check every object of a bundle, in a directory that is no repository's."""
-    objects = f"{layer.out}/objects"
+    """Have git check every object of a bundle, in a directory that is no repository's.
+
+    It is not in `out`, where the box that packed may have left symlinks.
+    """
+    _make_anew(layer, OBJECTS)
+    objects = f"{layer.directory}/{OBJECTS}"
     own = repository.require("rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix("\n")
-    os.makedirs(f"{objects}/info")
+    os.mkdir(f"{objects}/info")
     with open(f"{objects}/info/alternates", "x", errors="surrogateescape") as file:
         file.write(f"{own}\n")
     with open(os.open(bundle, files.READ), "rb", buffering=0) as opened:

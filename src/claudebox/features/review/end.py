@@ -54,7 +54,8 @@ class Kept:
         self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), held)
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
         is_known = os.path.lexists(f"{project}/{DOT_GIT}")
-        self.never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)
+        never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)
+        self.never = (*never, *git.find_work_without_branch(self.layer))
 
     @property
     def has_rest(self) -> bool:

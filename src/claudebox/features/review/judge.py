@@ -113,9 +113,19 @@ def _by_repository(path: str, paths: set[str], exists: Callable[[str], bool]) ->
 
 
 def _leaves(change: Change, project: str) -> bool:
+    if _turns_back(change.target):
+        return True
     here = posixpath.dirname(f"{project}/{change.path}")
     named = normalize(posixpath.join(here, change.target))
     return not any(is_inside(named, place) for place in (project, *COMMON))
+
+
+def _turns_back(target: str) -> bool:
+    """Whether `..` follows a name: if that is a symlink, nobody can tell by the text where it leads."""
+    names = [name for name in target.split("/") if name not in ("", ".")]
+    while names and names[0] == "..":
+        names.pop(0)
+    return ".." in names
 
 
 def with_parents(chosen: list[Item], everything: list[Item]) -> list[Change]:

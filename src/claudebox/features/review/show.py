@@ -13,11 +13,11 @@ from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
 from claudebox.layers import files
-from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE
+from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
 from claudebox.layers.store import Layer, open_project
 from claudebox.reach import reach_of
 from claudebox.tools import trusted_path
-from claudebox.view.review import LONGEST_DIFF, diff
+from claudebox.view.review import LONGEST_DIFF, diff, heading
 from claudebox.view.text import Style, escape
 
 TYPE_CHECKING = False
@@ -39,12 +39,23 @@ def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iter
         for item in items:
             change = item.change
             old = _read(lower, change.path) if change.old is not None and change.what != DIRECTORY else None
-            new = _read(upper, change.path) if change.kind in (ADDED, CHANGED) and change.what == FILE else None
-            text = _by_program(program, change.path, old, new) if program and not change.is_binary else None
-            yield from diff(item, old, new, style) if text is None else text
+            is_new = change.kind in (ADDED, CHANGED) and change.what == FILE
+            new = _read_in_layer(upper, change.path) if is_new else None
+            text = _by_program(program, change.path, old, new) if program and _is_whole_text(change) else None
+            if text is None:
+                yield from diff(item, old, new, style)
+            else:
+                yield from heading(item, style)
+                yield from text
     finally:
         os.close(upper)
         os.close(lower)
+
+
+def _is_whole_text(change: Change) -> bool:
+    """Whether another program can show the difference: it gets no more than the beginning of a file."""
+    size = max(change.size, change.old.size if change.old is not None else 0)
+    return change.what == FILE and not change.is_binary and size <= LONGEST_DIFF
 
 
 def _read(root: int, path: str) -> bytes | None:
@@ -55,12 +66,32 @@ def _read(root: int, path: str) -> bytes | None:
     except OSError:
         return None
     try:
-        descriptor = files.open_hidden_file(parent, name)
+        return _content(parent, name)
     except OSError:
         return None
     finally:
         os.close(parent)
-    with open(descriptor, "rb") as file:
+
+
+def _read_in_layer(root: int, path: str) -> bytes | None:
+    """The same for a file of the layer, also if the modes of the directories around it forbid it."""
+    *parents, name = path.split("/")
+    opened = [(os.dup(root), files.PRIVATE)]
+    try:
+        for parent in parents:
+            opened.append(files.open_hidden_directory(opened[-1][0], parent))
+        return _content(opened[-1][0], name)
+    except OSError:
+        return None
+    finally:
+        for descriptor, mode in reversed(opened):
+            if mode & files.PRIVATE != files.PRIVATE:
+                os.fchmod(descriptor, mode)
+            os.close(descriptor)
+
+
+def _content(parent: int, name: str) -> bytes:
+    with open(files.open_hidden_file(parent, name), "rb") as file:
         return file.read(LONGEST_DIFF + 1)
 
 

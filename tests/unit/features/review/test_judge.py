@@ -62,6 +62,11 @@ def test_repository_of_any_name_is_set_apart() -> None:
         ("link", "/usr/bin/env", False),
         ("link", "/home/alice/shop/x", False),
         ("link", "/home/alice/shopping", True),
+        ("a/link", ".//../b", False),
+        # If `a/up` is a symlink to `..`, these lead beside the project.
+        ("link", "a/up/../secrets", True),
+        ("a/link", "../a/up/../secrets", True),
+        ("link", "/home/alice/shop/a/up/../secrets", True),
     ],
 )
 def test_symlink_that_leaves_is_set_apart(path: str, target: str, leaves: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 from claudebox.features.review.end import numbers_in
 from claudebox.features.review.judge import Item
 from claudebox.features.review.show import diff_lines, only_colours, users_program
-from claudebox.view.review import listing, summary
+from claudebox.view.review import LONGEST_DIFF, listing, summary
 from claudebox.view.text import Style, width
 from unit.layers.world import World, make_world
 
@@ -45,6 +45,18 @@ def test_nothing_that_a_terminal_obeys_is_shown(tmp_path: Path, monkeypatch: pyt
     assert max(width(line) for line in text.splitlines() if "na\\nme" not in line) <= 80
 
 
+def test_line_that_looks_like_the_head_of_a_diff_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`++i; evil()` is `+++i; evil()` in a diff, where `+++ b/file` is usual."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    world = make_world(tmp_path, {"old": "one\n-- checked\n"})
+    world.write("old", "one\n++i; evil()\n")
+    world.write("new", "++i; evil()\n++ more\n")
+    text = text_of(world).splitlines()
+    assert text.count("+++i; evil()") == 2
+    assert "+++ more" in text
+    assert "--- checked" in text
+
+
 def test_deletions_are_counted_even_if_they_are_many(tmp_path: Path) -> None:
     world = make_world(tmp_path, {f"f{number}": "x\n" for number in range(50)})
     for number in range(50):
@@ -67,6 +79,29 @@ def test_program_of_the_repository_is_not_used(tmp_path: Path, monkeypatch: pyte
     program.chmod(0o755)
     (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
     assert "\x1b[31ma\\x1b[2J" in text_of(world)
+
+
+def test_program_of_the_user_hides_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of a mode, gets only the beginning of a large file, and knows nothing of what this host runs."""
+    large = "x\n" * LONGEST_DIFF
+    world = make_world(tmp_path, {"tool": "same\n", "link": "text\n", "large": large + "old\n"})
+    world.write("tool", "same\n", 0o755)
+    world.write("large", large + "evil\n")
+    (world.upper / "link").symlink_to("/etc/passwd")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\ndiff "$2" "$5"\n:\n')
+    program.chmod(0o755)
+    (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
+    items = [Item(change, "a reason") for change in world.changes()]
+    lines = list(diff_lines(world.layer, items, PLAIN, str(tmp_path)))
+    assert "changed tool (mode 644 -> 755)" in lines
+    assert "+-> /etc/passwd" in lines
+    assert "changed large" in lines
+    assert "  large: 2M" in lines
+    assert lines.count("  this host: a reason") == 3
 
 
 @pytest.mark.parametrize(
