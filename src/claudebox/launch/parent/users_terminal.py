@@ -72,18 +72,18 @@ class UsersTerminal:
 
         The kernel keeps an end of input as a zero byte. Once the modes are raw, nobody can tell what it was.
         """
-        characters = modes[CHARACTERS]
-        assert isinstance(modes[LOCAL], int)
+        local_modes, characters = modes[LOCAL], modes[CHARACTERS]
+        assert isinstance(local_modes, int)
         assert isinstance(characters, list)
-        keys = b""
+        end_of_input = characters[termios.VEOF]
+        assert isinstance(end_of_input, bytes)
         ends = (b"\n", characters[termios.VEOL], characters[termios.VEOL2])
-        while modes[LOCAL] & termios.ICANON and len(keys) < LONGEST_INPUT and not self.is_gone():
+        keys = b""
+        while local_modes & termios.ICANON and len(keys) < LONGEST_INPUT and not self.is_gone():
             try:
                 line = os.read(self.descriptor, LONGEST_INPUT)
             except OSError:
                 break  # no whole line is left
-            end_of_input = characters[termios.VEOF]
-            assert isinstance(end_of_input, bytes)
             keys += line if line[-1:] in ends else line + end_of_input
         return keys
 
