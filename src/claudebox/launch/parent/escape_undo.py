@@ -11,6 +11,7 @@ from claudebox.launch.parent.escape_rules import ALTERNATE_SCREENS, LASTING_STRI
 
 MOST_KEYBOARDS = 99  # how often a program may have put the keyboard's state aside; terminals keep fewer
 LAST_COLOUR = 19
+COLOURS = ("104", "105", *(f"1{place}" for place in range(10, LAST_COLOUR + 1)))  # what resets them all
 KEY_OPTIONS = tuple("0123467")
 SGR_AND_CHARSET = "\x1b[m\x1b(B\x0f"
 
@@ -23,7 +24,7 @@ class LeftOn:
         self._modes: set[str] = set()
         self._keyboards = {True: 0, False: 0}  # on the alternate screen, and on the other
         self._is_keyboard_set = {True: False, False: False}
-        self._key_options: set[str] = set()  # xterm's modifyOtherKeys and its like
+        self._key_options: set[str] = set()  # xterm's modifyOtherKeys and its like, by what resets them
         self._colours: set[str] = set()  # by the number that resets them
         self._strings: set[str] = set()  # by how they begin
         self._has_keypad = False
@@ -38,8 +39,10 @@ class LeftOn:
             self._has_margins = numbers != ""
         elif final == "u":
             self._note_keyboard(private, numbers)
-        elif ending in (">m", ">n"):
-            self._note_key_option(numbers, is_default=final == "m" and ";" not in numbers)
+        elif ending in (">m", ">n", ">f"):
+            self._note_key_option(numbers, final)
+        elif ending == "#Q":
+            self._colours.update(COLOURS)  # they are what was put aside before
         elif ending == " q":
             self._has_cursor_style = numbers not in ("", "0")
 
@@ -65,7 +68,8 @@ class LeftOn:
             # Each further colour is for the next number.
             setting = enumerate(values[: LAST_COLOUR + 1 - int(number)], int(number))
             self._colours.update(f"1{place}" for place, colour in setting if colour != "?")
-        elif not any(values):
+        elif not values:
+            # Some terminals take an empty value for a colour that they do not know.
             self._colours.discard(number)
 
     def note_palette(self) -> None:
@@ -82,7 +86,7 @@ class LeftOn:
                 *self._undo_keyboard(on_alternate=True),
                 *(f"\x1b[{mode}{normal}" for mode, (normal, _) in MODES.items() if mode in self._modes),
                 *self._undo_keyboard(on_alternate=False),
-                *(f"\x1b[>{option}m" for option in sorted(self._key_options)),
+                *(f"\x1b[>{option}" for option in sorted(self._key_options)),
                 *(("\x1b>",) if self._has_keypad else ()),
                 # Without numbers it goes to the corner of the screen, too.
                 *(("\x1b7\x1b[r\x1b8",) if self._has_margins else ()),
@@ -116,7 +120,8 @@ class LeftOn:
             popped = int(numbers) if numbers.isdigit() and numbers != "0" else 1
             self._keyboards[screen] = max(self._keyboards[screen] - popped, 0)
         elif private == "=":
-            self._is_keyboard_set[screen] = numbers.split(";")[0] not in ("", "0")
+            # With another second number, none of what is set is switched off.
+            self._is_keyboard_set[screen] = numbers not in ("", "0", "0;1")
 
     def _undo_keyboard(self, on_alternate: bool) -> list[str]:
         if on_alternate and not self._on_alternate:
@@ -125,9 +130,11 @@ class LeftOn:
         popping = [f"\x1b[<{count}u"] if count else []
         return [*popping, "\x1b[=0u"] if self._is_keyboard_set[on_alternate] else popping
 
-    def _note_key_option(self, numbers: str, is_default: bool) -> None:
-        option = numbers.partition(";")[0]
-        if is_default:
+    def _note_key_option(self, numbers: str, final: str) -> None:
+        number, *values = numbers.replace(":", ";").split(";")
+        number = number.lstrip("0") or "0"
+        option = number + ("f" if final == "f" else "m")
+        if not values and final != "n":
             self._key_options.discard(option)
-        elif option in KEY_OPTIONS:
+        elif number in KEY_OPTIONS:
             self._key_options.add(option)

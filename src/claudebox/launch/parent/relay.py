@@ -67,7 +67,7 @@ class Relay:
         if self.user.is_foreground():
             self.user.copy_modes(self.master)
         if self.line.is_foreground:
-            self.user.take()
+            self._take_keys()
 
     def run(self) -> None:
         """Return when the box has ended."""
@@ -132,11 +132,17 @@ class Relay:
         if event & select.POLLOUT:
             self._write_keys()
 
+    def _take_keys(self) -> bool:
+        """Have the user's keys from now on, if they are ours. Whether they are."""
+        has_keys = self.user.take()
+        self.keys += self.user.take_typed_ahead()
+        return has_keys
+
     def _read_keys(self) -> None:
         if not self.user.is_raw:
             return
         try:
-            self.keys = os.read(self.user.descriptor, AT_ONCE)
+            self.keys += os.read(self.user.descriptor, AT_ONCE)
         except BlockingIOError:
             return
         except OSError:
@@ -278,7 +284,7 @@ class Relay:
 
     def _go_on(self) -> None:
         """Let the box go on, with the keys if they are ours."""
-        has_keys = self.wants_keys and self.user.take()
+        has_keys = self.wants_keys and self._take_keys()
         self.user.copy_size(self.master)
         self._order(GO_ON if has_keys else GO_ON_BEHIND)
 

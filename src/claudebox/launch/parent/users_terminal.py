@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 GET_DEVICE = 0x80045432  # TIOCGDEV; st_rdev says 5:0 for /dev/tty, whatever that is
 SIZE = bytes(8)  # struct winsize
+LONGEST_INPUT = 4096  # bytes that a terminal keeps for its reader
 INPUT, OUTPUT, LOCAL, CHARACTERS = 0, 1, 3, 6  # what tcgetattr returns
 INPUT_PROCESSING = (
     *(termios.IGNBRK, termios.BRKINT, termios.PARMRK, termios.ISTRIP, termios.INLCR, termios.IGNCR, termios.ICRNL),
@@ -35,6 +36,7 @@ class UsersTerminal:
         self.before: Modes = []
         self.raw: Modes = []
         self.undo = b""
+        self.typed_ahead = b""  # before `take`, and not asked for yet
 
     def is_foreground(self) -> bool:
         return is_foreground_of(self.descriptor)
@@ -52,6 +54,7 @@ class UsersTerminal:
             # Not before: behind a shell these may be the modes of its line editor.
             now = termios.tcgetattr(self.descriptor)
             if now != self.raw:
+                self.typed_ahead += self._read_typed_lines(now)
                 self.before, self.raw = now, _made_raw(termios.tcgetattr(self.descriptor), self.is_output)
             termios.tcsetattr(self.descriptor, termios.TCSANOW, self.raw)
         except termios.error:
@@ -59,6 +62,30 @@ class UsersTerminal:
         self.is_raw = True
         self._write_note()
         return True
+
+    def take_typed_ahead(self) -> bytes:
+        keys, self.typed_ahead = self.typed_ahead, b""
+        return keys
+
+    def _read_typed_lines(self, modes: Modes) -> bytes:
+        """The keys of all lines that wait to be read, with those that have ended one, or the whole input.
+
+        The kernel keeps an end of input as a zero byte. Once the modes are raw, nobody can tell what it was.
+        """
+        local_modes, characters = modes[LOCAL], modes[CHARACTERS]
+        assert isinstance(local_modes, int)
+        assert isinstance(characters, list)
+        end_of_input = characters[termios.VEOF]
+        assert isinstance(end_of_input, bytes)
+        ends = (b"\n", characters[termios.VEOL], characters[termios.VEOL2])
+        keys = b""
+        while local_modes & termios.ICANON and len(keys) < LONGEST_INPUT and not self.is_gone():
+            try:
+                line = os.read(self.descriptor, LONGEST_INPUT)
+            except OSError:
+                break  # no whole line is left
+            keys += line if line[-1:] in ends else line + end_of_input
+        return keys
 
     def give_back(self) -> None:
         """Undo `take`."""
