@@ -26,6 +26,7 @@ MODES = {
     "auth_log": ("features.broker.log", "show_auth_log"),
     "network_log": ("features.names.log", "show_network_log"),
     "check": ("doctor", "show_check"),
+    "setup": ("setup", "set_up"),
     "version": ("doctor", "show_versions"),
     "completion": ("modes", "show_completion"),
     "help": ("modes", "show_help"),

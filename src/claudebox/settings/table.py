@@ -245,6 +245,7 @@ SETTINGS = (
     Setting("network_log", MODE, "show what boxes of this project reached by name, and what was refused"),
     Setting("suggest", SWITCH, "with --network-log: the settings that would allow it"),
     Setting("check", MODE, "check this machine, say how to fix it"),
+    Setting("setup", MODE, "try what this machine can do of the strict box, and make it your choice"),
     Setting("prove", MODE, "attack the box that these options build, from inside, and say what held"),
     Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),
     Setting("json", SWITCH, "with --audit, --dry-run, --explain, --network-log, --check or --prove: as JSON"),

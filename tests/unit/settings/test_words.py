@@ -154,7 +154,7 @@ def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
         expected = Request(mode=setting.name, said=((setting.name, "value"),))
     if setting.name == "review":  # it needs no value
         expected = Request(said=(("review", "on"),), claude=("value",))
-    if setting.name in ("shell", "instances", "demo", "against", "network_log", "suggest"):
+    if setting.name in ("shell", "instances", "demo", "against", "network_log", "suggest", "setup"):
         with pytest.raises(Problem):
             parse([setting.option, "value"])
         return

@@ -1,0 +1,154 @@
+"""`--setup`: tries what this machine can do of the strict box, says what that changes, and writes down the choice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+
+from claudebox.host import read_host
+from claudebox.layers.files import DIRECTORY, remove_tree
+from claudebox.model import Preparation
+from claudebox.own_command import own_command
+from claudebox.paths import shorten_home
+from claudebox.prepare import prepare
+from claudebox.problem import Problem
+from claudebox.record import Record
+from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON
+from claudebox.settings.words import Request
+from claudebox.state import State
+from claudebox.terminal import can_ask, errors_style, nobody_to_ask, say, says_yes
+from claudebox.view.text import BOLD, GREEN, YELLOW, Style, escape, fill
+
+STRICT = "strict"
+LONGEST_TRIAL = 60  # seconds
+COLUMN = 19
+ALONE = ("--auth", "none", "--network", "full", "--review", "off")  # so that a trial is about one thing
+
+
+class Part(Record):
+    """One setting of the strict box."""
+
+    key: str
+    value: str
+    changes: str
+    trial: tuple[str, ...]  # what claudebox is called with, after the setting itself
+
+    @property
+    def line(self) -> str:
+        return f'{self.key} = "{self.value}"'
+
+
+# The same settings as in the profile `strict`. A credential is only looked for: nothing is sent to find out more.
+PARTS = (
+    Part("auth", BROKER, "your login or key stays outside; the box gets a token that is worth nothing", ("--audit",)),
+    Part("network", NAMES, "the box reaches the hosts that you list (--allow), and nothing else", ("--run", "true")),
+    Part("review", ON, "what the agent changes waits beside the project until you land it", ("--run", "true")),
+)
+# In place of `names`, if that cannot be had: Claude still reaches its API, through the broker.
+NO_NETWORK_PART = Part("network", NO_NETWORK, "the box reaches nothing; Claude has its API through the broker", ())
+REACH_API = 'allow = ["@claude"]'  # without the broker Claude needs it
+
+
+def set_up(request: Request) -> int:
+    if not request.yes and not can_ask():
+        raise nobody_to_ask()
+    host = read_host()
+    home, style = host.person.home, errors_style()
+    say(style.paint("The strict box", BOLD) + ", as far as this machine can do it:\n")
+    able = find_able(home, style)
+    if not able:
+        raise Problem("this machine can do none of it", "claudebox --check")
+    config = State(home).config
+    if host.tree.lstat(config) is not None:
+        shown = shorten_home(config, home)
+        raise Problem(f"{shown} is there already, and is yours to edit", "add to it:\n" + _indented(lines_for(able)))
+    if not request.yes and not says_yes("Use it for every box from now on? [y/N] "):
+        raise Problem("nothing changed", f"for one box: claudebox --profile {STRICT}")
+    write_config(State(home), lines_for(able))
+    say(f"Written to {shorten_home(config, home)}. An option wins over it, and removing the file undoes it.\n")
+    return 0
+
+
+def find_able(home: str, style: Style) -> list[Part]:
+    """The parts that can be had here. Each is tried, and its row is shown at once."""
+    able: list[Part] = []
+    for part in PARTS:
+        reason = try_part(part, home)
+        say("\n".join(_row(part, reason, style)) + "\n")
+        able += [] if reason else [part]
+        if reason and part.value == NAMES and any(other.value == BROKER for other in able):
+            say("\n".join(_row(NO_NETWORK_PART, "", style)) + "\n")
+            able.append(NO_NETWORK_PART)
+    return able
+
+
+def try_part(part: Part, home: str) -> str:
+    """Why this part cannot be had here; "" if it can. A box is really started, in an empty project."""
+    with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
+        project = os.path.realpath(made)
+        before = ALONE[: ALONE.index(f"--{part.key}")]
+        after = ALONE[ALONE.index(f"--{part.key}") + 2 :]
+        options = (*before, *after, f"--{part.key}", part.value)
+        try:
+            done = subprocess.run(
+                [*own_command(), "--yes", *options, *part.trial],
+                cwd=project,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LONGEST_TRIAL,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "the trial did not end"
+        finally:
+            _forget(State(home), project)
+    return "" if done.returncode == 0 else _reason(done.stderr.decode(errors="replace"))
+
+
+def _forget(state: State, project: str) -> None:
+    """Remove what was kept for the empty project. No agent was ever in there."""
+    directory = state.instance(project).directory
+    parent, name = os.path.split(directory)
+    if os.path.isdir(directory):
+        here = os.open(parent, DIRECTORY)
+        try:
+            remove_tree(here, name)
+        finally:
+            os.close(here)
+
+
+def _reason(said: str) -> str:
+    """What claudebox said when it refused: the message, without what the screen made of it."""
+    _, found, rest = said.rpartition("error: ")
+    message = rest.partition("\n\n")[0] if found else said.strip().rpartition("\n")[2]
+    return " ".join(message.split()) or "it failed without a word"
+
+
+def lines_for(parts: list[Part]) -> list[str]:
+    if parts == list(PARTS):
+        return [f'profiles = ["{STRICT}"]']
+    values = {part.value for part in parts}
+    return [*(part.line for part in parts), *([REACH_API] if NAMES in values and BROKER not in values else [])]
+
+
+def write_config(state: State, lines: list[str]) -> None:
+    head = "# Written by claudebox --setup. Every key: claudebox --help"
+    content = "".join(f"{line}\n" for line in (head, *lines))
+    prepare(
+        (
+            Preparation(Preparation.DIRECTORY, state.directory),
+            Preparation(Preparation.FILE, state.config, content.encode()),
+        )
+    )
+
+
+def _row(part: Part, reason: str, style: Style) -> list[str]:
+    label = f"{part.key} {part.value}"
+    mark = style.paint("no", YELLOW) if reason else style.paint("ok", GREEN)
+    first, *rest = fill(f"not here: {escape(reason)}".split() if reason else part.changes.split(), COLUMN)
+    return [f"  {mark} {label:<{COLUMN - 6}} {first}", *(" " * COLUMN + line for line in rest)]
+
+
+def _indented(lines: list[str]) -> str:
+    return "\n".join(f"      {line}" for line in lines)

@@ -1,0 +1,81 @@
+"""`--setup` tries the strict box on this machine, and writes down what the user chose."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import Box
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Account
+
+pytestmark = [pytest.mark.box, pytest.mark.network]
+STRICT = 'profiles = ["strict"]'
+KEY = {"ANTHROPIC_API_KEY": "sk-ant-made-up-for-this-test-0123456789"}
+
+
+@pytest.fixture
+def with_claude(user: Account, project_of_user: Path) -> Box:
+    fake = user.write(user.home / "opt" / "claude", "#!/bin/sh\nenv\n", mode=0o755)
+    user.environ["PATH"] = f"{fake.parent}:{user.environ['PATH']}"
+    return Box(user, project_of_user)
+
+
+@pytest.fixture
+def project_of_user(user: Account) -> Path:
+    project = user.home / "project"
+    project.mkdir()
+    return user.own(project)
+
+
+def config(box: Box) -> list[str]:
+    lines = (box.account.home / ".claudebox/config.toml").read_text().splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def test_machine_that_can_do_all_of_it_gets_the_profile(with_claude: Box) -> None:
+    done = with_claude.claudebox("--setup", "--yes", env=KEY)
+    assert done.returncode == 0, done.stderr
+    assert config(with_claude) == [STRICT]
+    assert list((with_claude.account.home / ".claudebox/instances").iterdir()) == []
+
+
+def test_strict_box_has_no_key_and_changes_nothing_by_itself(with_claude: Box) -> None:
+    fake = with_claude.account.home / "opt" / "claude"
+    with_claude.account.write(fake, "#!/bin/sh\necho changed > file\nenv\n", mode=0o755)
+    done = with_claude.claudebox("--yes", "--profile", "strict", env=KEY)
+    assert done.returncode == 0, done.stderr
+    assert KEY["ANTHROPIC_API_KEY"] not in done.stdout
+    assert "ANTHROPIC_BASE_URL=http://" in done.stdout
+    assert not (with_claude.project / "file").exists()
+
+
+def test_without_a_credential_the_rest_is_written(with_claude: Box) -> None:
+    done = with_claude.claudebox("--setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "no auth broker" in done.stderr
+    assert config(with_claude) == ['network = "names"', 'review = "on"', 'allow = ["@claude"]']
+
+
+def test_without_nft_the_broker_is_the_only_way_out(with_claude: Box) -> None:
+    done = with_claude.claudebox("--setup", "--yes", env={**KEY, "CLAUDEBOX_NFT": "/usr/bin/no-such-nft"})
+    assert done.returncode == 0, done.stderr
+    assert config(with_claude) == ['auth = "broker"', 'network = "none"', 'review = "on"']
+
+
+def test_own_configuration_is_never_edited(with_claude: Box) -> None:
+    file = with_claude.account.write(with_claude.account.home / ".claudebox/config.toml", 'hide = ["x"]\n')
+    file.parent.chmod(0o700)
+    done = with_claude.claudebox("--setup", "--yes", env=KEY)
+    assert done.returncode == 125
+    assert STRICT in done.stderr
+    assert file.read_text() == 'hide = ["x"]\n'
+
+
+def test_nothing_is_written_without_an_answer(with_claude: Box) -> None:
+    done = with_claude.claudebox("--setup", env=KEY)
+    assert done.returncode == 125
+    assert not (with_claude.account.home / ".claudebox/config.toml").exists()
