@@ -16,8 +16,7 @@ from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import Request
-from claudebox.terminal import ask, can_ask, errors_style, say, says_yes
-from claudebox.view.text import BOLD
+from claudebox.terminal import can_ask, errors_style, say, says_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,30 +86,27 @@ def try_namespaces(host: Host, plan: Plan) -> None:
 
 
 def confirm(host: Host, plan: Plan, request: Request) -> Plan:
-    """Show the audit and ask, unless the user has agreed to all of it before. Raises unless the answer is yes.
+    """Show the box and ask, unless the user has agreed to all of it before. Raises unless the answer is yes.
 
     The plan that is returned remembers a yes. `--yes` does not count as one: it may be in a script, and nobody looked.
     """
     agreements = recall(host.tree, plan.state, host.person.uid)
     news = find_news(plan, agreements)
     if not news.amount:
-        say(_as_agreed(plan))
+        if not request.quiet:
+            say(f"claudebox: as agreed: {_in_short(plan)} (--audit)\n")
         return plan
-    from claudebox.view.audit import audit
+    from claudebox.asking import ask_to_start
 
-    style = errors_style()
-    say(audit(plan, style, news=news if agreements else None))
+    ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request)
     if request.yes:
         return plan
-    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
-    if ask(question) not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
-        raise Problem("not started")
     return plan.replace(preparations=(*plan.preparations, *note_agreement(plan, agreements)))
 
 
-def _as_agreed(plan: Plan) -> str:
+def _in_short(plan: Plan) -> str:
     paths = sum(mount.kind in FROM_HOST and not is_guard(mount) for mount in plan.mounts)
     parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
     if plan.flagged:
         parts.append(f"{len(plan.flagged)} flagged")
-    return f"claudebox: as agreed: {', '.join(parts)} (--audit)\n"
+    return ", ".join(parts)

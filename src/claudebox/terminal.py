@@ -8,15 +8,39 @@ import sys
 from claudebox.problem import BROKEN_PIPE, Problem
 from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+HEIGHT = 24  # lines, where nobody knows better
 LONGEST_LINE_BYTES = 4096  # a terminal hands over no more at once
 
 
 def errors_style() -> Style:
-    return style_for(sys.stderr.isatty(), dict(os.environ))
+    return _style_of(sys.stderr)
 
 
 def output_style() -> Style:
-    return style_for(sys.stdout.isatty(), dict(os.environ))
+    return _style_of(sys.stdout)
+
+
+def _style_of(stream: TextIO) -> Style:
+    is_terminal = stream.isatty()
+    return style_for(is_terminal, dict(os.environ), _size_of(stream)[0] if is_terminal else WIDTH)
+
+
+def errors_height() -> int:
+    """The lines of the terminal."""
+    return _size_of(sys.stderr)[1]
+
+
+def _size_of(stream: TextIO) -> tuple[int, int]:
+    """Columns and lines. A terminal that does not know its size says zero."""
+    try:
+        columns, lines = os.get_terminal_size(stream.fileno())
+    except OSError:
+        return WIDTH, HEIGHT
+    return columns or WIDTH, lines or HEIGHT
 
 
 def say(text: str) -> None:

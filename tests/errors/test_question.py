@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from claudebox import start
+from claudebox import asking, start
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, Stage
 
 
 def refused_answer(scene: Scene) -> None:
-    scene.monkeypatch.setattr(start, "ask", lambda _: "n")
+    scene.monkeypatch.setattr(asking, "ask", lambda _: "n")
     scene.monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
     start.confirm(scene.machine.host(), scene.machine.plan(), parse([]))

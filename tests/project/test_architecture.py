@@ -47,6 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "launch": ("launch", "launch.*"),
     "modes": (
         "start",
+        "asking",
         "modes",
         "showing",
         "reviewing",

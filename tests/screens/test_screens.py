@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import cli, start
+from claudebox import asking, cli, start
 from claudebox.features.guard.decide import is_guard
-from claudebox.model import Plan
+from claudebox.model import Finding, Plan
 from claudebox.problem import Problem
 from claudebox.settings.words import parse
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
+from claudebox.view.first_screen import first_screen
 from claudebox.view.help import help_text
 from claudebox.view.sandbox import sandbox_md
 from claudebox.view.shell import shell_command
@@ -27,6 +28,8 @@ from screens.boxes import SCREENS, TOKEN, debian, flagged
 
 PLAIN = Style(False)
 SMALL_SCREEN = 24  # lines, one of which is the question
+# What the others show differs from these in nothing that the first screen shows in another way.
+FIRST_SCREENS = ("plain", "flagged", "many-mounts", "long-paths", "hostile-names", "inet-and-ports", "names")
 # Kept whole. Every other screen is kept as what is different from a whole one.
 WHOLE_AUDITS = ("plain", "flagged", "inet-and-ports", "packages")
 WHOLE_COMMANDS = ("plain", "inet-and-ports")
@@ -88,11 +91,61 @@ def test_what_the_agent_is_told_is_exactly_this(
         golden.check_scene("sandbox/unlike-plain.txt", screen, difference(sandbox_md(another("plain")), text))
 
 
+@pytest.mark.req("UX-01", "SEC-01")
+@pytest.mark.parametrize("screen", FIRST_SCREENS)
+def test_first_screen_is_exactly_this(screen: str, plan: Plan, golden: Golden) -> None:
+    golden.check_scene("first-screen.txt", screen, first_screen(plan, PLAIN, SMALL_SCREEN, asks=True))
+
+
+@pytest.mark.req("UX-01")
+@pytest.mark.parametrize(("columns", "height"), [(80, 24), (60, 24), (80, 50), (80, 16), (40, 20)])
+def test_first_screen_fits_the_terminal_with_the_question(plan: Plan, columns: int, height: int) -> None:
+    lines = first_screen(plan, Style(False, columns), height, asks=True).splitlines()
+    assert [line for line in lines if width(line) > columns] == []
+    needed = sum(bool(line) for line in first_screen(plan, Style(False, columns), 1, asks=True).splitlines())
+    assert len(lines) < height or len(lines) - 1 <= needed
+    if columns >= 60 and height >= SMALL_SCREEN:
+        assert len(lines) < height
+
+
+@pytest.mark.req("UX-01", "SEC-01")
+def test_first_screen_has_what_matters_whatever_its_size(plan: Plan) -> None:
+    for columns, height in ((80, 24), (60, 10), (40, 5)):
+        text = first_screen(plan, Style(False, columns), height, asks=True)
+        assert f"{plan.network.tier}:" in text
+        assert all(label in text for label in ("runs", "writable", "variables", "outside"))
+        assert all(variable.name in "".join(text.split()) for variable in plan.environment if variable.secret)
+        for finding in plan.flagged:
+            assert "".join(f"{escape(finding.subject)}: {escape(finding.text)}".split()) in "".join(text.split())
+
+
+@pytest.mark.req("UX-01")
+def test_first_screen_shortens_notes_and_never_what_is_grave(tmp_path: Path) -> None:
+    notes = tuple(Finding(Finding.NOTE, f"note{number}", "something to know") for number in range(40))
+    grave = tuple(Finding(Finding.RISK, f"risk{number}", "something to fear") for number in range(30))
+    plan = SCREENS["plain"](debian(tmp_path)).replace(findings=notes[:20])
+    text = first_screen(plan, PLAIN, SMALL_SCREEN, asks=True)
+    shown = text.count("something to know")
+    assert len(text.splitlines()) == SMALL_SCREEN - 1
+    assert f"· and {20 - shown} more notes\n" in text
+    assert first_screen(plan, PLAIN, 60, asks=True).count("something to know") == 20
+    worse = first_screen(plan.replace(findings=(*notes, *grave)), PLAIN, SMALL_SCREEN, asks=True)
+    assert (worse.count("something to fear"), "· and 40 more notes\n" in worse) == (30, True)
+
+
+@pytest.mark.req("UX-01")
+def test_first_screen_in_colour_is_the_same(plan: Plan) -> None:
+    coloured = first_screen(plan, Style(True), SMALL_SCREEN, asks=True)
+    plain = first_screen(plan, PLAIN, SMALL_SCREEN, asks=True)
+    assert re.sub("\x1b\\[[0-9]+m", "", coloured) == plain
+    assert plain.replace("\n", "").isprintable()
+
+
 @pytest.mark.req("UX-02")
 @pytest.mark.parametrize(
     ("screen", "answers"), [("flagged", "y/N"), ("inet", "Y/n"), ("inet-and-ports", "Y/n"), ("none", "Y/n")]
 )
-def test_question_comes_below_the_audit(
+def test_question_comes_below_the_first_screen(
     answers: str,
     plan: Plan,
     tmp_path: Path,
@@ -103,11 +156,13 @@ def test_question_comes_below_the_audit(
         sys.stderr.write(asked + "y\n")
         return "y"
 
-    monkeypatch.setattr(start, "ask", answer)
+    monkeypatch.setattr(asking, "ask", answer)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
     start.confirm(Machine(tmp_path).host(), plan, parse([]))
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err == f"{audit(plan, PLAIN)}Start? [{answers}] y\n"
+    assert shown.err == f"{first_screen(plan, PLAIN, SMALL_SCREEN, asks=True)}Start? [{answers}] y\n"
 
 
 @pytest.mark.req("UX-01")
@@ -117,14 +172,6 @@ def test_audit_fits_the_screen(plan: Plan, everything: bool) -> None:
     assert [line for line in lines if width(line) > WIDTH] == []
     # The project's own path is never broken.
     assert width(title) <= WIDTH or len(plan.project) > WIDTH - 20
-
-
-@pytest.mark.req("UX-01", "NET-03")
-@pytest.mark.parametrize("screen", ["plain", "inet", "inet-and-ports", "none"])
-def test_network_is_seen_beside_the_question_on_a_small_screen(plan: Plan) -> None:
-    visible = audit(plan, PLAIN).splitlines()[1 - SMALL_SCREEN :]
-    assert "Network" in visible
-    assert any(line.split()[:1] == [plan.network.tier] for line in visible)
 
 
 @pytest.mark.req("UX-01")
@@ -204,7 +251,8 @@ def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str])
 
 
 def test_every_golden_text_is_used(golden: Golden) -> None:
-    assert golden.names() == {"help.txt", "audit-in-colour.txt"}
+    assert golden.names() == {"help.txt", "audit-in-colour.txt", "first-screen.txt"}
+    assert golden.scenes("first-screen.txt") == set(FIRST_SCREENS)
     assert golden.names("audit") == {*(f"{name}.txt" for name in WHOLE_AUDITS), "unlike-plain.txt", "everything.txt"}
     assert golden.scenes("audit/unlike-plain.txt") == set(SCREENS) - set(WHOLE_AUDITS)
     assert golden.scenes("audit/everything.txt") == set(WHOLE_SHOWS_MORE)

@@ -62,6 +62,7 @@ GUARDED = "guarded"
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
+    Setting("quiet", SWITCH, "say nothing but questions, errors and what looks secret and is new", short="-q"),
     Setting(
         *("profile", LIST, "use the settings of a profile; without a name: list them"),
         metavar="NAME",

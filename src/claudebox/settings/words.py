@@ -48,6 +48,7 @@ class Request(Record):
 
     mode: str = LAUNCH
     yes: bool = False
+    quiet: bool = False
     json: bool = False
     shell: bool = False
     strict: bool = False
@@ -198,6 +199,7 @@ def parse(words: list[str]) -> Request:
     return Request(
         mode=mode,
         yes="yes" in reader.switches,
+        quiet="quiet" in reader.switches,
         json=json,
         shell=shell,
         strict="strict" in reader.switches,

@@ -83,11 +83,8 @@ OPENS = "(if that is what the agent is to work on: --writable PATH)"
 WEB = (80, 443)  # ports that need not be named
 
 
-def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | None = None) -> str:
-    """The audit. What differs between projects comes last, next to the question, even on a small screen.
-
-    If most of it was agreed to before, what is new comes at the very end.
-    """
+def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
+    """The audit. What differs between projects comes last, where a terminal that has scrolled still shows it."""
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
@@ -101,9 +98,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False, news: News | No
     lines += _names(plan.names.allowed, style, everything) if plan.names is not None else []
     lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
-    known = tuple(finding for finding in plan.findings if news is None or finding not in news.findings)
-    lines += ["", *_findings(known, style)] if known else []
-    lines += ["", *_news(plan, news, style)] if news is not None else []
+    lines += ["", *findings_lines(plan.findings, style)] if plan.findings else []
     return "\n".join(lines) + "\n"
 
 
@@ -127,7 +122,7 @@ def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) 
 
 def _masked(mounts: list[Mount], home: str, everything: bool) -> list[str]:
     named = mounts if everything else mounts[:MOST_MASKED]
-    words = [word for mount in named for word in (_mount_text(mount, home), *_reason(mount, everything))]
+    words = [word for mount in named for word in (mount_text(mount, home), *_reason(mount, everything))]
     words += [f"and {len(mounts) - len(named)} more"] if len(named) < len(mounts) else []
     return [*words, "(made-up values; the real ones with --reveal PATH)"]
 
@@ -143,12 +138,12 @@ def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:
 
 def _paths(mounts: list[Mount], home: str) -> list[str]:
     """The paths of one group. Those in /etc are listed together."""
-    shown = [_mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
+    shown = [mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
     etc = [mount.path.removeprefix("/etc/") for mount in mounts if mount.path.startswith("/etc/")]
     return shown + ([f"/etc/{escape(etc[0])}"] if len(etc) == 1 else ["/etc:", *map(escape, etc)] if etc else [])
 
 
-def _mount_text(mount: Mount, home: str) -> str:
+def mount_text(mount: Mount, home: str) -> str:
     path = escape(shorten_home(mount.path, home))
     if mount.kind in FROM_HOST and mount.source != mount.path:
         return f"{escape(shorten_home(mount.source, home))} as {path}"
@@ -317,18 +312,19 @@ def shown_argument(word: str) -> str:
     return f"'{text}'" if not text or " " in text else text
 
 
-def _findings(findings: tuple[Finding, ...], style: Style) -> list[str]:
+def findings_lines(findings: tuple[Finding, ...], style: Style) -> list[str]:
     lines: list[str] = []
     for finding in findings:
         mark, colour = ("!", RED) if finding.is_grave else ("·", YELLOW)
         # Split, so that no spaces can forge a column.
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split()
-        first, *rest = fill(words, 2)
+        first, *rest = fill(words, 2, columns=style.width)
         lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
     return lines
 
 
-def _news(plan: Plan, news: News, style: Style) -> list[str]:
+def news_text(plan: Plan, news: News, style: Style) -> str:
+    """What a box has beyond what was agreed to: this and nothing else, however much it is."""
     home = plan.person.home
     lines = [_heading("New since you agreed", "", style), *_environment(news.variables, style)]
     lines += _packages(news.packages, style, everything=False)
@@ -343,4 +339,4 @@ def _news(plan: Plan, news: News, style: Style) -> list[str]:
     for protection, path in news.lost:
         lines += table_row(LOST[protection], [shorten_home(path, home)], LABEL, style)
     lines += _runs(plan, style) if news.program else []
-    return lines + _findings(news.findings, style)
+    return "\n".join([*lines, *findings_lines(news.findings, style)]) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox.record import Record
 
 WIDTH = 80
+NARROWEST = 40
 
 BOLD = "1"
 DIM = "2"
@@ -14,16 +15,19 @@ YELLOW = "33"
 
 
 class Style(Record):
-    """Whether to use colours. The meaning never depends on them."""
+    """Whether to use colours, on which the meaning never depends; and how wide the lines may be."""
 
     colour: bool
+    width: int = WIDTH
 
     def paint(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
 
 
-def style_for(is_terminal: bool, environ: dict[str, str]) -> Style:
-    return Style(is_terminal and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb")
+def style_for(is_terminal: bool, environ: dict[str, str], columns: int = WIDTH) -> Style:
+    """A wider terminal is not used: long lines are harder to read. A very narrow one has to wrap them itself."""
+    colour = is_terminal and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb"
+    return Style(colour, min(max(columns, NARROWEST), WIDTH))
 
 
 def escape(text: str) -> str:
@@ -63,9 +67,9 @@ def cut(text: str, room: int) -> str:
     return text + "…"
 
 
-def fill(words: list[str], indent: int, *, break_words: bool = True) -> list[str]:
+def fill(words: list[str], indent: int, *, break_words: bool = True, columns: int = WIDTH) -> list[str]:
     """The words on as few lines as possible. A longer word is broken, or stands out if it must stay whole."""
-    room = WIDTH - indent
+    room = columns - indent
     lines: list[str] = []
     line = ""
     for word in words:
@@ -93,7 +97,7 @@ def _pieces(word: str, room: int) -> list[str]:
 
 def table_row(label: str, words: list[str], indent: int, paint_label: Style | None = None) -> list[str]:
     """A label and, beside it, the wrapped words."""
-    lines = fill(words, indent) or [""]
+    lines = fill(words, indent, columns=paint_label.width if paint_label else WIDTH) or [""]
     if len(label) > indent - 3:
         return [f"  {label}", *(" " * indent + line for line in lines)]
     head = f"  {label:<{indent - 3}} "

@@ -28,7 +28,7 @@ from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State
-from claudebox.view.audit import audit
+from claudebox.view.audit import news_text
 from claudebox.view.explain import explanation_text
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
@@ -158,7 +158,7 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     news = find_news(with_hello, (frozenset(agreement(without)),))
     assert news.packages == with_hello.packages
     assert not news.is_grave
-    new = audit(with_hello, Style(False), news=news).partition("New since you agreed")[2]
+    new = news_text(with_hello, news, Style(False)).removeprefix("New since you agreed")
     assert new.split() == ["--package", "hello", "(hello-2.12)"]
     newer = with_hello.packages[0].replace(paths=(GLIBC,))
     agreed = (frozenset(agreement(with_hello)),)
