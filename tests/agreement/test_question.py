@@ -45,7 +45,7 @@ def news_of(screen: str) -> str:
     """What the user is told to be new, next to the question."""
     before, heading, after = screen.partition(NEW)
     assert heading, before
-    return after.partition("Start?")[0]
+    return after.partition("(?")[0].partition("(--audit")[0]
 
 
 def agreed_files(box: Box) -> list[Path]:
@@ -140,6 +140,37 @@ def test_yes_option_shows_what_is_new_and_one_line_if_nothing_is(box: Box) -> No
     screen = unasked(box, "--yes", "--env", "A=1")
     assert (FIRST in screen, "A=1" in news_of(screen)) == (False, True)
     answer(box, "--env", "A=1")
+
+
+def test_what_is_new_is_shown_alone(box: Box) -> None:
+    answer(box)
+    context, heading, new, how_to_see_all, question = answer(box, "--env", "A=1")[1].splitlines()
+    assert context.startswith("claudebox: ")
+    assert "variables, network full" in context
+    assert (heading, new.split()) == (NEW, ["--env", "A=1"])
+    assert how_to_see_all == "(? lists every variable, path and rule; so does --audit)"
+    assert question == "Start? [Y/n] "
+
+
+@pytest.mark.parametrize("option", ["--quiet", "-q"])
+def test_quiet_says_nothing_where_nothing_is_asked(box: Box, option: str) -> None:
+    for first in (("--yes",), ()):
+        if not first:
+            # A question without what it is about would be no question.
+            assert FIRST in answer(box, option)[1]
+        assert unasked(box, option, *first) == "started\r\n"
+    done = box.claudebox("--yes", option, "--env", "A=1", "--run", "echo", "started")
+    assert (done.stdout, done.stderr) == ("started\n", "")
+
+
+def test_quiet_start_still_tells_what_looks_secret_and_nobody_agreed_to(box: Box) -> None:
+    done = box.claudebox("--yes", "--quiet", "--run", "true", env=SECRET)
+    assert done.stderr == "claudebox: ANTHROPIC_API_KEY: enters and looks secret (its name says so)\n"
+    refused = box.claudebox("--quiet", "--run", "true")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        REFUSED,
+        "error: there is no terminal to ask on, and nobody said yes",
+    )
 
 
 def test_without_a_terminal_only_what_was_agreed_to_starts(box: Box) -> None:

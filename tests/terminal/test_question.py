@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, claudebox_path, claudebox_terminal, shell_terminal, terminal
+from terminal.pseudoterminal import (
+    CTRL_C,
+    CTRL_D,
+    PLAIN,
+    ROWS,
+    claudebox_path,
+    claudebox_terminal,
+    shell_terminal,
+    terminal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +67,24 @@ def test_capital_letter_is_what_enter_means(box: Box) -> None:
             return opened.read_until(r"^Start\? .*\] ")[0]
 
     assert (question({}), question(SECRET)) == ("Start? [Y/n] ", "Start? [y/N] ")
+
+
+@pytest.mark.req("UX-01", "UX-02")
+@pytest.mark.parametrize("env", [PLAIN, {"TERM": "xterm", "PAGER": "sed s/^/paged:/"}], ids=["plain", "pager"])
+def test_question_mark_shows_everything_and_asks_again(box: Box, env: dict[str, str]) -> None:
+    with claudebox_terminal(box, "--run", "touch", "started", env={"NO_COLOR": "1", **env}) as opened:
+        first = opened.read_until(r"(?s)^.*Start\? \[Y/n\] ")[0]
+        assert len(first.splitlines()) <= ROWS
+        assert "CLAUDE_CONFIG_DIR" not in first
+        opened.type("?\n")
+        everything = opened.read_until(r"(?s)^.*Start\? \[Y/n\] ")[0]
+        for row in ("Environment", "SSL_CERT_FILE=", "identity    made /etc: passwd", "project     rw "):
+            assert row in everything
+        assert ("paged:" in everything) == (env["TERM"] != "dumb")
+        assert not (box.project / "started").exists()
+        opened.type("y\n")
+        assert opened.wait() == 0
+    assert (box.project / "started").exists()
 
 
 @pytest.mark.req("UX-02", "SAND-15")

@@ -203,10 +203,15 @@ def _packages(packages: tuple[Package, ...], style: Style, everything: bool) -> 
 
 def _package_words(package: Package, everything: bool) -> list[str]:
     from claudebox.features.nix.packages import store_name
-    from claudebox.features.nix.references import short_name
 
     paths = ", ".join(path if everything else store_name(path) for path in package.paths)
-    return [escape(short_name(package.reference)), *f"({paths or 'not resolved yet'})".split()]
+    return [package_name(package), *f"({paths or 'not resolved yet'})".split()]
+
+
+def package_name(package: Package) -> str:
+    from claudebox.features.nix.references import short_name
+
+    return escape(short_name(package.reference))
 
 
 def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:

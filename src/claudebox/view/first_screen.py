@@ -12,7 +12,7 @@ from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Finding, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.record import Record
-from claudebox.view.audit import findings_lines, host_text, mount_text, shown_argument, variable_text
+from claudebox.view.audit import findings_lines, host_text, mount_text, package_name, shown_argument, variable_text
 from claudebox.view.text import BOLD, DIM, Style, cut, escape, fill, table_row, width
 
 INDENT = 15
@@ -145,12 +145,8 @@ def _temporary(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     return Row("temporary", places, "(gone when the box ends)", is_usual=True)
 
 
-def _packages(plan: Plan) -> Row | None:
-    if not plan.packages:
-        return None
-    from claudebox.features.nix.references import short_name
-
-    return Row("packages", tuple(escape(short_name(package.reference)) for package in plan.packages))
+def _packages(plan: Plan) -> Row:
+    return Row("packages", tuple(map(package_name, plan.packages)))
 
 
 def _writable(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
