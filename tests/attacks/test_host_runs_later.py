@@ -101,6 +101,7 @@ def test_place_cannot_be_changed(box: Box, full_project: Path, place: str) -> No
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_place_can_be_changed_without_the_guard(box: Box, full_project: Path, place: str) -> None:
     """The attempts are real: where the user opens it all, they succeed, up to the mount that is not there."""
     worked = tamper(box, full_project, place, "--writable", ".")

@@ -81,6 +81,7 @@ def test_git_on_the_host_runs_nothing_planted(box: Box, account: Account, reposi
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_git_on_the_host_would_run_it_without_the_guard(
     box: Box, account: Account, repository: Path, name: str
 ) -> None:
@@ -140,6 +141,7 @@ git -C deps/library checkout -q -b work; cd deps/library; echo x >> file; git co
 
 
 @pytest.mark.req("GIT-01", "GIT-03")
+@pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it")
 def test_everyday_git_works(box: Box, account: Account, repository: Path) -> None:
     origin = account.home / "origin.git"
     git(account, repository, "clone", "-q", "--bare", str(repository), str(origin))
@@ -172,6 +174,7 @@ def test_what_would_change_the_configuration_says_so_and_can_be_opened(
     assert opened.returncode == 0
 
 
+@pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it")
 def test_submodule_can_be_updated_by_hand(box: Box, account: Account, repository: Path) -> None:
     library = account.home / "src/library"
     git(account, library, "commit", "-q", "--allow-empty", "-m", "newer")

@@ -155,6 +155,7 @@ def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, reposit
     assert not ran(account, repository)
 
 
+@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_file_behind_many_others_is_not_lost(box: Box, repository: Path) -> None:
     """Each of them is nothing to speak of."""
     script = "mkdir -p .vscode/$a; echo '{}' > .vscode/$a/package.json"
@@ -277,6 +278,7 @@ def test_ordinary_session_ends_without_a_word(box: Box, repository: Path, script
 
 
 @pytest.mark.npm
+@pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it")
 def test_installing_packages_ends_without_a_word(box: Box, account: Account, repository: Path) -> None:
     account.write(repository / "vendor/lib/package.json", '{"name": "lib", "version": "1.0.0", "bin": {"lib": "x.js"}}')
     account.write(repository / "vendor/lib/x.js", "#!/usr/bin/env node\n")

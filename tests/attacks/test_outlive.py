@@ -149,6 +149,7 @@ def test_box_ends_though_its_first_process_was_freed(start: Start, box: Box, par
 
 
 @pytest.mark.x86
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_freed_process_lives_on_where_there_is_no_namespace_of_ours(start: Start, box: Box) -> None:
     """The attack works; and this is what a note warns of on such machines."""
     household = freed(start, box, claudebox=WEAKER)

@@ -70,6 +70,7 @@ def test_demo_follows_no_link_into_a_project(box: Box, account: Account, sprung:
 
 
 @pytest.mark.req("SAND-09")
+@pytest.mark.root_repeats("the demo is played in boxes like any other")
 def test_demo_is_played_with_the_programs_of_the_host(box: Box, account: Account, sprung: Path) -> None:
     """It works all the same, and is no reason to refuse anything."""
     plant(account, box.project, sprung)

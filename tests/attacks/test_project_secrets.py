@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Account, Box, git
 
-pytestmark = pytest.mark.req("SEC-01")
+pytestmark = [pytest.mark.req("SEC-01"), pytest.mark.root_differs("root can read what is locked away")]
 
 CANARY = "cAnArY7x9"
 KEY = f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n"
@@ -161,6 +161,7 @@ def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, a
     assert "node_modules/app/.env" in box.sh(SEARCH)
 
 
+@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_junk_does_not_push_a_moved_secret_out_of_memory(box: Box, planted: Path) -> None:
     """What is remembered of masked files was once read up to 256 KiB, and written without a limit."""
     name = "x" * 200

@@ -199,6 +199,7 @@ def test_directory_that_only_its_owner_can_open(box: Box, project: Path, account
     assert CANARY in shown.stdout or account.is_root, "which can look into it, so that it is masked"
 
 
+@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_many_candidates_end_early(box: Box, project: Path, account: Account) -> None:
     """The agent makes them in one box; the next one does not start, and says so before long."""
     script = "import os\nfor i in range(100):\n  os.mkdir(f'd{i}')\n  for j in range(1000): os.mknod(f'd{i}/{j}.env')"
@@ -209,6 +210,7 @@ def test_many_candidates_end_early(box: Box, project: Path, account: Account) ->
     assert "too many to look into" in " ".join(done.stderr.split())
 
 
+@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_large_candidates_end_early(box: Box, project: Path, account: Account) -> None:
     text = "PORT=1\n" * 30_000
     for number in range(100):
@@ -219,6 +221,7 @@ def test_large_candidates_end_early(box: Box, project: Path, account: Account) -
     assert "too large to look into" in " ".join(done.stderr.split())
 
 
+@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_junk_of_three_boxes_does_not_push_a_moved_secret_out(box: Box, project: Path, account: Account) -> None:
     account.write(project / "app/.env", f"KEY={CANARY}\n")
     box.sh("for i in $(seq 285); do mkdir a$i && echo KEY=junk >a$i/.env; done")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from conftest import Account, Box
 
 pytestmark = [
+    pytest.mark.root_differs("a program of root makes root nobody else"),
     pytest.mark.req("SEC-02"),
     pytest.mark.root,  # nobody else can make such files
 ]

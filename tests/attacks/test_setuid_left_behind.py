@@ -10,7 +10,7 @@ import pytest
 from attacks.unprotected import FILTER, without
 from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SEC-02")
+pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.root_differs("the file would be root's")]
 
 # Each makes its file with this mode.
 WAYS = """

@@ -186,6 +186,7 @@ def test_directory_that_nobody_has_looked_at_is_not_mounted(box: Box) -> None:
 
 
 @pytest.mark.parametrize(("option", "shown"), [((), ""), (("--blind",), f"API_KEY={CANARY}\n")])
+@pytest.mark.root_differs("root could mount over any file")
 def test_mask_does_not_land_on_another_file(box: Box, option: tuple[str, ...], shown: str) -> None:
     """Where nobody looks, the secret is shown: it lies where no walk looks, and the mask over the agent's own file."""
     project = box.account.home / "shop"

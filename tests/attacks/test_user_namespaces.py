@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SEC-02")
+pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.root_differs("root needs no user namespace for most of this")]
 
 # Every way to make or enter a namespace, one line each: the call, and what came of it.
 MAKE = """

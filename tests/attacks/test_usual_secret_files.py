@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SEC-01")
+pytestmark = [pytest.mark.req("SEC-01"), pytest.mark.root_differs("root can read all of them")]
 
 PATTERN = f"[{CANARY[0]}]{CANARY[1:]}"  # the canary is not in the command itself
 SEARCH = f"grep -rla '{PATTERN}' . 2>/dev/null | sort; true"

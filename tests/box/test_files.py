@@ -94,6 +94,7 @@ def test_var_and_run_hold_nothing_of_the_host(box: Box, account: Account) -> Non
 @pytest.mark.parametrize(
     "path", ["/", "/etc", "/usr", "/usr/bin", "/var", "/run", "/bin", "/lib", "/etc/ssl/certs", "/home", "/opt", "/nix"]
 )
+@pytest.mark.root_differs("root could write everywhere")
 def test_nothing_can_be_created_outside_of_the_writable_places(box: Box, path: str) -> None:
     # Leaves nothing behind on the host if it is possible after all.
     result = box.inside("sh", "-c", f'made=$(mktemp -d -p {path}) && rmdir "$made" && echo possible')
@@ -102,6 +103,7 @@ def test_nothing_can_be_created_outside_of_the_writable_places(box: Box, path: s
 
 @pytest.mark.req("SAND-04")
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/etc/machine-id", "/usr/bin/env"])
+@pytest.mark.root_differs("root owns these files")
 def test_system_file_cannot_be_changed(box: Box, path: str) -> None:
     # Opened and not written, asked and not removed: a broken box must not harm the machine that tests it.
     opened = box.inside("sh", "-c", f": >> {path} && echo possible")
@@ -164,6 +166,7 @@ def test_start_leaves_no_trace_in_the_project_or_the_home(box: Box, account: Acc
 
 @pytest.mark.req("SAND-09")
 @pytest.mark.parametrize("as_directories", [False, True], ids=["files", "directories"])
+@pytest.mark.root_differs("root may read all of them")
 def test_secret_places_are_invisible(box: Box, account: Account, as_directories: bool) -> None:
     plant_secrets(account, as_directories=as_directories)
     assert box.sh(SWEEP) == ""
@@ -179,6 +182,7 @@ def test_sweep_finds_what_is_visible(box: Box, account: Account, project: Path) 
 @pytest.mark.req("SAND-09", "EXT-02")
 @pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
 @pytest.mark.parametrize("as_directories", [False, True], ids=["files", "directories"])
+@pytest.mark.root_differs("root may read all of them")
 def test_mount_of_a_parent_hides_the_secret_places_below(
     box: Box, account: Account, option: str, as_directories: bool
 ) -> None:
@@ -332,6 +336,7 @@ def test_more_specific_mount_wins_whatever_the_order(box: Box, account: Account)
 
 @pytest.mark.req("SAND-11")
 @pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm"])
+@pytest.mark.root_differs("root may enter every other")
 def test_temporary_place_is_private(box: Box, account: Account, place: str) -> None:
     outside = Path(place, f"{CANARY}-{account.home.name}")
     outside.write_text(CANARY)

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
+pytestmark = pytest.mark.root_differs("who root is inside is what this file is about")
+
 CANARY = "canary-2c80fa"
 
 

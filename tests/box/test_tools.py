@@ -13,7 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
 
-pytestmark = pytest.mark.req("SAND-11")
+pytestmark = [
+    pytest.mark.req("SAND-11"),
+    pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it"),
+]
 
 SYSTEM = "/usr/bin:/usr/local/bin"
 PATIENCE = 120  # seconds; a virtual machine starts slowly on a busy one

@@ -122,6 +122,7 @@ def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
 
 
 @pytest.mark.req("AUTH-03")
+@pytest.mark.root_repeats("Claude sees the same home and the same user in the box of either")
 def test_an_older_claude_works_without_a_network(with_key: Talk, old_claude: str) -> None:
     with_key.claude = old_claude
     done = with_key()

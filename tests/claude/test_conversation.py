@@ -48,6 +48,7 @@ def repository(account: Account, project: Path) -> None:
 
 
 @pytest.mark.req("SAND-01", "UX-06", "SAND-14")
+@pytest.mark.root_repeats("Claude sees the same home and the same user in the box of either")
 def test_answer_is_printed_and_nothing_else(talk: Talk) -> None:
     session = talk()
     assert (session.status, session.stdout) == (0, ANSWER + "\n"), session.stderr

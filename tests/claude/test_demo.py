@@ -72,6 +72,7 @@ def test_demo_with_claude_succeeds(user: Account, claude: str) -> None:
 
 @pytest.mark.req("SAND-01", "SAND-09")
 @pytest.mark.box
+@pytest.mark.root_repeats("the demo is played in boxes like any other")
 def test_demo_without_claude_and_npm_says_so_and_succeeds(account: Account) -> None:
     from conftest import CLAUDEBOX
 

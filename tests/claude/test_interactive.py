@@ -94,6 +94,7 @@ def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[S
 
 @pytest.mark.req("SAND-01", "UX-06", "AUTH-01", "SAND-15")
 @pytest.mark.tmux
+@pytest.mark.root_repeats("Claude sees the same home and the same user in the box of either")
 def test_claude_starts_without_a_question_and_answers(talk: Talk) -> None:
     log_in(talk.account)
     with claude_screen(talk, {}, "echo it-ran > marker") as opened:

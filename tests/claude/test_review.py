@@ -17,6 +17,7 @@ TASK = (
 )
 
 
+@pytest.mark.root_repeats("Claude sees the same home and the same user in the box of either")
 def test_claude_works_and_the_work_lands(talk: Talk) -> None:
     account, project = talk.account, talk.project
     account.write(project / "calc.py", "def add(a, b):\n    return a - b\n")

@@ -114,6 +114,7 @@ def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
 
 @pytest.mark.req("UX-05", "NET-01", "FAIL-01")
 @pytest.mark.network
+@pytest.mark.root_repeats("the trial connects a box of the same kind")
 def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> None:
     """In a network where nobody would answer: a packet that passes comes to nobody."""
     nft = program(account, "nft", "exit 0")
@@ -135,6 +136,7 @@ def test_no_default_route(box: Box) -> None:
 
 @pytest.mark.req("UX-05", "NET-02")
 @pytest.mark.network
+@pytest.mark.root_repeats("what is not there is there for nobody")
 def test_no_tun_device(box: Box) -> None:
     row = check(box, around=changed("mount -t tmpfs none /dev/net;", "--mount"))["network inet"]
     assert (row["state"], row["why"], row["fix"]) == ("note", "there is no /dev/net/tun", ["sudo modprobe tun"])

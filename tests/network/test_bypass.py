@@ -88,6 +88,7 @@ def _listen_to_udp_lite(internet: Internet) -> socket.socket | None:
 
 
 @pytest.mark.req("NET-01")
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_all_would_reach_something_without_the_filter(box: Box, account: Resident, pasta: str, target: Target) -> None:
     install(account, "nft", DOES_NOTHING)
     done = box.inside(*target.command(*NAMES[FILTER]), options=("--network", "inet"))
@@ -96,6 +97,7 @@ def test_all_would_reach_something_without_the_filter(box: Box, account: Residen
 
 @pytest.mark.req("NET-01")
 @pytest.mark.parametrize("name", NAMES[CAPABILITIES])
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_each_would_reach_something_with_capabilities(box: Box, account: Resident, target: Target, name: str) -> None:
     """In a box of its own: some take the filter away."""
     install(account, "bwrap", KEEPS_CAPABILITIES)
@@ -126,6 +128,7 @@ def test_none_reaches_anything_from_a_box(box: Box, pasta: str, target: Target) 
 
 
 @pytest.mark.req("NET-03")
+@pytest.mark.root_repeats("an empty network is empty for everybody")
 def test_none_reaches_anything_from_a_box_without_a_network(box: Box, target: Target) -> None:
     """Where all that is left of the network namespace's owner is a capability over an empty place."""
     done = box.inside(*target.command(*attempts), options=("--network", "none"))

@@ -180,9 +180,47 @@ def test_requirement_chooses_its_tests(pytester: pytest.Pytester) -> None:
     run(pytester, ONE_OF_EACH, "--req", "SAND-02").assert_outcomes(passed=1, deselected=2)
 
 
-def test_exhaustive_needs_a_reason(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "@pytest.mark.exhaustive\ndef test_x(): pass")
+@pytest.mark.parametrize("name", ["exhaustive", "slow"])
+def test_what_is_left_out_needs_a_reason(pytester: pytest.Pytester, name: str) -> None:
+    result = run(pytester, f"@pytest.mark.{name}\ndef test_x(): pass")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+TWO_ACCOUNTS = """
+@pytest.fixture(params=["user", "root"])
+def account(request): return request.param
+def test_once(account): pass
+@pytest.mark.parametrize("row", "abc")
+def test_table(account, row): pass
+@pytest.mark.root_differs("why")
+@pytest.mark.parametrize("row", "abc")
+def test_of_root(account, row): pass
+@pytest.mark.root_repeats("why")
+def test_repeated(account): pass
+"""
+
+
+def test_root_tries_the_first_case_of_each_and_in_all_every_one(pytester: pytest.Pytester) -> None:
+    result = run(pytester, TWO_ACCOUNTS, "--size", "default", "-v")
+    tried = [line.split()[0].partition("::")[2] for line in result.outlines if "PASSED" in line and "root" in line]
+    assert [name.replace("root", "").replace("-", "") for name in tried] == [
+        *("test_once[]", "test_table[a]"),
+        *("test_of_root[a]", "test_of_root[b]", "test_of_root[c]"),
+    ]
+    run(pytester, TWO_ACCOUNTS, "--size", "all").assert_outcomes(passed=16)
+
+
+@pytest.mark.slow("starts workers")
+def test_one_worker_does_all_of_a_group(pytester: pytest.Pytester) -> None:
+    """A version of pytest and one of pytest-xdist may not agree about it, and nothing says so."""
+    pytester.makepyfile("""
+        import os, pathlib, pytest
+        @pytest.mark.xdist_group("one")
+        @pytest.mark.parametrize("number", range(20))
+        def test_x(number): pathlib.Path(f"{number}.worker").write_text(os.environ["PYTEST_XDIST_WORKER"])
+    """)
+    pytester.runpytest_subprocess("-n", "3", "--dist", "loadgroup").assert_outcomes(passed=20)
+    assert len({path.read_text() for path in pytester.path.glob("*.worker")}) == 1
 
 
 # The machine

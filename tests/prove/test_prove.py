@@ -47,6 +47,7 @@ def test_nothing_gets_through_the_box(repository: Box) -> None:
     assert states["a server on this host's 127.0.0.1"] == "chosen"
 
 
+@pytest.mark.root_repeats("the options mean the same for root")
 def test_options_of_the_box_count(repository: Box) -> None:
     states = attacks(repository, "--network", "none", status=0)
     assert states["a server on this host's 127.0.0.1"] == "held"

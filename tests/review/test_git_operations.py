@@ -63,6 +63,7 @@ def script() -> str:
     return "\n".join(f'({line}) 2>/dev/null; echo "$? : {line.split(" ")[1]}"' for line in OPERATIONS)
 
 
+@pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it")
 def test_same_operations_give_the_same(box: Box, repository: Path) -> None:
     other = repository.parent / "direct"
     shutil.copytree(repository, other, symlinks=True)

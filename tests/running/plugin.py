@@ -1,7 +1,7 @@
 """Which tests are run, on what condition, and what is said about those that were not.
 
     --size quick       tests without needs, but no slow and no exhaustive ones; few examples of each property
-    --size default     all but the exhaustive ones
+    --size default     all but the exhaustive ones, and as root only the first case of each
     --size all         all
     --req SAND-02      the tests that hold a requirement
     --needs-to FILE    write what the chosen tests need there, and run none
@@ -17,7 +17,7 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -45,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "req(*ids): the requirements that a test holds")
     config.addinivalue_line("markers", "exhaustive(reason): one more of what the default run has tried already")
+    config.addinivalue_line("markers", "root_differs(reason): root tries every case in the default run, too")
+    config.addinivalue_line("markers", "root_repeats(reason): root tries it in --all only")
     config.addinivalue_line("markers", "xdist_group(name): what only one worker may do")
     if hasattr(config, "workerinput"):
         # In a /tmp of its own.
@@ -84,6 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(name)
         for name in EXPENSIVE.keys() & set(item.fixturenames):  # type: ignore[attr-defined]
             item.add_marker(pytest.mark.xdist_group("-".join([EXPENSIVE[name], *_versions(item)])))
+    _leave_repetitions_of_root(items)
     size, wanted = config.getoption("--size"), set(config.getoption("--req"))
     chosen = [item for item in items if _is_of(size, item) and (not wanted or wanted & _requirements(item))]
     if size == QUICK:
@@ -131,6 +134,30 @@ def _needs_of_fixtures(item: pytest.Item) -> set[str]:
     return found
 
 
+def _leave_repetitions_of_root(items: Iterable[pytest.Item]) -> None:
+    """A test that is tried as an ordinary user and as root is tried by root with its first case only.
+
+    What root may do is decided by the account and not by the row of a table: if a promise does not hold for root, the
+    first case says so. Where each case is another matter for root, `root_differs` says why.
+    """
+    seen: set[tuple[Path, str]] = set()
+    for item in items:
+        if not _is_tried_by_root(item):
+            continue
+        test = item.path, item.name.partition("[")[0]
+        if reason := _reason(item, "root_repeats"):
+            item.add_marker(pytest.mark.exhaustive(f"root: {reason}"))
+        elif test in seen and not _reason(item, "root_differs"):
+            item.add_marker(pytest.mark.exhaustive("root tries the first case"))
+        elif item.get_closest_marker("exhaustive") is None:
+            seen.add(test)
+
+
+def _is_tried_by_root(item: pytest.Item) -> bool:
+    chosen = getattr(item, "callspec", None)
+    return chosen is not None and chosen.params.get("account") == "root"
+
+
 def _try_fewer_examples(item: pytest.Item) -> None:
     """Hypothesis has no way to say this for all tests that say a number themselves."""
     test = getattr(item, "obj", None)
@@ -153,13 +180,20 @@ def _requirements(item: pytest.Item) -> set[str]:
 
 
 def _is_of(size: str, item: pytest.Item) -> bool:
-    exhaustive, slow = item.get_closest_marker("exhaustive"), item.get_closest_marker("slow")
-    for mark in filter(None, (exhaustive, slow)):
-        if not mark.args:
-            raise pytest.UsageError(f"{item.nodeid}: {mark.name}, and no reason is given")
+    exhaustive, slow = _reason(item, "exhaustive"), _reason(item, "slow")
     if size == ALL:
         return True
-    return exhaustive is None and (size == DEFAULT or not (slow or _has_to_be_installed(item)))
+    return not exhaustive and (size == DEFAULT or not (slow or _has_to_be_installed(item)))
+
+
+def _reason(item: pytest.Item, name: str) -> str:
+    """Why a test has this mark; nothing if it has none."""
+    mark = item.get_closest_marker(name)
+    if mark is None:
+        return ""
+    if not mark.args:
+        raise pytest.UsageError(f"{item.nodeid}: {name}, and no reason is given")
+    return str(mark.args[0])
 
 
 def _has_to_be_installed(item: pytest.Item) -> bool:

@@ -144,6 +144,7 @@ def test_box_that_was_disowned_outlives_the_window(box: Box) -> None:
 
 
 @pytest.mark.ps
+@pytest.mark.root_repeats("it waits, and a terminal hangs up on everybody alike")
 def test_closed_terminal_ends_a_program_that_holds_on(box: Box) -> None:
     with program_terminal(box, "sh", HOLDS_ON) as terminal:
         namespace = ready(terminal)

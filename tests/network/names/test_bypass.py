@@ -44,6 +44,7 @@ def heard(token: str, internet: Internet) -> list[str]:
     return [each.words for each in internet.servers.heard if token in each.words]
 
 
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_every_way_leads_somewhere_on_the_host(account: Resident, world: Internet) -> None:
     token = uuid.uuid4().hex
     script = account.write(account.home / "ways.py", WAYS.read_text())
