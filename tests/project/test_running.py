@@ -202,10 +202,10 @@ def test_repeated(account): pass
 
 def test_root_tries_the_first_case_of_each_and_in_all_every_one(pytester: pytest.Pytester) -> None:
     result = run(pytester, TWO_ACCOUNTS, "--size", "default", "-v")
-    tried = [line.split()[0].partition("::")[2] for line in result.outlines if "PASSED" in line and "root" in line]
-    assert [name.replace("root", "").replace("-", "") for name in tried] == [
-        *("test_once[]", "test_table[a]"),
-        *("test_of_root[a]", "test_of_root[b]", "test_of_root[c]"),
+    tried = [line.split()[0].partition("::")[2] for line in result.outlines if "PASSED" in line and "[root" in line]
+    assert tried == [
+        *("test_once[root]", "test_table[root-a]"),
+        *("test_of_root[root-a]", "test_of_root[root-b]", "test_of_root[root-c]"),
     ]
     run(pytester, TWO_ACCOUNTS, "--size", "all").assert_outcomes(passed=16)
 
