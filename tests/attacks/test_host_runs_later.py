@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -83,39 +84,41 @@ def state_of(place: Path) -> dict[str, tuple[int, int, str]]:
     }
 
 
-def tamper(box: Box, project: Path, place: str, *options: str) -> set[str]:
-    """What an agent manages to do to it. The program is mounted from outside, where it cannot be changed."""
-    words = (str(TAMPERING), str(project), place.rstrip("/"))
+def tamper(box: Box, project: Path, places: Sequence[str], *options: str) -> dict[str, set[str]]:
+    """What an agent manages to do to each. The program is mounted from outside, where it cannot be changed."""
+    names = [place.rstrip("/") for place in places]
     mount = ("--mount-ro", f"{TAMPERING}:/tampering.py")
-    done = box.inside("python3", "/tampering.py", *words[1:], options=(*mount, *options))
+    done = box.inside("python3", "/tampering.py", str(project), *names, options=(*mount, *options))
     assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout)[place.rstrip("/")])
+    worked = {name: set(attempts) for name, attempts in json.loads(done.stdout).items()}
+    assert list(worked) == names
+    return worked
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_place_cannot_be_changed(box: Box, full_project: Path, place: str) -> None:
-    path = full_project / place.rstrip("/")
-    before = state_of(path)
-    assert tamper(box, full_project, place) == set()
-    assert state_of(path) == before
+def states(project: Path, places: Sequence[str]) -> dict[str, dict[str, tuple[int, int, str]]]:
+    return {place: state_of(project / place.rstrip("/")) for place in places}
 
 
-@pytest.mark.parametrize("place", PLACES)
+def test_no_place_can_be_changed(box: Box, full_project: Path) -> None:
+    before = states(full_project, PLACES)
+    assert {place: worked for place, worked in tamper(box, full_project, PLACES).items() if worked} == {}
+    assert states(full_project, PLACES) == before
+
+
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
-def test_place_can_be_changed_without_the_guard(box: Box, full_project: Path, place: str) -> None:
+def test_each_place_can_be_changed_without_the_guard(box: Box, full_project: Path) -> None:
     """The attempts are real: where the user opens it all, they succeed, up to the mount that is not there."""
-    worked = tamper(box, full_project, place, "--writable", ".")
-    assert worked >= ALWAYS_POSSIBLE
-    assert "mount_over" not in worked
+    worked = tamper(box, full_project, PLACES, "--writable", ".")
+    assert {place: ALWAYS_POSSIBLE - attempts for place, attempts in worked.items() if ALWAYS_POSSIBLE - attempts} == {}
+    assert [place for place, attempts in worked.items() if "mount_over" in attempts] == []
 
 
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
-@pytest.mark.parametrize("place", [".git/hooks/", "service/api/.envrc"])
-def test_place_cannot_be_changed_with_any_bwrap(box: Box, full_project: Path, bwrap: str, place: str) -> None:
-    path = full_project / place.rstrip("/")
-    before = state_of(path)
-    assert tamper(box, full_project, place, "--bwrap", bwrap) == set()
-    assert state_of(path) == before
+def test_no_place_can_be_changed_with_any_bwrap(box: Box, full_project: Path, bwrap: str) -> None:
+    places = (".git/hooks/", "service/api/.envrc")
+    before = states(full_project, places)
+    assert not any(tamper(box, full_project, places, "--bwrap", bwrap).values())
+    assert states(full_project, places) == before
 
 
 def test_directory_above_is_pinned_for_what_is_in_it(box: Box, full_project: Path) -> None:

@@ -21,8 +21,9 @@ from claudebox.view.text import WIDTH, width
 QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}
 ROUNDS = 500
-SOME = 1 << 16
-LONGEST_WAIT = 60  # seconds of processor; a parser that goes astray needs minutes
+MANY = 1 << 16
+SOME = MANY // 4
+LONGEST_WAIT = 60  # seconds of processor for many bytes; a parser that goes astray needs minutes
 
 GOOD_TOML = b"""\
 # A profile with a bit of everything
@@ -196,14 +197,16 @@ ENDLESS = (
 
 
 @pytest.mark.slow("megabytes are read")
+@pytest.mark.parametrize("size", [SOME, pytest.param(MANY, marks=pytest.mark.exhaustive("the same, longer"))])
 @pytest.mark.parametrize("piece", ENDLESS, ids=repr)
-def test_endless_file_takes_no_long_time(piece: bytes) -> None:
+def test_endless_file_takes_no_long_time(piece: bytes, size: int) -> None:
+    longest_wait = LONGEST_WAIT * (size / MANY) ** 2  # which is how a bad parser takes its time
     for start in (b"", b"hide = [", b'hide = "', b'{"hide": [', b'{"hide": "'):
-        content = (start + piece * SOME)[:SOME]
+        content = (start + piece * size)[:size]
         for is_json in (False, True):
             began = time.process_time()
             answer(content, is_json=is_json)
-            assert time.process_time() - began < LONGEST_WAIT
+            assert time.process_time() - began < longest_wait
 
 
 @pytest.mark.parametrize("is_json", [False, True], ids=["toml", "json"])

@@ -163,7 +163,7 @@ def spread(options: argparse.Namespace, rest: Sequence[str], tests: int) -> list
     if count is None:
         alone = {"--pdb", "-s", "--trace", "--lf", "--ff"} & set(rest) or options.update_golden
         cores = len(os.sched_getaffinity(0))
-        count = 0 if alone or tests <= FEW else cores if options.quick else 2 * cores
+        count = 0 if alone or tests <= FEW else cores if options.quick else 3 * cores
     if not count:
         return []
     from running import machine

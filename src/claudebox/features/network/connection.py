@@ -27,8 +27,8 @@ def main() -> None:
     uplink = Uplink(**json.load(sys.stdin))
     try:
         scope_to_box()
-        life = os.pipe()
         _go_on_in_namespaces()
+        life = os.pipe()  # in the child alone: who held the other end, too, would not see that pasta has ended
         connect(Network(INET, "", Origin.of_option("--check")), uplink, *life)
     except Problem as problem:
         json.dump({"problem": problem.message}, sys.stdout)
