@@ -24,6 +24,7 @@ class Contribution(Record):
     path: tuple[Directory, ...] = ()
     wrapper: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    told: tuple[str, ...] = ()  # sentences for the agent
     preparations: tuple[Preparation, ...] = ()
     shown_places: tuple[str, ...] = ()  # secret places that the feature shows on purpose
     steps: tuple[Step, ...] = ()
@@ -45,6 +46,7 @@ class Draft:
         self.path: list[Directory] = []
         self.wrapper: list[str] = []
         self.findings: list[Finding] = []
+        self.told: list[str] = []
         self.preparations: list[Preparation] = []
         self.shown_places: list[str] = []
         self.steps: list[Step] = []

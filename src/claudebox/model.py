@@ -379,6 +379,7 @@ class Plan(Record):
     state: Instance | None = None  # what is kept for the project
     nix: Nix | None = None  # None: this host has none
     packages: tuple[Package, ...] = ()
+    told: tuple[str, ...] = ()  # what features tell the agent, in sentences
     policy: str = ""  # what the organisation tells every Claude
     disable_userns: bool = True  # by bwrap; the filter forbids them, too, unless somebody asked for them
     owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process

@@ -92,6 +92,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=(*facts.settings.preparations, *draft.preparations),
+        told=tuple(draft.told),
         outside=_outside(facts, draft),
         state=facts.state,
         steps=tuple(draft.steps),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.git import Identity, find_identity, quote_value
+from claudebox.features.git.decide import Identity, find_identity, quote_value
 from claudebox.host.git.config import load, parse
 from claudebox.host.tree import Tree
 

@@ -286,7 +286,7 @@ def test_every_step_has_somebody_who_does_it() -> None:
         for node in nodes(path)
         if feature_of(module) and isinstance(node, ast.Call) and ast.unparse(node.func) == "Step"
     ]
-    assert len(steps) == 11
+    assert len(steps) == 12
     for moment, feature in steps:
         assert isinstance(moment, ast.Attribute)
         assert isinstance(feature, ast.Constant)

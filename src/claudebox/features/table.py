@@ -92,7 +92,7 @@ DECIDING = (
     Decision("claude.decide", "decide", _has_claude),
     Decision("login.decide", "decide", _shares_login),
     Decision("broker.decide", "decide", _has_broker),
-    Decision("git", "decide", _always),
+    Decision("git.decide", "decide", _always),
     Decision("project", "decide", _always),
     Decision("system", "decide_certificates", _always),
     Decision("claude.options", "decide", _has_arguments),

@@ -115,6 +115,7 @@ def sandbox_md(plan: Plan) -> str:
         *_masked(plan),
         *_layered(plan),
         *_guarded(plan),
+        *_told(plan),
         _environment(plan),
         _network(plan),
         _tools(plan),
@@ -170,6 +171,11 @@ def _guarded(plan: Plan) -> list[str]:
     return [text + GUARDED_GIT if any(guarded.group == "git" for guarded in held) else text]
 
 
+def _told(plan: Plan) -> list[str]:
+    """What features have to say."""
+    return ["## Git\n\n" + "\n".join(f"- {sentence}" for sentence in plan.told) + "\n"] if plan.told else []
+
+
 def _path(mount: Mount, plan: Plan) -> str:
     return _plain(shorten_home(mount.path, plan.person.home))
 
@@ -186,7 +192,7 @@ def _environment(plan: Plan) -> str:
 
 
 def _is_the_users(variable: EnvVar) -> bool:
-    return not variable.origin.is_rule("box", "certificates", "claude", "broker")
+    return not variable.origin.is_rule("box", "certificates", "claude", "broker", "git")
 
 
 def _network(plan: Plan) -> str:

@@ -58,10 +58,10 @@ def test_masked_in_the_plan(machine: Machine) -> None:
     plan = machine.plan()
     assert masked(plan) == {".env", "app/.env"}
     assert {mount.content for mount in plan.mounts if mount.kind == MASK} == {b"KEY=masked-by-claudebox\n"}
-    assert {mount.kind for mount in plan.mounts if mount.path == "/etc/claudebox/masked"} == {COVER}
+    assert {mount.kind for mount in plan.mounts if mount.path == "/etc/claudebox/gitignore"} == {COVER}
     config = next(mount for mount in plan.mounts if mount.path.endswith("/.gitconfig"))
     assert config.kind == FILE
-    assert b"excludesFile = /etc/claudebox/masked" in config.content
+    assert b"excludesFile = /etc/claudebox/gitignore" in config.content
 
 
 def test_project_without_secrets_is_as_before(machine: Machine) -> None:

@@ -1,0 +1,195 @@
+"""Decides what git has in the box: an identity, trust in the project, the user's settings, and no credentials."""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.git.users import IGNORED, Carried, as_lines, carry, find_ignore_list
+from claudebox.host.git import config as gitconfig
+from claudebox.host.git.config import host_configs
+from claudebox.host.git.repository import Repository
+from claudebox.host.tree import Tree
+from claudebox.model import COVER, FILE, LAYER, RW, EnvVar, Finding, Mount, Origin, SecretPlace, Step
+from claudebox.places import contained_secret, openings, refuse_writable
+from claudebox.record import Record
+
+NEUTRAL_NAME = "claudebox"
+NEUTRAL_EMAIL = "claudebox@localhost"
+RULE = "git"
+# Each makes git sign without being asked to. No key is in the box, so nothing is signed there.
+SIGNING = {"commit.gpgsign": "commits", "tag.gpgsign": "tags", "push.gpgsign": "pushes"}
+OFF = ("", "false", "no", "off", "0")
+UNSIGNED = Origin.of_rule(RULE, "no key is in the box: nothing is signed there")
+UNSIGNED_TOLD = (
+    "Git signs nothing here, although `{key}` is on: there are no keys. Commit as usual, without `-S`; the user signs "
+    "afterwards."
+)
+
+
+class Identity(Record):
+    """Who commits."""
+
+    name: str
+    email: str
+    is_neutral: bool = False
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    repository, homes, places = facts.repository, facts.person.homes, facts.places
+    users = read_users(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
+    own = read_own(facts.tree, repository.git_dir)
+    identity = identity_in(users)
+    ignored = find_ignore_list(facts, dict(users))
+    masked = facts.secrets.ignored if facts.secrets is not None else b""
+    carried = carry(users)
+    # The names of masked files come last: whatever the user's list says, git must not add them.
+    config = config_files(
+        identity, facts.home, facts.project, repository, carried, ignored.patterns + masked, _is_guarded(facts)
+    )
+    signs = signed_by(users, own)
+    return Contribution(
+        mounts=(*repository_mounts(repository, homes, places, LAYER if facts.is_reviewed else RW), *config),
+        variables=tuple(unsigned_variables(own)),
+        findings=(
+            *git_findings(repository, identity_in([*users, *own]), homes, places),
+            *unsigned_findings(signs),
+            *ignored.findings,
+        ),
+        told=(UNSIGNED_TOLD.format(key=signs[0]),) if signs else (),
+        steps=(Step(Step.AFTER, "git"),) if signs and repository.git_dir and not facts.is_reviewed else (),
+    )
+
+
+def read_users(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> gitconfig.Pairs:
+    """All that git reads before the repository's own file, in git's order."""
+    return [pair for path in host_configs(environ, home) for pair in gitconfig.load(tree, path, home, git_dir)]
+
+
+def read_own(tree: Tree, git_dir: str) -> gitconfig.Pairs:
+    """The repository's own file, which the box has, too. What it includes is not read: an agent may name it."""
+    if not git_dir:
+        return []
+    above, name = posixpath.split(posixpath.dirname(git_dir))
+    text = tree.text(f"{above if name == 'worktrees' else git_dir}/config") or ""
+    lower = text.lower()
+    return gitconfig.parse(text) if "[user" in lower or "gpgsign" in lower else []
+
+
+def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> Identity:
+    """Take user.name and user.email from where git would find them, except for the repository's own file."""
+    return identity_in(read_users(tree, environ, home, git_dir))
+
+
+def identity_in(pairs: gitconfig.Pairs) -> Identity:
+    values = dict(pairs)
+    name, email = _shown(values.get("user.name", "")), _shown(values.get("user.email", ""))
+    if not name and not email:
+        return Identity(NEUTRAL_NAME, NEUTRAL_EMAIL, is_neutral=True)
+    return Identity(name or NEUTRAL_NAME, email or NEUTRAL_EMAIL, is_neutral=not (name and email))
+
+
+def _shown(text: str) -> str:
+    """Leave out what cannot be shown: the identity appears on the screen."""
+    return "".join(character for character in text if character.isprintable())
+
+
+def config_files(
+    identity: Identity,
+    home: str,
+    project: str,
+    repository: Repository,
+    carried: Carried,
+    ignored: bytes,
+    is_guarded: bool,
+) -> list[Mount]:
+    """The user's configuration of git, and the list of files that git does not add."""
+    trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
+    lines = as_lines([*carried.settings, *carried.aliases], quote_value)
+    lines += ["[user]", f"\tname = {quote_value(identity.name)}", f"\temail = {quote_value(identity.email)}", "[safe]"]
+    lines += [f"\tdirectory = {quote_value(path)}" for path in trusted]
+    # An empty value forgets every helper that was configured before.
+    lines += ["[credential]", "\thelper ="]
+    # Other worktrees are not visible in the box: git must not conclude that they are gone.
+    lines += ["[gc]", "\tworktreePruneExpire = never"]
+    # Where the repository's own file is guarded, a new branch cannot be told its upstream, and git would complain.
+    lines += ["[branch]", "\tautoSetupMerge = false"] if is_guarded else []
+    # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
+    lines += ["[core]", f"\texcludesFile = {IGNORED}"] if ignored else []
+    content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
+    ignore = Origin.of_rule(RULE, "what git does not add: your own list, and masked files")
+    return [
+        Mount(FILE, f"{home}/.gitconfig", _origin(identity, carried), content=content, mode=0o644),
+        *([Mount(COVER, IGNORED, ignore, content=ignored, mode=0o444)] if ignored else []),
+    ]
+
+
+def _origin(identity: Identity, carried: Carried) -> Origin:
+    neutral = "neutral " if identity.is_neutral else ""
+    along = f", {carried.shown}" if carried.shown else ""
+    return Origin.of_rule(RULE, f"{neutral}identity {identity.name} <{identity.email}>{along}")
+
+
+def quote_value(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def repository_mounts(
+    repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...], kind: str = RW
+) -> list[Mount]:
+    if not _may_mount(repository, homes, places):
+        return []
+    return [Mount(kind, repository.outside, Origin.of_rule(RULE, repository.why), source=repository.outside)]
+
+
+def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:
+    outside = repository.outside
+    if not outside or not outside.isprintable():
+        return False
+    return not refuse_writable(outside, homes, places) and contained_secret(outside, places) is None
+
+
+def git_findings(
+    repository: Repository, identity: Identity, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
+) -> list[Finding]:
+    findings = []
+    if repository.trouble:
+        advice = f"; {repository.remedy}" if repository.remedy else ""
+        findings.append(Finding(Finding.NOTE, "git", f"{repository.trouble}{advice}"))
+    if repository.outside and not _may_mount(repository, homes, places):
+        findings.append(Finding(Finding.NOTE, "git", f"{repository.outside} may not be mounted: git will not work"))
+    if identity.is_neutral:
+        findings.append(
+            Finding(Finding.NOTE, "git", f"no identity found: commits are by {identity.name} <{identity.email}>")
+        )
+    return findings
+
+
+def _is_guarded(facts: Facts) -> bool:
+    """Whether the repository's own configuration is read-only in the box."""
+    git_dir = facts.repository.git_dir
+    opened = openings(facts.settings.writable, facts.project, facts.home)
+    return bool(git_dir) and not facts.is_reviewed and not any(opening.opens(f"{git_dir}/config") for opening in opened)
+
+
+def signed_by(users: gitconfig.Pairs, own: gitconfig.Pairs) -> tuple[str, ...]:
+    """The keys that would make git sign. The repository's own word wins over the user's."""
+    values = dict([*users, *own])
+    return tuple(key for key in SIGNING if values.get(key, "").lower() not in OFF)
+
+
+def unsigned_variables(own: gitconfig.Pairs) -> list[EnvVar]:
+    """Switch off what the repository's own file switches on: only the environment wins over that."""
+    said = signed_by([], own)
+    values = {"GIT_CONFIG_COUNT": str(len(said))} if said else {}
+    for number, key in enumerate(said):
+        values |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": "false"}
+    return [EnvVar(name, value, UNSIGNED, is_ours=True) for name, value in values.items()]
+
+
+def unsigned_findings(signs: tuple[str, ...]) -> list[Finding]:
+    what = " and ".join(SIGNING[key] for key in signs)
+    text = f"{what} of this box are not signed, since your keys stay outside; how to sign them is said at the end"
+    return [Finding(Finding.NOTE, "git", text)] if signs else []

@@ -1,0 +1,215 @@
+"""What of the user's own git comes along into the box, and why it may: settings, aliases, the list of ignored files.
+
+A key is in the table, and its value has the form that the table says: a switch, a number, one of git's own words, a
+name. So nothing comes along that names a program or a file, or that can hold a secret, as `url.*.insteadOf` and
+`http.extraHeader` can. What is not in the table stays outside: helpers, signing, filters, proxies, includes, and
+`push.autoSetupRemote`, with which git would want to write the repository's configuration at each push.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.facts import Facts
+from claudebox.model import Finding
+from claudebox.paths import expand_home, is_inside, normalize
+from claudebox.places import is_systems, refuse_readable
+from claudebox.record import Record
+from claudebox.secret_values import secret_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from claudebox.host.git.config import Pairs
+
+ON_OR_OFF = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0"))
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+LONGEST_NAME = 60
+LONGEST_ALIAS = 400
+MOST_ALIASES = 200
+ALIAS = "alias."
+# Words that set an option of git for one command: whoever writes a token into an alias writes it there.
+SETS_OPTIONS = ("-c", "--config", "--exec", "--upload-pack", "--receive-pack")
+
+IGNORED = "/etc/claudebox/gitignore"  # in the box
+IGNORE_LIST = "core.excludesfile"
+LARGEST_LIST = 1 << 16
+
+
+def is_switch(value: str) -> bool:
+    return value.lower() in ON_OR_OFF
+
+
+def is_number(value: str) -> bool:
+    return value.isascii() and value.removeprefix("-").isdigit() and len(value) < 10
+
+
+def is_name(value: str) -> bool:
+    """Whether it can be the name of a branch or of a field. A slash is none of it: so it is no path."""
+    return 0 < len(value) <= LONGEST_NAME and PLAIN.issuperset(value)
+
+
+def is_mark(value: str) -> bool:
+    return value == "auto" or (len(value) == 1 and value.isprintable())
+
+
+FORMS: tuple[tuple[str, Callable[[str], bool], str], ...] = (
+    (
+        *("on or off: there is no room for anything else", is_switch),
+        (
+            "rebase.autosquash rebase.autostash rebase.updaterefs rebase.stat rerere.enabled "
+            "rerere.autoupdate fetch.prune fetch.prunetags push.followtags commit.verbose commit.status "
+            "core.quotepath diff.mnemonicprefix diff.noprefix diff.indentheuristic "
+            "diff.renameempty merge.renormalize merge.stat merge.autostash log.follow log.abbrevcommit log.showroot "
+            "log.mailmap status.short status.branch status.showstash status.relativepaths status.aheadbehind "
+            "stash.showpatch stash.showstat stash.showincludeuntracked grep.linenumber grep.fullname "
+            "am.threeway am.keepcr transfer.fsckobjects fetch.fsckobjects receive.fsckobjects "
+            "checkout.guess"
+        ),
+    ),
+    (
+        *("a number", is_number),
+        (
+            "core.abbrev diff.context diff.interhunkcontext diff.renamelimit merge.renamelimit merge.log "
+            "fetch.parallel submodule.fetchjobs help.autocorrect grep.threads pack.threads"
+        ),
+    ),
+    (
+        *("a name without a slash, so no path", is_name),
+        "init.defaultbranch branch.sort tag.sort log.date versionsort.suffix checkout.defaultremote",
+    ),
+    ("a single character", is_mark, "core.commentchar"),
+)
+# One of git's own words for it: there are no others.
+CHOICES = {
+    "pull.rebase": "true false merges interactive",
+    "pull.ff": "true false only",
+    "merge.ff": "true false only",
+    "merge.conflictstyle": "merge diff3 zdiff3",
+    "merge.directoryrenames": "true false conflict",
+    "rebase.missingcommitscheck": "warn error ignore",
+    "rebase.rebasemerges": "true false no-rebase-cousins rebase-cousins",
+    "diff.algorithm": "default myers minimal patience histogram",
+    "diff.renames": "true false copies copy",
+    "diff.submodule": "short log diff",
+    "diff.colormoved": "false true no default plain blocks zebra dimmed-zebra dimmed_zebra",
+    "diff.colormovedws": "no ignore-space-at-eol ignore-space-change ignore-all-space",
+    "diff.ignoresubmodules": "none untracked dirty all",
+    "core.autocrlf": "true false input",
+    "core.eol": "lf crlf native",
+    "core.safecrlf": "true false warn",
+    "push.default": "nothing current upstream tracking simple matching",
+    "commit.cleanup": "default strip whitespace verbatim scissors",
+    "log.decorate": "true false auto short full no",
+    "status.showuntrackedfiles": "no normal all true false",
+    "color.ui": "true false auto always never",
+    "column.ui": "always never auto",
+    "grep.patterntype": "default basic extended fixed perl",
+    "apply.whitespace": "nowarn warn fix error error-all",
+    "help.autocorrect": "never prompt immediate",
+}
+
+
+class Carried(Record):
+    """What comes along: each key with its value, in git's order."""
+
+    settings: Pairs
+    aliases: Pairs
+
+    @property
+    def shown(self) -> str:
+        """In a few words, for the audit."""
+        parts = [
+            f"{len(found)} of your {what}{'' if len(found) == 1 else plural}"
+            for found, what, plural in ((self.settings, "setting", "s"), (self.aliases, "alias", "es"))
+            if found
+        ]
+        return " and ".join(parts)
+
+
+def _forms() -> dict[str, Callable[[str], bool]]:
+    return {key: form for _, form, keys in FORMS for key in keys.split()}
+
+
+def carry(pairs: Pairs) -> Carried:
+    """Choose from the user's configuration. Of several values for a key the last one counts, as in git."""
+    forms, settings, aliases = _forms(), {}, {}
+    for name, value in pairs:
+        if name.startswith(ALIAS):
+            aliases[name] = value
+        elif name in forms or name in CHOICES:
+            settings[name] = value
+    return Carried(
+        [(name, value) for name, value in settings.items() if _may_come(name, value, forms)],
+        [(name, value) for name, value in aliases.items() if is_plain_alias(name, value)][:MOST_ALIASES],
+    )
+
+
+def _may_come(name: str, value: str, forms: dict[str, Callable[[str], bool]]) -> bool:
+    return value.lower() in CHOICES.get(name, "").split() or (name in forms and forms[name](value))
+
+
+def is_plain_alias(name: str, value: str) -> bool:
+    """Whether an alias is a command of git with its options: no shell, no address, no setting for one command."""
+    words = value.split()
+    return (
+        is_name(name.removeprefix(ALIAS))
+        and bool(words)
+        and words[0].replace("-", "").isalpha()
+        and not words[0].startswith("-")
+        and len(value) <= LONGEST_ALIAS
+        and value.isprintable()
+        and "://" not in value
+        and not any(word.partition("=")[0] in SETS_OPTIONS or word.startswith("-c") for word in words)
+        and not secret_value(value)
+    )
+
+
+def as_lines(pairs: Pairs, quote: Callable[[str], str]) -> list[str]:
+    """The pairs as a file of git has them."""
+    lines: list[str] = []
+    section = ""
+    for name, value in sorted(pairs):
+        above, _, key = name.rpartition(".")
+        lines += [f"[{above}]"] if above != section else []
+        lines.append(f"\t{key} = {quote(value)}")
+        section = above
+    return lines
+
+
+class IgnoreList(Record):
+    """Patterns as a .gitignore has them, and why they are missing, if they are."""
+
+    patterns: bytes = b""
+    findings: tuple[Finding, ...] = ()
+
+
+def find_ignore_list(facts: Facts, users: dict[str, str]) -> IgnoreList:
+    """Read the list if no agent can choose which file that is: one may have made it a symlink to a key."""
+    home, environ = facts.host.person.home, facts.host.environ
+    configuration = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    path = normalize(expand_home(users[IGNORE_LIST], home) if users.get(IGNORE_LIST) else f"{configuration}/git/ignore")
+    if not path.startswith("/") or facts.tree.lstat(path) is None:
+        return IgnoreList()
+    real = facts.tree.resolve(path)
+    if real is None or not facts.tree.is_file(real):
+        return IgnoreList()
+    own = (home, configuration, f"{configuration}/git")
+    if facts.reach.leads_through(path) or not all(_is_the_users(link, own) for link, _ in facts.tree.links(path)):
+        return _left_out(path, "leads through where agents may have written")
+    if refuse_readable(real, facts.person.homes, facts.places):
+        return _left_out(path, "leads to a place that stays outside")
+    content = facts.tree.read_plain(real, LARGEST_LIST + 1) or b""
+    if len(content) > LARGEST_LIST or b"\0" in content or secret_value(content.decode(errors="replace")):
+        return _left_out(path, "does not look like one")
+    return IgnoreList(content if content.endswith(b"\n") or not content else content + b"\n")
+
+
+def _is_the_users(link: str, own: tuple[str, ...]) -> bool:
+    """Whether a symlink is where people keep those to their dotfiles, or above the home, or the system's."""
+    return posixpath.dirname(link) in own or is_inside(own[0], link) or is_systems(link)
+
+
+def _left_out(path: str, why: str) -> IgnoreList:
+    return IgnoreList(findings=(Finding(Finding.NOTE, "git", f"your ignore list stays outside: {path} {why}"),))
