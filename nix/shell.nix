@@ -2,11 +2,14 @@
 {
   bubblewrap,
   curl,
+  fish,
   gcc,
   gdb,
   git,
   gnumake,
   iproute2,
+  man-db,
+  mandoc,
   mkShell,
   nftables,
   nix,
@@ -23,16 +26,20 @@
   strace,
   tmux,
   wget,
+  zsh,
 }:
 mkShell {
   packages = [
     bubblewrap
     curl
+    fish
     gcc
     gdb
     git
     gnumake
     iproute2
+    man-db
+    mandoc
     nftables
     nix
     nodejs
@@ -48,5 +55,6 @@ mkShell {
     strace
     tmux
     wget
+    zsh
   ];
 }

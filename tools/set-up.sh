@@ -37,6 +37,7 @@ package_of() {
     apk:gcc) echo gcc musl-dev ;;
     dnf:ip) echo iproute ;;
     *:ip) echo iproute2 ;;
+    *:man) echo man-db ;;
     *:nft) echo nftables ;;
     *:node) echo nodejs ;;
     apt-get:nix) echo nix-bin ;; # without the daemon, which is another package

@@ -29,9 +29,9 @@ def command_to_install(programs: Sequence[str]) -> str:
 def install_tools(venv: Path) -> None:
     """pytest and the linters, as pyproject.toml names them, unless they are there."""
     groups = pins.read()["dependency-groups"]
-    wanted = [*groups["test"], *groups["lint"], *groups["below"]]
+    wanted = [*groups["test"], *groups["lint"], *groups["docs"], *groups["below"]]
     if pins.NEWEST:
-        wanted = [name.partition("==")[0] for name in groups["test"] + groups["lint"]]
+        wanted = [name.partition("==")[0] for name in groups["test"] + groups["lint"] + groups["docs"]]
     stamp = venv / STAMP
     text = "\n".join(wanted)
     if not pins.NEWEST and stamp.exists() and stamp.read_text() == text:

@@ -18,6 +18,7 @@ A_SECOND = 1_000_000
 LEAST = {"memory": 16 << 20, "pids": 10, "cpu": A_SECOND // 100}  # with less, not even bwrap starts
 LIMITED = ("requests", "tokens", "streams", "minutes")  # what a box may use of the broker
 MOST_DIGITS = 15
+MOST_DIGITS_OF_AN_AMOUNT = 13
 EXAMPLES = {"memory": "4G", "pids": "500", "cpu": "1.5"}
 
 
@@ -88,7 +89,7 @@ def amount(name: str, said: Word) -> int:
         text, unit = text[:-1], UNITS[text[-1:].upper()]
     whole, _, rest = text.partition(".") if name != "pids" else (text, "", "")
     digits = whole + rest
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len("1234567890123")):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS_OF_AN_AMOUNT):
         what = f"{said.origin.shown}: `{said.text}` is not an amount of {name}"
         raise Problem(what, f"for example: {EXAMPLES[name]}")
     value = int(digits) * (A_SECOND if name == "cpu" else unit) // int("1" + "0" * len(rest))

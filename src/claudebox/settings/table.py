@@ -252,6 +252,10 @@ SETTINGS = (
     Setting("json", SWITCH, "with --audit, --dry-run, --explain, --network-log, --check or --prove: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
+    Setting("man", MODE, "print the manual page"),
+    Setting(
+        "schema", MODE, "print the JSON Schema of your files with settings, or of a project's", metavar="[project]"
+    ),
     Setting("help", MODE, "show this help", short="-h"),
     Setting("version", MODE, "show the versions of claudebox and its programs"),
 )

@@ -8,9 +8,12 @@ from claudebox.settings.table import BY_OPTION, COMMAND, MODE, ON, SWITCH, Setti
 
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
-COLLECT = "gc"  # this word may follow --instances
+COLLECT = "gc"
+OF_A_PROJECT = "project"
+MAY_FOLLOW = {"instances": COLLECT, "schema": OF_A_PROJECT}  # a word that a mode may have
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
-WITHOUT_CLAUDE = ("instances", "review", "demo", "completion", "network_log", "setup")  # modes without any claude
+# Modes without any claude.
+WITHOUT_CLAUDE = frozenset("instances review demo completion man schema network_log setup".split())
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
@@ -148,7 +151,7 @@ class _CommandLine:
             self.json_at.append(len(self.claude))
         elif setting.kind == MODE:
             self.modes.append(setting.name)
-            if setting.name == "instances" and self.words[self.position : self.position + 1] == [COLLECT]:
+            if self.words[self.position : self.position + 1] == [MAY_FOLLOW.get(setting.name)]:
                 self.said.append((setting.name, self.next()))
         else:
             self.switches.add(setting.name)

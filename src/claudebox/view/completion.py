@@ -1,12 +1,40 @@
-"""Completion of options in shells, made from the table of settings. Other words are completed as files."""
+"""Completion in shells, made from the table of settings: our options and their values, and claude's.
+
+Each text can be evaluated by a shell's start-up file, and can be a file where the shell looks for completions.
+Profiles are asked for when they are needed: `claudebox --profile` reads nothing of the project. It is the command of
+that name on PATH, not the one that is being typed, which may be a file that the project brought.
+"""
 
 from __future__ import annotations
 
+from claudebox.features.names.groups import GROUPS
 from claudebox.problem import Problem
-from claudebox.settings.table import COMMAND, LIST, MODE, SETTINGS, SWITCH, VALUE, Setting
+from claudebox.settings.parsing import LIMITED
+from claudebox.settings.table import COMMAND, LIST, OPERAND, SETTINGS, VALUE, Setting
+from claudebox.settings.words import (
+    CLAUDE_OPTIONS,
+    CLAUDE_SUBCOMMANDS,
+    CLAUDE_TAKES_VALUE,
+    MAY_FOLLOW,
+    REVIEW,
+    REVIEW_DEEDS,
+    WITH_ARGUMENT,
+)
 
-TAKES_PATH = ("mount_ro", "mount_rw", "hide", "bwrap", "claude", "pasta", "nft")
 SHELLS = ("bash", "zsh", "fish")
+TAKES_PATH = ("mount_ro", "mount_rw", "hide", "reveal", "writable", "bwrap", "claude", "pasta", "nft", "explain")
+TAKES_VARIABLE = ("env", "drop_env")
+TAKES_COMMAND = ("against",)
+PROFILE = "profile"
+_HOSTS = tuple(f"@{name}" for name in GROUPS)
+# Words that a value can be, where the table has no choices.
+WORDS = {
+    "completion": SHELLS,
+    "allow": _HOSTS,
+    "deny": _HOSTS,
+    "auth_limit": tuple(f"{name}=" for name in LIMITED),
+}
+FOR_CLAUDE = "passed to claude"
 
 
 def completion(shell: str) -> str:
@@ -16,55 +44,183 @@ def completion(shell: str) -> str:
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](offered)
 
 
+def words_after(setting: Setting) -> tuple[str, ...]:
+    """The words that can follow an option."""
+    if setting.name == REVIEW:
+        return (*setting.choices, *REVIEW_DEEDS)
+    if setting.name in MAY_FOLLOW:
+        return (MAY_FOLLOW[setting.name],)
+    return setting.choices or WORDS.get(setting.name, ())
+
+
+def needs_value(setting: Setting) -> bool:
+    return setting.name in WITH_ARGUMENT or (setting.kind in (VALUE, LIST, OPERAND) and setting.name != REVIEW)
+
+
+def _claudes(*, takes_value: bool) -> list[str]:
+    options = CLAUDE_TAKES_VALUE if takes_value else CLAUDE_OPTIONS - CLAUDE_TAKES_VALUE
+    return sorted(options - {setting.option for setting in SETTINGS})
+
+
 def _bash(settings: list[Setting]) -> str:
-    options = " ".join(setting.option for setting in settings)
-    cases = "".join(
-        f"    {setting.option}) COMPREPLY=($(compgen -W '{' '.join(setting.choices)}' -- \"$word\")); return ;;\n"
-        for setting in settings
-        if setting.choices
-    )
-    return (
-        '# Add to ~/.bashrc: eval "$(claudebox --completion bash)"\n'
-        "_claudebox() {\n"
-        "  local word=${COMP_WORDS[COMP_CWORD]}\n"
-        "  case ${COMP_WORDS[COMP_CWORD - 1]} in\n"
-        f"{cases}"
-        "    --profile) COMPREPLY=($(compgen -W \"$(claudebox --profile 2>/dev/null | awk '/^  [^ ]/ { print $1 }')\" "
-        '-- "$word")); return ;;\n'
-        "  esac\n"
-        f"  [[ $word == -* ]] && COMPREPLY=($(compgen -W '{options}' -- \"$word\"))\n"
-        "}\n"
-        "complete -o default -F _claudebox claudebox\n"
-    )
+    options = [name for setting in settings for name in (setting.short, setting.option) if name]
+    every = " ".join([*options, *_claudes(takes_value=True), *_claudes(takes_value=False)])
+    cases = "".join(_bash_case(setting) for setting in settings)
+    return f"""\
+# Completion of claudebox for bash. Without a package that installs it, add to ~/.bashrc:
+#   eval "$(claudebox --completion bash)"
+_claudebox() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} at
+  # bash splits words at `=` and at `@`, of which the latter belongs to what is replaced.
+  if [[ $word == = ]]; then
+    word=
+  elif [[ ($before == = || $before == @) && COMP_CWORD -gt 2 ]]; then
+    [[ $before == = ]] || word=@$word
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
+  COMPREPLY=()
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    case ${{COMP_WORDS[at]}} in
+      --) return ;;
+      --run) # the rest is another command
+        if declare -F _comp_command_offset >/dev/null; then
+          _comp_command_offset $((at + 1))
+        elif declare -F _command_offset >/dev/null; then
+          _command_offset $((at + 1))
+        elif ((at + 1 == COMP_CWORD)); then
+          COMPREPLY=($(compgen -c -- "$word"))
+        fi
+        return ;;
+    esac
+  done
+  case $before in
+{cases}    {"|".join(_claudes(takes_value=True))}) return ;;
+  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W '{every}' -- "$word"))
+  elif ((COMP_CWORD == 1)) && [[ $word ]]; then
+    COMPREPLY=($(compgen -W '{" ".join(sorted(CLAUDE_SUBCOMMANDS))}' -- "$word"))
+  fi
+}}
+complete -o default -F _claudebox claudebox
+"""
+
+
+def _bash_case(setting: Setting) -> str:
+    """What to offer after an option. A `return` without an offer leaves it to bash, which offers files."""
+    words = words_after(setting)
+    if setting.name == PROFILE:
+        names = "claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p'"
+        offer = f'COMPREPLY=($(compgen -W "$({names})" -- "$word")); compopt +o default; return'
+    elif words:
+        offer = f"COMPREPLY=($(compgen -W '{' '.join(words)}' -- \"$word\"))"
+        offer += "; compopt -o nospace" if words[0].endswith("=") else ""
+        offer += "; compopt +o default; return"
+        offer = offer if needs_value(setting) else f"[[ $word == -* ]] || {{ {offer}; }}"
+    elif setting.name in TAKES_VARIABLE:
+        offer = 'COMPREPLY=($(compgen -e -- "$word")); return'
+    elif setting.name in TAKES_COMMAND:
+        offer = 'COMPREPLY=($(compgen -c -- "$word")); return'
+    elif needs_value(setting):
+        offer = "return"
+    else:
+        return ""
+    return f"    {setting.option}) {offer} ;;\n"
 
 
 def _zsh(settings: list[Setting]) -> str:
-    rows = "".join(f"    {_zsh_row(setting)} \\\n" for setting in settings)
-    return (
-        "#compdef claudebox\n"
-        "# Add to ~/.zshrc, after compinit: source <(claudebox --completion zsh)\n"
-        "_claudebox() {\n"
-        f"  _arguments -S \\\n{rows}    '*:word:_files'\n"
-        "}\n"
-        "compdef _claudebox claudebox\n"
-    )
+    rows = [row for setting in settings for row in _zsh_rows(setting)]
+    rows += [f"'{option}=[{FOR_CLAUDE}]:value:_files'" for option in _claudes(takes_value=True)]
+    rows += [f"'{option}[{FOR_CLAUDE}]'" for option in _claudes(takes_value=False)]
+    listed = "".join(f"    {row} \\\n" for row in rows)
+    return f"""\
+#compdef claudebox
+# Completion of claudebox for zsh. Without a package that installs it, add to ~/.zshrc, after compinit:
+#   source <(claudebox --completion zsh)
+_claudebox_profiles() {{
+  local -a names
+  names=(${{(f)"$(claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p')"}})
+  compadd -a names
+}}
+_claudebox_words() {{
+  _alternative 'files:file:_files' 'commands:command of claude:({" ".join(sorted(CLAUDE_SUBCOMMANDS))})'
+}}
+_claudebox() {{
+  _arguments -S \\
+{listed}    '*:word:_claudebox_words'
+}}
+if [[ ${{funcstack[1]}} == _claudebox ]]; then
+  _claudebox "$@"
+else
+  compdef _claudebox claudebox
+fi
+"""
 
 
-def _zsh_row(setting: Setting) -> str:
-    text = setting.help.replace("'", "").replace("[", "(").replace("]", ")").replace(":", " -")
+def _zsh_rows(setting: Setting) -> list[str]:
+    text = setting.help.replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", " -")
     again = "*" if setting.kind == LIST else ""
-    if setting.kind in (SWITCH, MODE, COMMAND):
-        return f"'{again}{setting.option}[{text}]'"
-    action = f"({' '.join(setting.choices)})" if setting.choices else "_files" if setting.name in TAKES_PATH else ""
-    return f"'{again}{setting.option}=[{text}]:{setting.name}:{action}'"
+    if setting.kind == COMMAND:
+        return [f"'{setting.option}[{text}]:*:::command: _normal'"]
+    if needs_value(setting):
+        return [f"'{again}{setting.option}=[{text}]:{setting.name}:{_zsh_action(setting)}'"]
+    if words := words_after(setting):
+        # Where the word is optional, zsh offers files and claude's commands as well.
+        optional = ":" if setting.name == REVIEW else ""
+        return [f"'{setting.option}[{text}]{optional}:{setting.name}:({' '.join(words)})'"]
+    rows = [f"'{setting.option}[{text}]'"]
+    return [*rows, f"'{setting.short}[{text}]'"] if setting.short else rows
+
+
+def _zsh_action(setting: Setting) -> str:
+    if setting.name == PROFILE:
+        return "_claudebox_profiles"
+    if words := words_after(setting):
+        return f"({' '.join(words)})"
+    if setting.name in TAKES_VARIABLE:
+        return "_parameters -g '*export*'".replace("'", '"')
+    if setting.name in TAKES_COMMAND:
+        return "_command_names -e"
+    return "_files" if setting.name in TAKES_PATH else ""
 
 
 def _fish(settings: list[Setting]) -> str:
-    lines = ["# Add to ~/.config/fish/config.fish: claudebox --completion fish | source"]
-    for setting in settings:
-        short = f" -s {setting.short[1:]}" if setting.short else ""
-        value = " -r" if setting.kind in (VALUE, LIST) else ""
-        value += f" -f -a '{' '.join(setting.choices)}'" if setting.choices else ""
-        text = setting.help.replace("'", "\\'")
-        lines.append(f"complete -c claudebox{short} -l {setting.option[2:]}{value} -d '{text}'")
+    lines = [
+        "# Completion of claudebox for fish. Without a package that installs it, add to ~/.config/fish/config.fish:",
+        "#   claudebox --completion fish | source",
+    ]
+    lines += [_fish_row(setting) for setting in settings]
+    lines += [_fish_option(option, FOR_CLAUDE, " -r") for option in _claudes(takes_value=True)]
+    lines += [_fish_option(option, FOR_CLAUDE, "") for option in _claudes(takes_value=False)]
+    commands = " ".join(sorted(CLAUDE_SUBCOMMANDS))
+    lines.append(f"complete -c claudebox -n __fish_is_first_arg -a '{commands}' -d 'command of claude'")
     return "\n".join(lines) + "\n"
+
+
+def _fish_row(setting: Setting) -> str:
+    value = " -r" if needs_value(setting) else ""
+    words = words_after(setting)
+    if setting.name == PROFILE:
+        value = ' -x -a \'(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")\''
+    elif setting.kind == COMMAND:
+        value = " -x -a '(__fish_complete_command)'"
+    elif words and needs_value(setting):
+        value = f" -x -a '{' '.join(words)}'"
+    elif words:
+        value = ""
+    elif setting.name in TAKES_VARIABLE:
+        value = " -x -a '(set --names --export)'"
+    elif setting.name in TAKES_COMMAND:
+        value = " -x -a '(__fish_complete_command)'"
+    row = _fish_option(setting.option, setting.help, value, setting.short)
+    if words and not needs_value(setting):
+        seen = f"contains -- {setting.option} (commandline -opc)[-1]"
+        row += f"\ncomplete -c claudebox -n '{seen}' -f -a '{' '.join(words)}'"
+    return row
+
+
+def _fish_option(option: str, text: str, value: str, short: str = "") -> str:
+    letter = f" -s {short[1:]}" if short else ""
+    name = f" -l {option[2:]}" if option.startswith("--") else f" -s {option[1:]}"
+    shown = text.replace("'", "\\'")
+    return f"complete -c claudebox{letter}{name}{value} -d '{shown}'"

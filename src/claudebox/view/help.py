@@ -24,9 +24,7 @@ Environment:
 {variables}
 
 Files with settings, in TOML; for a single value, the last one counts:
-  ~/.claudebox/config.toml         for every box
-  ~/.claudebox/profiles/NAME.toml  for --profile NAME; or NAME.json
-  .claudebox.toml                  of the project; what it adds needs your yes
+{files}
 Their keys:
 {keys}
 For example:
@@ -35,16 +33,35 @@ For example:
   mounts = [{{ host = "~/notes", mode = "ro" }}]
   env = {{ PGHOST = "localhost" }}
 
-Exit status: claude's own; 125 claudebox failed or refused; 126 claude cannot
-be executed; 127 claude was not found; 128+n ended by signal n.
+{statuses}
 """
+FILES = (
+    ("~/.claudebox/config.toml", "for every box"),
+    ("~/.claudebox/profiles/NAME.toml", "for --profile NAME; or NAME.json"),
+    (".claudebox.toml", "of the project; what it adds needs your yes"),
+)
+# Of a box. A mode that only looks, such as --check, says 0 for all well and 1 for something that is not.
+EXIT_STATUSES = (
+    ("0 to 124", "claude's own, or that of the program after --run"),
+    ("125", "claudebox failed or refused"),
+    ("126", "claude cannot be executed"),
+    ("127", "claude was not found"),
+    ("128+n", "ended by signal n"),
+)
 
 
 def help_text() -> str:
     rows = "".join(_row(setting) for setting in SETTINGS if not setting.in_files_only)
     variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
     keys = [f"{key}," for key in BY_KEY]
-    tail = TAIL.format(variables=_lines([*variables, "NO_COLOR"]), keys=_lines([*keys[:-1], keys[-1].rstrip(",")]))
+    width = max(len(path) for path, _ in FILES)
+    statuses = "; ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES[1:])
+    tail = TAIL.format(
+        variables=_lines([*variables, "NO_COLOR"]),
+        files="\n".join(f"  {path:<{width}}  {meaning}" for path, meaning in FILES),
+        keys=_lines([*keys[:-1], keys[-1].rstrip(",")]),
+        statuses="\n".join(fill(f"Exit status: claude's own; {statuses}.".split(), 0)),
+    )
     return f"{HEAD}\nOptions:\n{rows}\n{tail}"
 
 

@@ -1,0 +1,206 @@
+"""The schema for editors says of a file what the program says of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from claudebox.cli import run
+from claudebox.problem import Problem
+from claudebox.settings.files.documents import parse
+from claudebox.settings.files.schema import said_in
+from claudebox.settings.parsing import LEAST
+from claudebox.settings.table import BY_KEY, SETTINGS, Setting
+from claudebox.view.schema import schema, schema_text
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
+OWN, PROJECT = schema(is_project=False), schema(is_project=True)
+REFERENCE = re.compile(r"#:schema (\.\./schema\.json|\./schema\.json|\./\.claudebox\.schema\.json)\n")
+
+# Documents that are right, and what makes each wrong: another key, type, choice or form.
+RIGHT: list[dict[str, Any]] = [
+    {"name": "aws", "description": "", "network": "inet", "profiles": ["go"]},
+    {"publish": [8080, "9090:90", "00080"], "host_ports": [1, 65535]},
+    {"env": {"A_1": "two\nlines", "_": ""}, "extra_env_passthrough": ["PGUSER"], "drop_env": ["B"]},
+    {"mounts": [{"host": "~/a"}, {"host": "$HOME/${X_1}b", "sandbox": "/b", "mode": "rw", "optional": False}]},
+    {"memory": "4G", "pids": "500", "cpu": "1.5", "auth_limits": ["requests=5", "minutes=090"]},
+    {"memory": "100000000", "claude_args": ["", "two\nlines"], "path": ["~/bin"], "hide": [".env"]},
+    {"bwrap": "/opt/bwrap", "claude": "$HOME/claude"},
+]
+WRONG: list[dict[str, Any]] = [
+    {"netwrok": "inet"},
+    {"network": "lan"},
+    {"network": ["inet"]},
+    {"network": ""},
+    {"name": 5},
+    {"description": "two\nlines"},
+    {"hide": ".env"},
+    {"hide": [1]},
+    {"hide": [""]},
+    {"hide": ["$"]},
+    {"hide": ["a$-b"]},
+    {"path": ["${A"]},
+    {"path": ["${}"]},
+    {"path": ["${A-b}"]},
+    {"profiles": ["a\x07"]},
+    {"publish": [0]},
+    {"publish": [65536]},
+    {"publish": ["80:0"]},
+    {"publish": ["80:70000"]},
+    {"publish": ["000080"]},
+    {"publish": ["80\n"]},
+    {"publish": [True]},
+    {"publish": 80},
+    {"host_ports": ["80"]},
+    {"env": {"1A": "x"}},
+    {"env": {"A-B": "x"}},
+    {"env": {"A": 1}},
+    {"env": {"network": "none"}},
+    {"env": ["A=1"]},
+    {"extra_env_passthrough": ["A=1"]},
+    {"drop_env": ["A\n"]},
+    {"mounts": [{"sandbox": "/b"}]},
+    {"mounts": [{"host": "/b", "mode": "wr"}]},
+    {"mounts": [{"host": "/b", "optional": "yes"}]},
+    {"mounts": [{"host": "/b", "path": "/c"}]},
+    {"mounts": ["/b"]},
+    {"memory": 4},
+    {"memory": "4GB"},
+    {"memory": "G"},
+    {"memory": "1.2.3"},
+    {"memory": "12345678901234"},
+    {"pids": "1.5"},
+    {"cpu": "-1"},
+    {"cpu": "."},
+    {"auth_limits": ["requests"]},
+    {"auth_limits": ["requests=0"]},
+    {"auth_limits": ["words=5"]},
+    {"auth_limits": ["tokens=1234567890123456"]},
+    {"bwrap": ""},
+    {"claude_args": ["a\0"]},
+    *({setting.key: value} for setting in BY_KEY.values() if setting.choices for value in ("", "nonsense", 1, True)),
+]
+
+
+def by_schema(document: object, *, is_project: bool = False) -> bool:
+    """What a validator says, with the draft that the schema names."""
+    known = PROJECT if is_project else OWN
+    return bool(jsonschema.validators.validator_for(known)(known).is_valid(document))
+
+
+def refusal(document: dict[str, Any], *, is_project: bool = False) -> str:
+    """Why the program refuses a document, or nothing. It is given as JSON, which can say everything that TOML can."""
+    file = ".claudebox.toml" if is_project else "aws.json"
+    try:
+        said_in(parse(json.dumps(document).encode(), file, is_json=True, is_project=is_project))
+    except Problem as problem:
+        return problem.message
+    return ""
+
+
+@pytest.mark.parametrize("is_project", [False, True])
+def test_schema_is_one(is_project: bool) -> None:
+    known = json.loads(schema_text(is_project=is_project))
+    jsonschema.Draft7Validator.check_schema(known)
+    assert known["$schema"] == jsonschema.Draft7Validator.META_SCHEMA["$schema"]
+
+
+@pytest.mark.parametrize(("words", "expected"), [([], OWN), (["project"], PROJECT)])
+def test_schema_is_printed(words: list[str], expected: object, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["--schema", *words]) == 0
+    assert json.loads(capfd.readouterr().out) == expected
+
+
+def test_word_that_is_no_file_with_settings_is_refused() -> None:
+    with pytest.raises(Problem, match="--schema does not know `projects`"):
+        run(["--schema", "projects"])
+
+
+def test_schema_has_every_key_with_its_help() -> None:
+    keys = {setting.key for setting in SETTINGS if setting.key} | {"name", "description"}
+    assert OWN["properties"].keys() == keys
+    users = {setting.key for setting in SETTINGS if setting.is_users}
+    assert PROJECT["properties"].keys() == keys - users
+    assert [key for key, row in OWN["properties"].items() if not row["description"]] == []
+
+
+@pytest.mark.parametrize("document", RIGHT, ids=str)
+def test_what_the_program_takes_is_right_for_editors(document: dict[str, Any]) -> None:
+    assert (refusal(document), by_schema(document)) == ("", True)
+
+
+@pytest.mark.parametrize("document", WRONG, ids=repr)
+def test_what_the_program_refuses_is_wrong_for_editors(document: dict[str, Any]) -> None:
+    assert (bool(refusal(document)), by_schema(document)) == (True, False)
+
+
+@pytest.mark.parametrize("setting", [setting for setting in BY_KEY.values() if setting.is_users], ids=lambda s: s.key)
+def test_what_a_project_cannot_say_is_wrong_for_editors(setting: Setting) -> None:
+    document = {setting.key: setting.choices[0] if setting.choices else "/opt/it"}
+    assert (refusal(document), by_schema(document)) == ("", True)
+    assert "a project cannot set it" in refusal(document, is_project=True)
+    assert not by_schema(document, is_project=True)
+
+
+WORDS = st.one_of(
+    st.sampled_from([word for setting in SETTINGS for word in setting.choices]),
+    st.text(alphabet="aA0_-$.{}:= 1596GM@/~\n\x7f", max_size=8),
+    st.sampled_from(["requests=5", "65535", "65536:1", "1.5", "600", "2G"]),
+)
+VALUES = st.one_of(
+    WORDS,
+    st.integers(-1, 70000),
+    st.booleans(),
+    st.lists(st.one_of(WORDS, st.integers(0, 70000)), max_size=2),
+    st.dictionaries(st.one_of(WORDS, st.sampled_from(list(BY_KEY))), WORDS, max_size=2),
+    st.lists(
+        st.dictionaries(st.sampled_from(["host", "sandbox", "mode", "optional", "x"]), st.one_of(WORDS, st.booleans())),
+        max_size=2,
+    ),
+)
+
+
+@given(st.dictionaries(st.sampled_from([*BY_KEY, "description", "nettwork"]), VALUES, max_size=2), st.booleans())
+@example({"memory": "1K"}, False)
+def test_schema_and_program_agree(document: dict[str, Any], is_project: bool) -> None:
+    why = refusal(document, is_project=is_project)
+    # What no schema can know.
+    assume("looks like a secret" not in why)
+    if "too little" in why:
+        assert document.keys() & LEAST.keys()
+        return
+    assert by_schema(document, is_project=is_project) is not bool(why), why
+
+
+def examples() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        blocks = re.findall(r"^```toml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+        found += [(f"{page.relative_to(CHECKOUT)}:{number}", block) for number, block in enumerate(blocks, 1)]
+    return found
+
+
+@pytest.mark.parametrize(("where", "text"), examples(), ids=lambda value: value if "md:" in value else "")
+def test_example_in_the_documents_names_its_schema_and_holds_it(where: str, text: str) -> None:
+    named = REFERENCE.match(text)
+    assert named, f"{where} begins with no #:schema"
+    is_project = named[1] == "./.claudebox.schema.json"
+    said_in(parse(text.encode(), "example.toml", is_json=False, is_project=is_project))
+    assert by_schema(tomllib.loads(text), is_project=is_project)
+
+
+def test_there_are_examples_of_every_kind() -> None:
+    assert {found[1] for _, text in examples() if (found := REFERENCE.match(text))} == {
+        "../schema.json",
+        "./schema.json",
+        "./.claudebox.schema.json",
+    }
