@@ -13,6 +13,8 @@ import json
 from claudebox.settings.files.schema import DESCRIPTION, KEYS_OF_A_MOUNT, MODES, NAME
 from claudebox.settings.parsing import LIMITED, LIMITS, MOST_DIGITS, MOST_DIGITS_OF_AN_AMOUNT
 from claudebox.settings.table import BY_KEY, LAST_PORT, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
+from claudebox.settings.values import PROJECT_FILE
+from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def schema_text(*, is_project: bool) -> str:
 def schema(*, is_project: bool) -> Schema:
     """The schema of the user's own files, or of a project's, which cannot say everything."""
     settings = [setting for setting in BY_KEY.values() if not (is_project and setting.is_users)]
-    title = ".claudebox.toml" if is_project else "~/.claudebox/config.toml and profiles"
+    title = PROJECT_FILE if is_project else f"{SHOWN.config} and profiles"
     titles = {key: {"description": text, **_line(is_free=True)} for key, text in TITLES.items()}
     return {
         "$schema": DRAFT,
