@@ -16,6 +16,8 @@
         empty/, CLAUDE.md, SANDBOX.md   mounted over parts of Claude's home and of /etc
         settings.from, servers.from, answered   how the user's configuration was when it was imported
         agreed, masked        what the user agreed to, and which files were masked
+        decoys                the key with which made-up values are drawn
+        edited/               masked files as boxes see and edit them, while they run
         broker.jsonl          what boxes asked of the broker
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
@@ -198,6 +200,14 @@ class Instance(Record):
     @property
     def masked(self) -> str:
         return f"{self.directory}/masked"
+
+    @property
+    def decoys(self) -> str:
+        return f"{self.directory}/decoys"
+
+    @property
+    def edited(self) -> str:
+        return f"{self.directory}/edited"
 
     @property
     def journal(self) -> str:

@@ -93,12 +93,12 @@ ACTING = (
 )
 PURE_IMPORTS = {
     *("__future__", "collections.abc", "itertools", "json", "marshal", "posixpath", "stat", "typing", "unicodedata"),
-    *("_sha2", "_sha256", "hashlib", "difflib", "ipaddress", "re", "tomllib"),
+    *("_sha2", "_sha256", "hashlib", "binascii", "difflib", "ipaddress", "re", "tomllib"),
 }
 SIDE_EFFECTS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint", "compile"}
 READING = {
     *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),
-    *("DirEntry", "environ", "getcwd", "geteuid", "getegid", "uname", "fsdecode", "fsencode"),
+    *("DirEntry", "urandom", "environ", "getcwd", "geteuid", "getegid", "uname", "fsdecode", "fsencode"),
     *("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW", "O_DIRECTORY", "O_PATH"),
 }
 STARTING = ("exec", "fork", "spawn", "posix_spawn", "system", "popen")

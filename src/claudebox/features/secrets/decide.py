@@ -73,10 +73,14 @@ def find_secrets(
 
     known = memory.recall(tree, state, host.person.uid)
     found += memory.still_there(tree, project, known, settings.reveals)
-    search = masks.Search(tree, project, repository.git_dir, host.person.home, settings)
+    inventor, drawn_before = memory.recall_inventor(tree, state, host.person.uid)
+    search = masks.Search(tree, project, repository.git_dir, host.person.home, settings, inventor)
     secrets = masks.judge(search, found)
     elsewhere = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
-    return secrets.replace(closed=closed, preparations=memory.remembering(state, known, elsewhere, secrets.masked))
+    noted = memory.remembering(state, known, elsewhere, secrets.masked)
+    if secrets.masked:
+        noted += memory.remembering_inventor(state, inventor, drawn_before)
+    return secrets.replace(closed=closed, preparations=noted)
 
 
 def find_closed(host: Host, settings: Settings, entries: tuple[Entry, ...]) -> tuple[str, ...]:

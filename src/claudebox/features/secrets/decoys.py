@@ -1,16 +1,19 @@
 """Makes decoys: files as the box sees them, with their keys and their shape, and with made-up values.
 
-Nothing in a decoy is computed from a secret, not even its length. Whatever is not understood is left out.
+What stands for a secret is as long as it, and of the same characters, and drawn with a key that no box sees
+(`invention.py`). Whatever is not understood is left out.
 """
 
 from __future__ import annotations
 
+from claudebox.features.secrets.invention import MASKED, plain
+from claudebox.features.secrets.keys import kind_of_key, throw_away_certificate
 from claudebox.features.secrets.lines import LineMasker
+from claudebox.features.secrets.markup import mask_markup, mask_quoted
 from claudebox.features.secrets.rows import GIT, KEY, LOOKS, MARKUP, PLAIN, QUOTED, SHAPE, SHELL, SURE, VALUES
 from claudebox.features.secrets.table import KEY_MARKS, is_binary_key
 from claudebox.features.secrets.values import (
     BEGIN,
-    MASKED,
     change,
     holds_secret,
     is_harmless,
@@ -18,14 +21,16 @@ from claudebox.features.secrets.values import (
     is_placeholder,
     is_reference,
     masked_key,
-    names_secret,
     stand_in,
 )
-from claudebox.secret_values import accounts, known_token, looks_secret, secret_value
+from claudebox.secret_values import accounts, known_token, looks_secret, names_secret, secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from claudebox.features.secrets.invention import Invent
 
 NOTHING = f"# {MASKED}\n".encode()  # a comment, in most formats
 EMPTY_DOCUMENT = b"{}\n"
@@ -47,7 +52,7 @@ LONGEST_RAW = 256  # bytes of one that is no text
 LONGEST_BARE = 1 << 14  # characters of one that has several lines, as servers of MongoDB share it
 
 
-def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -> bytes | None:
+def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False, invent: Invent = plain) -> bytes | None:
     """What the box sees instead of the content. None if there is nothing secret in it.
 
     Of a file that was cut, the rest was not looked at: all of it is left out, unless it cannot be of this kind.
@@ -66,8 +71,8 @@ def make_decoy(content: bytes, style: str, name: str, *, is_cut: bool = False) -
     if is_cut or "\0" in text or style == PLAIN:
         return EMPTY_DOCUMENT if name.lower().endswith(".json") or text.startswith("{") else NOTHING
     if style == KEY:
-        return _key(text).encode()
-    return _masked(text, style, name)
+        return _key(text, content, invent)
+    return _masked(text, style, name, invent)
 
 
 def _decoded(content: bytes) -> str:
@@ -145,35 +150,33 @@ def _is_surely_secret(line: str) -> bool:
     return False
 
 
-def _masked(text: str, style: str, name: str) -> bytes | None:
+def _masked(text: str, style: str, name: str, invent: Invent) -> bytes | None:
     if style == SHELL:
         from claudebox.features.secrets.scripts import mask_script
 
-        return _made(mask_script(text), text)
+        return _made(lambda by: mask_script(text, invent=by), text, invent)
     if style == QUOTED:
-        from claudebox.features.secrets.markup import mask_quoted
-
-        return _made(mask_quoted(text), text)
+        return _made(lambda by: mask_quoted(text, by), text, invent)
     if style == MARKUP:
-        from claudebox.features.secrets.markup import mask_markup
-
-        return _made(mask_markup(text), text)
-    return _document(text, name.lower(), gently=style in (LOOKS, GIT, SURE), is_git=style == GIT)
+        return _made(lambda by: mask_markup(text, by), text, invent)
+    return _document(text, name.lower(), invent, gently=style in (LOOKS, GIT, SURE), is_git=style == GIT)
 
 
-def _made(decoy: str, text: str) -> bytes | None:
+def _made(mask: Callable[[Invent], str], text: str, invent: Invent) -> bytes | None:
+    decoy = mask(invent)
     if decoy == text and not known_token(text):
         return None
-    if known_token(decoy.replace(MASKED, "")):
+    # What was made up may look like a token, and has to. Without it there must be none.
+    if known_token(decoy) and known_token(mask(plain).replace(MASKED, "").replace("PRIVATE KEY", "")):
         return NOTHING  # in a place that was not understood
     return (decoy if decoy.endswith("\n") else f"{decoy}\n").encode(errors="replace")
 
 
-def _document(text: str, name: str, *, gently: bool, is_git: bool) -> bytes | None:
+def _document(text: str, name: str, invent: Invent, *, gently: bool, is_git: bool) -> bytes | None:
     if text.lstrip().startswith("{") or name.endswith(".json"):
-        return _json(text, gently=gently)
+        return _json(text, invent, gently=gently)
     is_yaml = name.endswith((".yml", ".yaml")) or "kube" in name or _is_yaml(text, name)
-    return _lines(text, LineMasker(gently=gently, is_yaml=is_yaml, drops_accounts=is_git))
+    return _lines(text, LineMasker(gently=gently, is_yaml=is_yaml, drops_accounts=is_git, invent=invent))
 
 
 def _lines(text: str, masker: LineMasker) -> bytes | None:
@@ -189,20 +192,32 @@ def _is_yaml(text: str, name: str) -> bool:
     return sum(": " in line or line.endswith(":") for line in lines) > sum("=" in line for line in lines)
 
 
-def _key(text: str) -> str:
-    """Keep what is public, such as a certificate in the same file, and the label of everything else."""
+def _key(text: str, content: bytes, invent: Invent) -> bytes:
+    """A worthless key of the same kind. A certificate in the same file becomes that of the worthless key."""
     if BEGIN not in text:
-        return f"{MASKED}\n"
-    blocks = []
+        bare = text.strip()
+        is_word = bare.isascii() and bare.isprintable() and " " not in bare and not is_binary_key(content)
+        return f"{stand_in(bare, invent, 'key') if is_word else MASKED}\n".encode()
+    blocks, kind = [], ""
     for piece in text.split(BEGIN)[1:]:
         label, _, rest = piece.partition("-----")
         body, end, _ = rest.partition("-----END")
-        is_public = end and label in ("CERTIFICATE", "PUBLIC KEY", "RSA PUBLIC KEY", "X509 CRL")
-        blocks.append(f"{BEGIN}{label}-----{body}-----END {label}-----\n" if is_public else masked_key(label))
-    return "".join(blocks)
+        is_public = end and label in ("CERTIFICATE", "PUBLIC KEY", "RSA PUBLIC KEY", "X509 CRL", "EC PARAMETERS")
+        kind = kind if is_public else kind_of_key(label, body)
+        blocks.append((label, body, bool(is_public)))
+    shown: list[str] = []
+    own = throw_away_certificate(kind)
+    for label, body, is_public in blocks:
+        if label == "CERTIFICATE" and own:  # the first one is that of the key, the others are of those who signed it
+            shown.append(own)
+            own = ""
+        else:
+            block = f"{BEGIN}{label}-----{body}-----END {label}-----\n"
+            shown.append(block if is_public else masked_key(label, body))
+    return "".join(shown).encode()
 
 
-def _json(text: str, *, gently: bool) -> bytes | None:
+def _json(text: str, invent: Invent, *, gently: bool) -> bytes | None:
     import json
 
     try:
@@ -210,17 +225,16 @@ def _json(text: str, *, gently: bool) -> bytes | None:
     except (ValueError, RecursionError):
         if not gently:
             return EMPTY_DOCUMENT  # with comments, or broken: all of it is left out
-        from claudebox.features.secrets.markup import mask_quoted
-
-        return _made(mask_quoted(text), text)
-    masker = _JsonMasker(gently=gently)
+        return _made(lambda by: mask_quoted(text, by), text, invent)
+    masker = _JsonMasker(invent, gently=gently)
     decoy = masker.masked("", value, 0)
     return (json.dumps(decoy, indent=2) + "\n").encode() if masker.changed else None
 
 
 class _JsonMasker:
-    def __init__(self, *, gently: bool) -> None:
+    def __init__(self, invent: Invent, *, gently: bool) -> None:
         self.gently = gently
+        self.invent = invent
         self.changed = False
 
     def masked(self, key: str, value: Any, depth: int) -> Any:
@@ -272,12 +286,12 @@ class _JsonMasker:
     def _text(self, key: str, value: str) -> str:
         if self.gently and value.startswith("-") and "=" in value:
             option, _, inner = value.partition("=")
-            return f"{option}={change(option.lstrip('-'), inner, gently=True)}"
+            return f"{option}={change(option.lstrip('-'), inner, gently=True, invent=self.invent)}"
         if self.gently and value.startswith("-"):
-            return stand_in(value) if holds_secret(value) else value
-        changed = change(key, value, gently=self.gently)
+            return stand_in(value, self.invent, gently=True) if holds_secret(value) else value
+        changed = change(key, value, gently=self.gently, invent=self.invent)
         if changed == value and not is_reference(value) and not self.gently and secret_value(value):
-            return stand_in(value)
+            return stand_in(value, self.invent, key)
         return changed
 
 

@@ -6,21 +6,27 @@ rest. So a file that means something else than it seems to shows less, not more.
 
 from __future__ import annotations
 
+from claudebox.features.secrets.invention import MASKED, plain
 from claudebox.features.secrets.values import (
     BEGIN,
-    MASKED,
     change,
     holds_pair,
     holds_secret,
     is_name,
     is_reference,
+    stand_in,
 )
 from claudebox.secret_values import looks_secret
 from claudebox.settings.parsing import is_variable_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.secrets.invention import Invent
+
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")
 SHORTEST_CODE = 8
+LONGEST_TEXT = 1 << 14  # characters of a text of several lines that are looked at to choose its stand-in
 LONGEST_NAME = 60
 BRACKETS = {"[": "]", "{": "}"}
 BLOCKS = ("|", ">")  # how YAML begins a text of several lines
@@ -29,11 +35,15 @@ BLOCKS = ("|", ">")  # how YAML begins a text of several lines
 class LineMasker:
     """Makes the decoy of one file, line after line."""
 
-    def __init__(self, *, gently: bool, is_yaml: bool = False, drops_accounts: bool = False) -> None:
+    def __init__(
+        self, *, gently: bool, is_yaml: bool = False, drops_accounts: bool = False, invent: Invent = plain
+    ) -> None:
         self.gently = gently
+        self.invent = invent
         self.is_yaml = is_yaml
         self.drops_accounts = drops_accounts  # from addresses: without one git asks for none, and may be let in
         self.changed = False
+        self._ahead: list[str] = []  # the lines that come, the next one last
         self._until = ""  # what ends a value that goes on over several lines
         self._keeps_until = False
         self._block = -1  # how far the key is indented to which a text of several lines belongs
@@ -45,7 +55,10 @@ class LineMasker:
 
     def mask(self, text: str) -> str:
         whole = text if self.is_yaml else text.replace("\\\n", " ")  # a backslash continues a line
-        lines = [self._line(line) for line in whole.splitlines()]
+        self._ahead = whole.splitlines()[::-1]
+        lines = []
+        while self._ahead:
+            lines.append(self._line(self._ahead.pop()))
         return "".join(f"{line}\n" for line in lines if line is not None)
 
     def _line(self, line: str) -> str | None:
@@ -198,13 +211,23 @@ class LineMasker:
                 self.gently and change(name, inner, gently=True) == inner and not looks_secret(name, "x")
             )
             self.changed = self.changed or not self._keeps_until
-            return value if self._keeps_until else f"{quote}{MASKED}{quote}"
+            return value if self._keeps_until else f"{quote}{self._long(name, inner, quote)}{quote}"
         after = value[end + len(quote) :].strip()
         if after and not after.startswith((",", ";", "#", "//")):
             self.changed = True  # the quotes are not what they seem to be
             return f"{quote}{MASKED}{quote}"
         comma = "," if after.startswith(",") else ""
         return f"{quote}{self._changed(name, inner, indent)}{quote}{comma}"
+
+    def _long(self, name: str, first: str, quote: str) -> str:
+        """What stands for a text of several lines, of which the first one is known."""
+        text = first
+        for line in reversed(self._ahead):
+            text += f"\n{line}"
+            if quote in line or len(text) > LONGEST_TEXT:
+                break
+        made = stand_in(text.partition(quote)[0], self.invent, name)
+        return made if quote not in made else MASKED
 
     def _document(self, name: str, value: str) -> str:
         """A text as Terraform writes it, from `<<END` to `END`."""
@@ -217,7 +240,16 @@ class LineMasker:
         self._block = indent
         self._keeps_block = self.gently and not looks_secret(name, "x")
         self.changed = self.changed or not self._keeps_block
-        return "|" if self._keeps_block else MASKED
+        if self._keeps_block:
+            return "|"
+        text = ""
+        for line in reversed(self._ahead):
+            if (line.strip() and len(line) - len(line.lstrip()) <= indent) or len(text) > LONGEST_TEXT:
+                break
+            text += f"{line.strip()}\n"
+        made = stand_in(text.strip(), self.invent, name)
+        # A key has several lines, as it must.
+        return made if "\n" not in made else "|\n" + "\n".join(f"{' ' * indent}  {one}" for one in made.splitlines())
 
     def _brackets(self, value: str) -> str:
         """Empty a list or table that is on one line, or begins there."""
@@ -228,7 +260,7 @@ class LineMasker:
         return value[0] + end
 
     def _changed(self, name: str, value: str, indent: int) -> str:
-        result = change(name, value, gently=self.gently)
+        result = change(name, value, gently=self.gently, invent=self.invent)
         if self.drops_accounts:
             result = _for_git(name, value, result)
         if result != value:
@@ -275,7 +307,7 @@ class LineMasker:
         """Mask an item such as `- POSTGRES_PASSWORD=x`, as lists of variables have it."""
         bare = rest.strip("\"'")
         name, _, value = bare.partition("=")
-        changed = change(name.strip(), value, gently=True)
+        changed = change(name.strip(), value, gently=True, invent=self.invent)
         self.changed = self.changed or changed != value
         return rest if changed == value else f'"{name}={changed}"' if is_name(name) else f'"{MASKED}"'
 

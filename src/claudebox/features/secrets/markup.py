@@ -6,8 +6,13 @@ What a text is called is taken from what stands before it: `PASSWORD = "x"`, `de
 
 from __future__ import annotations
 
-from claudebox.features.secrets.values import MASKED, change, holds_secret
+from claudebox.features.secrets.invention import MASKED, plain
+from claudebox.features.secrets.values import change, holds_secret
 from claudebox.secret_values import looks_secret
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.secrets.invention import Invent
 
 QUOTES = "\"'`"
 # Their first text names the second.
@@ -18,7 +23,7 @@ PREFIXES = ("b", "r", "f", "u", "br", "rb", "L", "@")  # of texts, as in `b"x"`
 NAMING = ("key", "name", "id")  # attributes and elements that say what the next one is
 
 
-def mask_quoted(text: str) -> str:
+def mask_quoted(text: str, invent: Invent = plain) -> str:
     """Source code in which quoted texts that look secret are made up."""
     made: list[str] = []
     place, before, caller, name = 0, "", "", ""
@@ -35,7 +40,7 @@ def mask_quoted(text: str) -> str:
             name = own or (before if is_second or between.strip(" \t\n]") in ("=>", ":", "=") else "")
         caller = own.rpartition(".")[2]
         inner = text[start + width : end - width]
-        made += [between, text[start] * width, _masked(name, inner), text[end - width : end]]
+        made += [between, text[start] * width, _masked(name, inner, invent), text[end - width : end]]
         before = inner
         place = end
     return "".join(made) + text[place:]
@@ -78,12 +83,12 @@ def _last_name(between: str) -> str:
     return line[start:].lstrip("$.-")
 
 
-def _masked(name: str, value: str) -> str:
-    changed = change(name, value, gently=True)
+def _masked(name: str, value: str, invent: Invent) -> str:
+    changed = change(name, value, gently=True, invent=invent)
     return changed.replace("\n", "\\n") if changed != value else value
 
 
-def mask_markup(text: str) -> str:
+def mask_markup(text: str, invent: Invent = plain) -> str:
     """XML in which attributes and texts that look secret are made up."""
     head, *pieces = text.split("<")
     made = [head]
@@ -91,15 +96,15 @@ def mask_markup(text: str) -> str:
     for piece in pieces:
         tag, bracket, content = piece.partition(">")
         if tag.startswith("!"):
-            made.append(_aside(piece, called))
+            made.append(_aside(piece, called, invent))
             continue
         name = tag.split(maxsplit=1)[0].rstrip("/").rpartition(":")[2] if tag.strip() else ""
         closes = tag.startswith("/")
         name = name.removeprefix("/")
         called = said if name.lower() in ("string", "value", "data") and said else _longer(above, _own(name))
         body = content.strip()
-        shown = content if closes or not body else content.replace(body, _masked(called, body))
-        attributes, named = _attributes(tag)
+        shown = content if closes or not body else content.replace(body, _masked(called, body, invent))
+        attributes, named = _attributes(tag, invent)
         made.append(f"{attributes}{bracket}{shown}")
         if not closes:
             said = body if name.lower() in NAMING and body else named or ("" if body else said)
@@ -109,7 +114,7 @@ def mask_markup(text: str) -> str:
     return "<".join(made)
 
 
-def _aside(piece: str, called: str) -> str:
+def _aside(piece: str, called: str, invent: Invent) -> str:
     """A comment or `<![CDATA[…]]>`, and the text behind it, which belongs to the element around."""
     if not piece.startswith(("!--", "![CDATA[")):
         return piece
@@ -117,8 +122,8 @@ def _aside(piece: str, called: str) -> str:
     inner, found, rest = piece.removeprefix(start).partition(end)
     is_secret = mask_quoted(inner) != inner or holds_secret(inner)
     if start == "![CDATA[":
-        is_secret = is_secret or _masked(called, inner.strip()) != inner.strip()
-    behind = rest.replace(rest.strip(), _masked(called, rest.strip())) if rest.strip() else rest
+        is_secret = is_secret or _masked(called, inner.strip(), invent) != inner.strip()
+    behind = rest.replace(rest.strip(), _masked(called, rest.strip(), invent)) if rest.strip() else rest
     return f"{start}{f' {MASKED} ' if is_secret else inner}{found}{behind}"
 
 
@@ -131,7 +136,7 @@ def _longer(above: str, name: str) -> str:
     return f"{above}_{name}" if above else name
 
 
-def _attributes(tag: str) -> tuple[str, str]:
+def _attributes(tag: str, invent: Invent) -> tuple[str, str]:
     """The tag with made-up values, and what it names: of `key="Password" value="x"`, what the other one is."""
     found = []
     place = 0
@@ -147,5 +152,5 @@ def _attributes(tag: str) -> tuple[str, str]:
     made = []
     for name, before, start, end in found:
         called = said if name.lower() == "value" and said else _own(name)
-        made += [tag[before:start], _masked(called, tag[start:end]), tag[end]]
+        made += [tag[before:start], _masked(called, tag[start:end], invent), tag[end]]
     return "".join(made) + tag[place:], said

@@ -6,6 +6,7 @@ import stat
 
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
+from claudebox.features.secrets.invention import Inventor
 from claudebox.features.secrets.rows import KEY, STRICTEST
 from claudebox.features.secrets.table import Candidate, original
 from claudebox.host.git.index import Indexes
@@ -37,7 +38,10 @@ PERMISSIONS = 0o555
 class Search:
     """A search through the project, with what it has found."""
 
-    def __init__(self, tree: Tree, project: str, git_dir: str, home: str, settings: Settings) -> None:
+    def __init__(
+        self, tree: Tree, project: str, git_dir: str, home: str, settings: Settings, inventor: Inventor
+    ) -> None:
+        self.inventor = inventor
         self.tree = tree
         self.home = home
         self.project = project
@@ -123,7 +127,8 @@ class Search:
             return unreadable  # the agent, who is its owner in the box, can change that
         name, is_cut = named.rpartition("/")[2], len(content) > longest
         self.left -= 0 if is_cut else len(content) * (1 if is_document else LINES_COST)
-        decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut)
+        invent = self.inventor.for_file(path)
+        decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut, invent=invent)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
         return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
 

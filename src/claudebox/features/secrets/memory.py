@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from claudebox import remembered
 from claudebox.facts import Masked
+from claudebox.features.secrets.invention import Inventor
 from claudebox.features.secrets.table import Candidate
+from claudebox.host.chance import some_bytes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import Preparation
@@ -27,6 +29,10 @@ FORM = Form(TITLE, number=2, largest=16 << 20)
 FIELDS = 4
 # In the first format, fields end in a line break and files in a zero byte.
 OLD_HEADER = f"{TITLE} (format 1)"
+# What made-up values are drawn with: a key, and a mark for each secret that could be guessed.
+DRAWN = Form("The key with which made-up values are drawn. No box sees it.", largest=1 << 16)
+KEY, WEAK = "key ", "weak "
+KEY_BYTES = 32
 
 
 class MaskedBefore(Record):
@@ -130,3 +136,28 @@ def remembering(
 
 def _lines(known: dict[str, MaskedBefore]) -> list[str]:
     return [f"{one.inode}\t{one.style}\t{one.reason}\t{remembered.escape(path)}" for path, one in sorted(known.items())]
+
+
+def recall_inventor(tree: Tree, instance: Instance | None, uid: int) -> tuple[Inventor, tuple[str, ...]]:
+    """Who makes up the values of this project, and the lines that were remembered of them.
+
+    Without its memory others are made up, which is no danger.
+    """
+    lines = () if instance is None else remembered.recall(tree, instance.decoys, DRAWN, uid).lines
+    key = next((line.removeprefix(KEY) for line in lines if line.startswith(KEY)), "")
+    try:
+        drawn_with = bytes.fromhex(key)
+    except ValueError:
+        drawn_with = b""
+    weak = tuple(line.removeprefix(WEAK) for line in lines if line.startswith(WEAK))
+    return Inventor(drawn_with if len(drawn_with) == KEY_BYTES else some_bytes(KEY_BYTES), weak), lines
+
+
+def remembering_inventor(
+    instance: Instance | None, inventor: Inventor, before: tuple[str, ...]
+) -> tuple[Preparation, ...]:
+    lines = (f"{KEY}{inventor.key.hex()}", *(f"{WEAK}{mark}" for mark in inventor.weak))
+    if instance is None or lines == before:
+        return ()
+    note = remembered.note(instance.decoys, DRAWN, lines, is_private=True)
+    return Preparation(Preparation.DIRECTORY, instance.directory), note.replace(before=remembered.write(DRAWN, before))

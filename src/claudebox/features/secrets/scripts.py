@@ -6,11 +6,17 @@ fish; where quotes do not end, all of the script is left out.
 
 from __future__ import annotations
 
+from claudebox.features.secrets.invention import MASKED, plain
 from claudebox.features.secrets.lines import LineMasker
-from claudebox.features.secrets.values import MASKED, change, holds_secret, is_name, is_placeholder
+from claudebox.features.secrets.values import change, holds_secret, is_name, is_placeholder, stand_in
 from claudebox.settings.parsing import is_variable_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.secrets.invention import Invent
+
 BREAKS = " \t\n;|&()<>"
+PLAIN = "-_.:/@%+=,?"  # besides letters and digits, what a shell takes as it is
 CLOSING = {"(": ")", "{": "}"}
 SETTERS = ("set", "setenv", "set-env", "$env")  # fish, csh: the name is the first word after the options
 LOGIN_OPTIONS = ("-u", "--user", "--proxy-user")  # of curl
@@ -22,18 +28,19 @@ class Unended(Exception):
     """A quote or bracket does not end."""
 
 
-def mask_script(text: str, depth: int = 0) -> str:
+def mask_script(text: str, depth: int = 0, invent: Invent = plain) -> str:
     """The script with made-up values; the very same text if there is no secret in it."""
     try:
         if depth > DEEPEST:
             raise Unended
-        return _Script(text, depth).mask()
+        return _Script(text, depth, invent).mask()
     except (Unended, RecursionError):
         return f"# {MASKED}\n"
 
 
 class _Script:
-    def __init__(self, text: str, depth: int) -> None:
+    def __init__(self, text: str, depth: int, invent: Invent) -> None:
+        self.invent = invent
         self.text = text
         self.depth = depth
         self.made: list[str] = []
@@ -81,11 +88,11 @@ class _Script:
         name, equals, value = word.partition("=")
         name = name.removesuffix("+").lower().removeprefix("$env:") if "$" in name else name.removesuffix("+")
         if self.said and self.said[0].startswith("mysql") and word.startswith("-p") and len(word) > len("-p"):
-            self.made.append(f"-p{_masked('password', word[2:], self.depth)}")
+            self.made.append(f"-p{_masked('password', word[2:], self)}")
         elif equals and is_variable_name(name):
-            self.made.append(f"{word.partition('=')[0]}={_masked(name, value, self.depth)}")
+            self.made.append(f"{word.partition('=')[0]}={_masked(name, value, self)}")
         else:
-            self.made.append(_masked(self._name_of_next(), word, self.depth))
+            self.made.append(_masked(self._name_of_next(), word, self))
         self.said = [*self.said[:MOST_SAID], *self.said[MOST_SAID:][-1:], word]
 
     def _name_of_next(self) -> str:
@@ -115,7 +122,7 @@ class _Script:
     def _documents(self, place: int) -> int:
         """Go through the here-documents that begin here. Their lines are judged like those of a file."""
         for mark in self.documents:
-            masker, lines, is_ended = LineMasker(gently=True), [], False
+            masker, lines, is_ended = LineMasker(gently=True, invent=self.invent), [], False
             while place < len(self.text) and not is_ended:
                 end = self.text.find("\n", place)
                 end = len(self.text) if end < 0 else end + 1
@@ -129,7 +136,7 @@ class _Script:
         return place
 
 
-def _masked(name: str, word: str, depth: int) -> str:
+def _masked(name: str, word: str, script: _Script) -> str:
     """The word, or something made up in the quotes that it had."""
     bare = _bare(word)
     if not name and bare.startswith("${") and ":" in bare:  # what a variable is if nobody has set it
@@ -139,10 +146,12 @@ def _masked(name: str, word: str, depth: int) -> str:
         return word
     # A word that nothing names is judged by what it surely is: it may be a checksum.
     is_secret = change(name, bare, gently=True) != bare if name else holds_secret(bare)
-    if not is_secret and not (any(space in bare for space in BREAKS) and _holds_assignment(bare, depth)):
+    if not is_secret and not (any(space in bare for space in BREAKS) and _holds_assignment(bare, script.depth)):
         return word
     quote = word[0] if word[0] in "\"'" else '"'
-    return f"{quote}{MASKED}{quote}"
+    made = stand_in(bare, script.invent, name, gently=True)
+    is_plain = all(one.isalnum() or one in PLAIN for one in made) and not any(space in bare for space in BREAKS)
+    return f"{quote}{made if is_plain else MASKED}{quote}"
 
 
 def _holds_assignment(words: str, depth: int) -> bool:

@@ -1,27 +1,34 @@
-"""Chooses what stands in a decoy for a value: something of the same shape, made from nothing of the value itself.
+"""Chooses what stands in a decoy for a value: something of the same shape, of which only the secret part is made up.
 
-Only what cannot be a secret is kept: a switch, a small number, a word that every program knows, a reference.
+What cannot be a secret is kept: a switch, a small number, a word that every program knows, a reference; and of an
+address everything but passwords and tokens.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+from claudebox.features.secrets.invention import blank, in_sections, plain
+from claudebox.features.secrets.keys import throw_away_key
 from claudebox.secret_values import (
     SHORTEST_TOKEN,
-    STRONG_WORDS,
     TOKEN_PREFIXES,
     accounts,
     in_words,
     known_token,
     looks_secret,
+    names_secret,
     secret_value,
 )
 
-MASKED = "masked-by-claudebox"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.features.secrets.invention import Invent
+
 MASKED_WORD = "masked"
-MASKED_NUMBER = "12345"
 MASKED_HOST = "masked.invalid"
+SIGNED = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJtYXNrZWQtYnktY2xhdWRlYm94IiwiZXhwIjo0MTAyNDQ0ODAwfQ"
+CODED = "base64:"  # how Laravel begins a key
 KEY_BODY = "bWFza2VkIGJ5IGNsYXVkZWJveA=="  # "masked by claudebox"
 BEGIN = "-----BEGIN "
 
@@ -32,11 +39,10 @@ LONGEST_SCHEME = 20
 LONGEST_LABEL = 40
 SHORTEST_RANDOM_NAME = 16
 
-SECRET_WORDS = frozenset("key otp pass pat pin pw pwd salt seed user username".split())
 CHOICES = frozenset(
     "adapter backend channel connection cluster database db dialect disk driver engine env environment format host "
     "hostname lang level lifetime locale log logger mailer mode name namespace platform port prefix profile protocol "
-    "provider queue region scheme stage store timeout timezone type tz version zone".split()
+    "provider queue region scheme stage store timeout timezone type tz user username version zone".split()
 )
 PLACES = frozenset("dir directory file folder home path root".split())
 SWITCHES = ("true", "false", "null", "none")
@@ -91,15 +97,6 @@ def _is_choice(key: str, value: str) -> bool:
     plain = value.replace("-", "").replace("_", "").replace(".", "")
     is_plain = plain.isascii() and plain.isalnum() and plain == plain.lower() and len(plain) <= LONGEST_CHOICE
     return _last_word(key) in CHOICES and is_plain and sum(map(str.isdigit, plain)) < LONGEST_NUMBER
-
-
-def names_secret(key: str) -> bool:
-    """Whether even a short or common word is a secret under this name."""
-    words = in_words(key)
-    parts = words.split("_")
-    return any(word in words for word in STRONG_WORDS) or any(
-        part in SECRET_WORDS or part.endswith(("pass", "pwd")) for part in parts
-    )
 
 
 def is_placeholder(value: str) -> bool:
@@ -158,47 +155,163 @@ def _is_random(word: str) -> bool:
     return sum(a != b for a, b in pairwise(kinds)) * 3 >= len(word)
 
 
-def stand_in(value: str) -> str:
+def stand_in(value: str, invent: Invent = plain, name: str = "", *, gently: bool = False) -> str:
     """Something made up that a program takes for the same kind of thing."""
     if BEGIN in value:
-        key = masked_key(value.partition(BEGIN)[2].partition("-----")[0])
+        label, _, rest = value.partition(BEGIN)[2].partition("-----")
+        key = masked_key(label, rest.partition("-----")[0])
         return key if "\n" in value or "\\n" not in value else key.replace("\n", "\\n")
-    scheme, separator, rest = value.partition("://")
-    if separator and scheme.isascii() and scheme.replace("+", "").isalnum() and len(scheme) <= LONGEST_SCHEME:
-        return f"{scheme}://{_address(rest)}"
-    for prefix, _ in TOKEN_PREFIXES:
+    structured = address(value, invent, gently=gently) or _connection(value, invent)
+    if structured:
+        return structured
+    if value.startswith("eyJ") and value.count(".") == 2:
+        return f"{SIGNED}.{invent(value.rpartition('.')[2], 'token')}"
+    for prefix, _ in sorted(TOKEN_PREFIXES, key=lambda row: -len(row[0])):
         if value.startswith(prefix) and len(value) >= SHORTEST_TOKEN:
-            return f"{prefix}{MASKED}"
-    if value.isascii() and value.isdigit():
-        return MASKED_NUMBER
-    if "@" in value and "." in value.rpartition("@")[2] and " " not in value:
+            return prefix + in_sections(invent, value[len(prefix) :], "token")
+    if value.startswith(CODED):
+        return CODED + invent(value[len(CODED) :], name)
+    scheme, space, rest = value.partition(" ")
+    if space and f"{scheme.lower()} " in LOGINS and " " not in rest:
+        return f"{scheme} {stand_in(rest, invent, 'token')}"
+    if "@" in value and "." in value.rpartition("@")[2] and " " not in value and not names_secret(name):
         return f"{MASKED_WORD}@{MASKED_HOST}"
-    return MASKED
+    return invent(value, name)
 
 
-def _address(rest: str) -> str:
-    """Mask what comes after `://`, except for the port and whether there is an account."""
-    place, slash, _ = rest.partition("/")
+def address(value: str, invent: Invent, *, gently: bool) -> str:
+    """An address with everything but its passwords and tokens; "" if it is none, or a secret may be in the rest."""
+    scheme, separator, rest = value.partition("://")
+    is_scheme = scheme.isascii() and scheme.replace("+", "").replace(":", "").replace(".", "").isalnum()
+    if not separator or not is_scheme or len(scheme) > LONGEST_SCHEME or any(map(str.isspace, rest)) or "://" in rest:
+        return ""
+    left = _address(scheme, rest, blank, gently=gently).partition("://")[2]
+    left = left[left.partition("/")[0].rfind("@") + 1 :]
+    if not left or known_token(left) or _has_pair(left) or any(header in left.lower() for header in HEADERS):
+        return ""
+    return _address(scheme, rest, invent, gently=gently)
+
+
+def _address(scheme: str, rest: str, invent: Invent, *, gently: bool) -> str:
+    place, slash, path = rest.partition("/")
     account, at, host = place.rpartition("@")
-    name, colon, port = host.rpartition(":")
-    port = f":{port}" if colon and port.isdigit() and port.isascii() and len(port) <= LONGEST_NUMBER else ""
-    login = f"{MASKED_WORD}:{MASKED_WORD}@" if ":" in account else f"{MASKED_WORD}@" if at else ""
-    known = (name if port else host) in ("localhost", "127.0.0.1")
-    return f"{login}{'localhost' if known else MASKED_HOST}{port}{f'/{MASKED_WORD}' if slash else ''}"
+    if not at and ":" in place and "@" in path and not place.partition(":")[2].isdigit():
+        account, at, tail = rest.rpartition("@")  # a password with a slash
+        host, slash, path = tail.partition("/")
+    host, mark, query = host.partition("?") if "?" in host else (host, "", "")
+    if not all(map(_is_host, host.split(","))) and host:
+        return ""
+    if not mark:
+        path, mark, query = path.partition("?")
+    is_door = any(door in f"{host}/{path}/".lower() for door in OPEN_DOORS) or "/t/" in f"/{path}"
+    parts = [
+        _segment(part, invent, is_secret=is_door and part != "services", gently=gently) for part in path.split("/")
+    ]
+    login = _login(scheme, account, f"{host}/{path}", invent) + at
+    return f"{scheme}://{login}{host}{slash}{'/'.join(parts)}{mark}{_query(query, invent, gently=gently)}"
 
 
-def masked_key(label: str) -> str:
-    """A key with nothing in it, under the label of another one if that is a label and nothing else."""
+def _is_host(host: str) -> bool:
+    name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
+    name = name if colon else host
+    is_port = not colon or (port.isascii() and port.isdigit() and len(port) <= LONGEST_NUMBER)
+    bare = name.strip("[]").replace(":", "") if name.startswith("[") else name
+    return is_port and (not bare or (bare.isascii() and is_name(bare)))
+
+
+def _login(scheme: str, account: str, rest: str, invent: Invent) -> str:
+    user, colon, password = account.partition(":")
+    if not colon and account and _is_login(scheme.lower(), user, "", rest):
+        return invent(user, "token")
+    shown = user if _is_plain(user) else invent(user, "token") if user else ""
+    secret = password if not password or is_reference(password) else invent(_unescaped(password), "password")
+    return f"{shown}{colon}{secret}"
+
+
+def _unescaped(text: str) -> str:
+    """The password as it is elsewhere: in an address, some characters are written as `%40`."""
+    pieces = text.split("%")
+    try:
+        codes = [bytes([int(piece[:2], 16)]) + piece[2:].encode() for piece in pieces[1:]]
+        return b"".join([pieces[0].encode(), *codes]).decode()
+    except ValueError:
+        return text
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is a short name of something: no digits and capitals in no order, no long number."""
+    bare = text.replace("-", "").replace("_", "").replace(".", "").replace("~", "").replace("@", "")
+    digits = sum(map(str.isdigit, bare))
+    has_both = digits > 0 and bare != bare.lower() and bare != bare.capitalize()
+    is_word = not bare or (bare.isascii() and bare.isalnum() and len(bare) <= LONGEST_CHOICE)
+    return is_word and digits < LONGEST_NUMBER and not has_both and not known_token(text)
+
+
+def _segment(part: str, invent: Invent, *, is_secret: bool, gently: bool) -> str:
+    bare = part.partition("#")[0]
+    if not part or is_reference(part):
+        return part
+    is_kept = _is_plain(bare) or (gently and is_name(bare) and not looks_secret("", bare))
+    return bare if is_kept and not (is_secret and len(bare) > LONGEST_NUMBER) else invent(bare, "token")
+
+
+def _query(query: str, invent: Invent, *, gently: bool) -> str:
+    pairs = []
+    for pair in query.split("&"):
+        name, equals, value = pair.partition("=")
+        is_kept = not value or is_reference(value) or not _looks_secret(name, value)
+        is_kept = is_kept and (gently or is_harmless(name, value) or _is_plain(value)) and not names_secret(name)
+        made = f"{name}{equals}{value if is_kept else invent(_unescaped(value), name)}"
+        pairs.append(made if is_name(name) else invent(pair, "token") if pair else "")
+    return "&".join(pairs)
+
+
+def _connection(value: str, invent: Invent) -> str:
+    """A connection string in which only the secret parts are made up; "" if it is none.
+
+    They look like `Server=db;Password=x`, `host=db password=x` and `joe:x@tcp(db:3306)/shop`.
+    """
+    account, at, place = value.rpartition("@")
+    user, colon, password = account.partition(":")
+    is_place = place.startswith(("tcp(", "unix(")) and all(map(_is_plain, _words_of(place)))
+    if at and colon and is_place and _is_plain(user):
+        return f"{user}:{invent(password, 'password')}@{place}"
+    for separator in ";", " ":
+        parts = value.split(separator)
+        if all(is_variable_like(part.partition("=")[0].strip().replace(" ", "")) for part in parts if "=" in part) and (
+            sum("=" in part for part in parts) >= 2 and all("=" in part or not part.strip() for part in parts)
+        ):
+            return separator.join(_part(part, invent) for part in parts)
+    return ""
+
+
+def _words_of(text: str) -> list[str]:
+    for separator in "()/:?&=,":
+        text = text.replace(separator, " ")
+    return text.split()
+
+
+def _part(part: str, invent: Invent) -> str:
+    name, equals, value = part.partition("=")
+    bare = value.strip().strip("'")
+    is_kept = is_harmless(name, bare) or (not names_secret(name) and all(map(_is_plain, _words_of(bare))))
+    return part if is_kept and not holds_secret(part) else f"{name}{equals}{invent(bare, name)}"
+
+
+def masked_key(label: str, body: str = "") -> str:
+    """A key that is worthless, of the same kind; else one with nothing in it, under the label if it is one."""
+    key = throw_away_key(label, body)
+    if key:
+        return key
     is_label = label.isupper() and label.isascii() and label.replace(" ", "").isalnum() and len(label) <= LONGEST_LABEL
     shown = label if is_label else "PRIVATE KEY"
     return f"{BEGIN}{shown}-----\n{KEY_BODY}\n-----END {shown}-----\n"
 
 
-def change(key: str, value: str, *, gently: bool) -> str:
+def change(key: str, value: str, *, gently: bool, invent: Invent = plain) -> str:
     """The value as the decoy has it. It is kept if it is harmless; gently, already if it does not look secret."""
-    if gently:
-        return stand_in_gently(value) if _looks_secret(key, value) else value
-    return value if is_harmless(key, value) else stand_in(value)
+    is_kept = not _looks_secret(key, value) if gently else is_harmless(key, value)
+    return value if is_kept else stand_in(value, invent, key, gently=gently)
 
 
 def _looks_secret(key: str, value: str) -> bool:
@@ -276,30 +389,3 @@ def _has_pair(text: str) -> bool:
 def is_variable_like(name: str) -> bool:
     plain = name.replace("-", "").replace(".", "").replace("_", "")
     return plain.isascii() and plain.isalnum() and len(name) <= LONGEST_LABEL
-
-
-def stand_in_gently(value: str) -> str:
-    """Change only the account of an address, or a part of a list: the rest is what makes the file useful."""
-    if ";" in value and "=" in value and BEGIN not in value:
-        return _parts_masked(value)
-    if BEGIN in value or "://" not in value:
-        return stand_in(value)
-    scheme, _, rest = value.partition("://")
-    place, slash, path = rest.partition("/")
-    account, at, host = place.rpartition("@")
-    if not at or not scheme.isalnum() or holds_secret(f"{host}/{path}") or "@" in path:
-        return stand_in(value)
-    login = f"{MASKED_WORD}:{MASKED_WORD}" if ":" in account else MASKED_WORD
-    return f"{scheme}://{login}@{host}{slash}{path}"
-
-
-def _parts_masked(value: str) -> str:
-    """A connection string, such as `Server=db;Password=x`, with the secret parts of it made up."""
-    parts = []
-    for part in value.split(";"):
-        name, equals, inner = part.partition("=")
-        if equals and inner and (names_secret(name) or holds_secret(part)):
-            part = f"{name}={MASKED}" if is_name(name.strip()) else MASKED
-        parts.append(part)
-    masked = ";".join(parts)
-    return MASKED if holds_secret(masked.replace(MASKED, "")) or masked == value else masked

@@ -50,8 +50,8 @@ def test_dotenv_keeps_keys_and_what_is_harmless() -> None:
     )
     assert decoy(content, VALUES, ".env") == (
         "PORT=3000\nexport DEBUG=true\nNODE_ENV=production\nDB_CONNECTION=pgsql\nEMPTY=\n"
-        'URL=postgres://masked:masked@masked.invalid:5432/masked\nAPI_KEY="sk-ant-masked-by-claudebox"\n'
-        "PASSWORD=masked-by-claudebox\nPIN=12345\nTOKEN=${OTHER_TOKEN}\nMAIL=masked@masked.invalid\nDATA_DIR=/srv/data\n"
+        'URL=postgres://shop:masked-by-claudebox@db.corp:5432/shop?ssl=1\nAPI_KEY="sk-ant-masked-by-claudebox"\n'
+        "PASSWORD=masked-by-claudebox\nPIN=masked-by-claudebox\nTOKEN=${OTHER_TOKEN}\nMAIL=masked@masked.invalid\nDATA_DIR=/srv/data\n"
     )
 
 
@@ -97,11 +97,12 @@ def test_certificate_and_public_key_in_der_are_kept() -> None:
     assert make_decoy(public, KEY, "x.der") is None
 
 
-def test_certificate_beside_a_key_is_kept() -> None:
+def test_certificates_of_those_who_signed_it_are_kept_beside_a_key() -> None:
     certificate = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
     key = "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\n"
-    made = decoy(certificate + key, KEY, "x.pem") or ""
-    assert made.startswith(certificate)
+    made = decoy(certificate + certificate + key, KEY, "x.pem") or ""
+    assert made.count(certificate) == 1
+    assert made.count("BEGIN CERTIFICATE") == 2
     assert "BEGIN RSA PRIVATE KEY" in made
     assert "hunter2" not in made
 
@@ -123,7 +124,7 @@ def test_json_and_toml_stay_what_they_are() -> None:
     made = json.loads(decoy('{"a": [1, {"token": "x"}], "n": null, "big": 99999999}', VALUES, "x.tfstate") or "")
     assert made == {"a": [1, {"token": "masked-by-claudebox"}], "n": None, "big": 12345}
     made = tomllib.loads(decoy('[db]\nuser = "joe"\nports = [\n 1,\n]\nn = 5\n', VALUES, "secrets.toml") or "")
-    assert made == {"db": {"user": "masked-by-claudebox", "ports": [], "n": 5}}
+    assert made == {"db": {"user": "joe", "ports": [], "n": 5}}
 
 
 def test_json_that_cannot_be_read_shows_nothing() -> None:
