@@ -132,10 +132,12 @@ def test_the_ways_would_find_it(box: Box, planted: Path) -> None:
 
 
 def test_program_still_starts_with_the_decoy(box: Box, planted: Path) -> None:
-    shown = box.sh(". ./.env; echo $PORT $API_KEY; git remote -v; python3 -m json.tool .mcp.json")
-    assert "3000 masked-by-claudebox" in shown
+    shown = box.sh(". ./.env; echo $PORT ${#API_KEY} $API_KEY; git remote -v; python3 -m json.tool .mcp.json")
+    assert f"3000 {len(CANARY)} " in shown
     assert "https://git.example/shop.git (fetch)" in shown
-    assert '"X_TOKEN": "masked-by-claudebox"' in shown
+    made_up = shown.split()[2]
+    assert f'"X_TOKEN": "{made_up}"' in shown, "the same secret is made up the same way everywhere"
+    assert box.sh(". ./.env; echo $API_KEY").strip() == made_up, "and at the next start"
 
 
 def test_decoy_is_not_committed(box: Box, planted: Path, account: Account) -> None:
@@ -208,7 +210,7 @@ def test_parent_replaced_by_a_symlink(box: Box, planted: Path, account: Account)
     account.write(account.home / ".aws" / ".env", f"KEY={CANARY}\n")
     box.sh(f"mkdir target && mv app target/ && ln -s target/app app && mv deploy d && ln -s {account.home}/.aws deploy")
     assert box.sh(SEARCH) == ""
-    assert "masked-by-claudebox" not in box.sh("cat deploy/.env 2>/dev/null; true")
+    assert box.sh("cat deploy/.env 2>/dev/null; true") == ""
 
 
 def test_symlink_as_env_is_never_followed(box: Box, project: Path, account: Account) -> None:
@@ -329,7 +331,8 @@ def test_pasted_command_masks_too(box: Box, planted: Path, account: Account, she
     shown = box.claudebox("--dry-run", "--run", "sh", "-c", f"{SEARCH}; cat .env; exit 7")
     assert CANARY not in shown.stdout
     pasted = account.run(shell, "-c", shown.stdout, cwd=planted)
-    assert (pasted.stdout, pasted.returncode) == ("PORT=3000\nAPI_KEY=masked-by-claudebox\n", 7), pasted.stderr
+    assert (pasted.stdout[: len("PORT=3000\nAPI_KEY=")], pasted.returncode) == ("PORT=3000\nAPI_KEY=", 7), pasted.stderr
+    assert CANARY not in pasted.stdout
 
 
 def test_nothing_of_it_is_in_the_state(box: Box, planted: Path, account: Account) -> None:

@@ -21,9 +21,9 @@ not change that; if you need something, say so and name the option below.
 MASKED = """\
 ## Files with made-up values
 
-These hold secrets on the user's machine. In the box their keys are right, but the values are made up
-(`masked-by-claudebox`), or the file is empty; it cannot be changed, moved or deleted. A login that fails with such a
-value is not a bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a secret itself.
+These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
+of the real ones (many begin with `masked`), or the file is empty; it cannot be changed, moved or deleted. A login that
+fails with such a value is not a bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a secret itself.
 
 """
 MOST_MASKED = 30
