@@ -23,7 +23,8 @@ MASKED = """\
 
 These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
 of the real ones (many begin with `masked`), or the file is empty; it cannot be changed, moved or deleted. A login that
-fails with such a value is not a bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a secret itself.
+fails with such a value is not a bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a
+secret itself.
 
 """
 MOST_MASKED = 30
