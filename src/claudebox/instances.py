@@ -6,19 +6,34 @@ import os
 import time
 
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, remove_tree
+from claudebox.layers.files import DIRECTORY, PRIVATE, remove_tree
 from claudebox.layers.store import Layer, list_layers, size_of
 from claudebox.problem import Problem
 from claudebox.quoting import quote
+from claudebox.reach import find_own_repository, reach_of
 from claudebox.record import Record
-from claudebox.settings.words import COLLECT, Request
-from claudebox.state import Instance, State
+from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
+from claudebox.state import CACHE_LOCK, Instance, State, canonical_root
 from claudebox.terminal import output_style, says_yes, show
-from claudebox.view.text import Style, escape, fill
+from claudebox.view.text import Style, bytes_text, escape, fill
 
 DAY = 24 * 3600
+BLOCK = 512  # bytes, in which the kernel counts what a file takes
+MOST_COUNTED = 1_000_000  # files of one project: a second or two
+DEEPEST = 200  # directories that are open at a time
+NOTHING = 1 << 20  # bytes: the empty directories of a cache are not worth a line
 COLUMN = 18
-UNITS = ("B", "K", "M", "G", "T")
+
+
+class Size(Record):
+    """How much space something takes."""
+
+    amount: int
+    is_whole: bool = True  # false: there is more, which was not counted
+
+    @property
+    def shown(self) -> str:
+        return bytes_text(self.amount) + ("" if self.is_whole else "+")
 
 
 class Listed(Record):
@@ -27,9 +42,10 @@ class Listed(Record):
     directory: str
     project: str  # "" if nobody noted it
     last_use: float
-    size: int
+    size: Size
     is_gone: bool
     reviews: tuple[Layer, ...] = ()  # what boxes changed and nobody has landed yet
+    cache: Size = Size(0)  # a part of the size
 
 
 def find_instances(state: State) -> list[Listed]:
@@ -51,24 +67,70 @@ def _instance(directory: str) -> Listed:
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    reviews = tuple(list_layers(Instance(directory, "").layers))
-    return Listed(directory, project, last_use, _size(directory), bool(project) and not os.path.isdir(project), reviews)
+    instance = Instance(directory, "")
+    caches = [measure(cache) for cache in caches_of(instance)]
+    cache = Size(sum(one.amount for one in caches), all(one.is_whole for one in caches))
+    is_gone = bool(project) and not os.path.isdir(project)
+    reviews = tuple(list_layers(instance.layers))
+    return Listed(directory, project, last_use, measure(directory), is_gone, reviews, cache)
 
 
-def _size(directory: str) -> int:
-    """The bytes in a directory. No recursion: the agent can nest directories deeper than Python recurses."""
-    size, waiting = 0, [directory]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
-                        size += entry.stat(follow_symlinks=False).st_size
-        except OSError:
-            continue  # a running box may have removed it, and a path may be too long to use
-    return size
+def caches_of(instance: Instance) -> tuple[str, ...]:
+    return instance.cache, instance.cache_over_host, instance.cache_layers
+
+
+def measure(directory: str) -> Size:
+    """The bytes in a directory, as far as it is reasonable to count: its shape is the choice of an agent.
+
+    Nothing is followed, and a box that is at work in there can turn no name elsewhere: each directory is opened in the
+    one above it. There is no recursion, because Python recurses less deep than directories can be nested.
+    """
+    amount, counted, open_ones = 0, 0, [(_open(directory), [""])]
+    is_whole = True
+    while open_ones:
+        here, waiting = open_ones[-1]
+        if here < 0 or not waiting or counted > MOST_COUNTED:
+            is_whole = is_whole and counted <= MOST_COUNTED
+            open_ones.pop()
+            if here >= 0:
+                os.close(here)
+            continue
+        below = _open(waiting.pop() or ".", here)
+        if below < 0:
+            continue  # a running box may have removed it
+        if len(open_ones) > DEEPEST:
+            os.close(below)
+            is_whole = False
+            continue
+        size, number, names = _list(below)
+        amount, counted = amount + size, counted + number
+        open_ones.append((below, names))
+    return Size(amount, is_whole)
+
+
+def _open(name: str, parent: int | None = None) -> int:
+    try:
+        return os.open(name, DIRECTORY, dir_fd=parent)
+    except OSError:
+        return -1
+
+
+def _list(directory: int) -> tuple[int, int, list[str]]:
+    """The bytes of the files in one directory, how many entries were counted, and the directories."""
+    size, number, names = 0, 0, []
+    try:
+        with os.scandir(directory) as entries:
+            for number, entry in enumerate(entries, 1):
+                if number > MOST_COUNTED:
+                    break
+                if entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+                else:
+                    status = entry.stat(follow_symlinks=False)
+                    size += min(status.st_size, status.st_blocks * BLOCK)  # a file may be large and have no content
+    except OSError:
+        pass  # a running box may have removed something
+    return size, number, names
 
 
 def listing(instances: list[Listed], style: Style) -> str:
@@ -78,11 +140,13 @@ def listing(instances: list[Listed], style: Style) -> str:
     for instance in instances:
         words = [escape(instance.project) or "(unknown)", *(["(gone)"] if instance.is_gone else [])]
         first, *rest = fill(words, COLUMN)
-        lines.append(f"{_age(instance.last_use):<10} {_amount(instance.size):>5}  {first}")
+        lines.append(f"{_age(instance.last_use):<10} {instance.size.shown:>5}  {first}")
         lines += [" " * COLUMN + line for line in rest]
+        if instance.cache.amount > NOTHING:
+            lines.append(" " * COLUMN + f"of that {instance.cache.shown} cache (to remove it: --instances drop-cache)")
         for layer in instance.reviews:
             where = f", {escape(layer.project)}" if layer.project != instance.project else ""
-            words = f"review {layer.number}, not landed: {_amount(size_of(layer))}{where}".split(" ")
+            words = f"review {layer.number}, not landed: {bytes_text(size_of(layer))}{where}".split(" ")
             lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
     return "\n".join(lines) + "\n"
 
@@ -110,19 +174,16 @@ def _age(moment: float) -> str:
     return "today" if days <= 0 else "yesterday" if days == 1 else f"{days} days"
 
 
-def _amount(size: int) -> str:
-    amount = float(size)
-    for unit in UNITS:
-        if amount < 1000 or unit == UNITS[-1]:
-            break
-        amount /= 1024
-    return f"{amount:.0f}{unit}"
-
-
 def tend_instances(request: Request) -> int:
-    found = find_instances(State(read_host().person.home))
+    host = read_host()
+    found = find_instances(State(host.person.home))
     if ("instances", COLLECT) in request.said:
         _collect(found, yes=request.yes)
+    elif ("instances", DROP_CACHES) in request.said:
+        _drop_caches(found, yes=request.yes)
+    elif ("instances", DROP_CACHE) in request.said:
+        root = canonical_root(host.cwd, find_own_repository(reach_of(host)))
+        _drop_caches([one for one in found if one.project == root], yes=request.yes)
     else:
         show(listing(found, output_style()))
     return 0
@@ -135,3 +196,47 @@ def _collect(found: list[Listed], *, yes: bool) -> None:
         raise Problem("nothing removed")
     for instance in gone:
         remove(instance)
+
+
+def _drop_caches(found: list[Listed], *, yes: bool) -> None:
+    """Remove what package managers downloaded, also while a box runs: it then downloads again."""
+    full = [instance for instance in found if instance.cache.amount > NOTHING]
+    show(listing(full, output_style()) if full else "There is no cache to remove.\n")
+    if full and not yes and not says_yes("Remove the caches of these? [y/N] "):
+        raise Problem("nothing removed")
+    for instance in full:
+        for cache in caches_of(Instance(instance.directory, "")):
+            empty(cache)
+
+
+def _require_unused(layers: int) -> None:
+    """What a box changes in the host's caches belongs to the kernel while the box runs. The lock lasts until we end."""
+    import fcntl
+
+    try:
+        lock = os.open(CACHE_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=layers)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Problem(
+            "a box is running over this host's caches", "end it first; then: claudebox --instances drop-cache"
+        ) from None
+
+
+def empty(cache: str) -> None:
+    """Remove what is in each directory of a cache. They stay: a running box has links to them."""
+    here = _open(cache)
+    if here < 0:
+        return
+    try:
+        _require_unused(here)
+        for name in os.listdir(here):
+            if name != CACHE_LOCK:
+                remove_tree(here, name)
+                os.mkdir(name, PRIVATE, dir_fd=here)
+    except OSError as error:
+        raise Problem(f"cannot remove {cache}: {error.strerror}", f"rm -r {quote(cache)}") from None
+    finally:
+        os.close(here)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from claudebox.allowed import Names
     from claudebox.layers import Review
-    from claudebox.state import Instance, State
+    from claudebox.state import Cache, Instance, State
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
     Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
@@ -100,6 +100,7 @@ class Mount(Record):
     source: str = ""  # host path of ro and rw, target of a symlink
     content: bytes = b""  # what a file contains that the box makes
     mode: int = 0o755  # the permissions of something that the box makes
+    size: int = 0  # the most bytes that a tmpfs may hold; 0: as many as the kernel likes
     is_dir: bool = True  # whether a hide has to cover a directory
     covers: str = ""  # host path of a secret that has to lie below a mask or a hide, which lets nobody see it
     # Device and inode of a source, or of what is covered, that an agent may be able to replace; UNSEEN if the launch
@@ -269,14 +270,6 @@ class Package(Record):
     origin: Origin
 
 
-class Profile(Record):
-    """Settings that can be asked for by name."""
-
-    name: str
-    file: str  # as people see it
-    description: str
-
-
 class Guarded(Record):
     """A place that a program on the host runs or believes later."""
 
@@ -385,6 +378,7 @@ class Plan(Record):
     owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process
     guard: Guard = Guard()
     limits: Limits | None = None
+    cache: Cache | None = None
     review: Review | None = None
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()

@@ -22,6 +22,7 @@
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
         layers/               what boxes changed and the user has not landed yet
+        cache/, cache-host/   what package managers downloaded; cache-host.layers holds it over the host's own
         quarantine/           what was moved out of the project after a box had ended
 
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
@@ -47,6 +48,7 @@ CACHE_NAME_LENGTH = 16
 PACKAGE_NAME_LENGTH = 32
 PROJECT = "project"
 WRITABLE = "writable-"
+CACHE_LOCK = "lock"  # in the directory of what boxes changed in the host's caches
 
 
 class State(Record):
@@ -226,8 +228,30 @@ class Instance(Record):
         return f"{self.directory}/layers"
 
     @property
+    def cache(self) -> str:
+        return f"{self.directory}/cache"
+
+    @property
+    def cache_over_host(self) -> str:
+        return f"{self.cache}-host"
+
+    @property
+    def cache_layers(self) -> str:
+        """What boxes changed in the host's caches, as the kernel keeps it; and the lock of the one that does so."""
+        return f"{self.cache_over_host}.layers"
+
+    @property
     def quarantine(self) -> str:
         return f"{self.directory}/quarantine"
+
+
+class Cache(Record):
+    """What package managers download, kept for the project."""
+
+    directory: str  # the box has it writable
+    over_host: str = ""  # the same, if the host's own caches lie underneath
+    layers: str = ""  # where the kernel keeps what the box changes in them
+    lower: tuple[tuple[str, str], ...] = ()  # each cache of the host, and where it appears below `over_host`
 
 
 SHOWN = State("~")  # the same paths as people write them

@@ -37,7 +37,7 @@ def state_cannot_be_written(scene: Scene) -> None:
 
 
 def refused_to_remove(scene: Scene) -> None:
-    gone = instances.Listed("/x", "/home/alice/gone", 0.0, 0, True)
+    gone = instances.Listed("/x", "/home/alice/gone", 0.0, instances.Size(0), True)
     scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
     scene.monkeypatch.setattr(instances, "show", lambda _: None)
     scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
@@ -45,7 +45,7 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
-    instances.remove(instances.Listed("/nonexistent/instance", "/home/alice/gone", 0.0, 0, True))
+    instances.remove(instances.Listed("/nonexistent/instance", "/home/alice/gone", 0.0, instances.Size(0), True))
 
 
 PROBLEMS: Problems = {

@@ -24,6 +24,7 @@ AUDIT = {
             "path": str,
             "source": maybe(str),
             "content": maybe(str),
+            "?size": int,
             "rule": str,
             "reason": str,
         }

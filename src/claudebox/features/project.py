@@ -83,4 +83,10 @@ def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
     """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them."""
     has_store = plan.nix is not None and bool(plan.nix.directory)
     has_journal = plan.names is not None
-    return not has_store and not has_journal and facts.tree.lstat(facts.claude.all_projects.directory) is None
+    has_cache = plan.cache is not None
+    return (
+        not has_store
+        and not has_journal
+        and not has_cache
+        and facts.tree.lstat(facts.claude.all_projects.directory) is None
+    )

@@ -6,8 +6,23 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
-from claudebox.model import DEV, FILE, FROM_HOST, HIDE, PROC, RO, SYMLINK, TMPFS, Directory, Mount, Origin, Person
+from claudebox.model import (
+    DEV,
+    FILE,
+    FROM_HOST,
+    HIDE,
+    PROC,
+    RO,
+    SYMLINK,
+    TMPFS,
+    Directory,
+    Finding,
+    Mount,
+    Origin,
+    Person,
+)
 from claudebox.paths import is_inside
+from claudebox.problem import Problem
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -50,19 +65,25 @@ PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "te
 IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
 HOSTNAME = "claudebox"
+UNKNOWN_SIZE = 1 << 30  # of /tmp, where the kernel does not tell how much memory there is
+UNBOUNDED = Finding(
+    Finding.NOTE, "bwrap", "is older than 0.7: /tmp and the box's home may each take half of the memory"
+)
 NOBODY = 65534
 ROOT_IN_BOX = 1000
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
+    size = tmp_size(facts)
     return Contribution(
         mounts=(
             Mount(TMPFS, "/", BOX),
-            *empty_places(facts.person),
+            *empty_places(facts.person, size),
             *home_links(facts.tree, facts.host.environ.get("HOME", "")),
             *system_mounts(facts.tree, facts.system),
         ),
         path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
+        findings=() if size else (UNBOUNDED,),
     )
 
 
@@ -111,16 +132,33 @@ def _shell_link(tree: Tree, path: str) -> Mount:
     return Mount(SYMLINK, path, SYSTEM, source=tree.resolve(path) or path)
 
 
-def empty_places(person: Person) -> list[Mount]:
-    """Directories that are writable, and empty at each start."""
-    run = f"/run/user/{person.uid}"
+def tmp_size(facts: Facts) -> int:
+    """The most bytes that /tmp may hold; 0 if this bwrap cannot bound it, and nobody has asked for a bound."""
+    said = facts.settings.tmp_size
+    program = facts.tree.read(facts.bwrap) or b""
+    if program.startswith(b"\x7fELF") and b"--size" not in program:
+        if said is not None:
+            raise Problem(f"{said.origin.shown} needs bwrap 0.7 or later", "name another one: --bwrap PATH")
+        return 0
+    if said is not None:
+        from claudebox.settings.parsing import TMP_SIZE, amount
+
+        return amount(TMP_SIZE, said)
+    first, _, rest = (facts.tree.text("/proc/meminfo") or "").partition(" kB")
+    memory = first.removeprefix("MemTotal:").strip()
+    return int(memory) * 1024 // 4 if rest and memory.isascii() and memory.isdigit() else UNKNOWN_SIZE
+
+
+def empty_places(person: Person, size: int) -> list[Mount]:
+    """Directories that are writable, and empty at each start. They are in memory: together they never fill it."""
     return [
         Mount(PROC, "/proc", BOX),
         Mount(DEV, "/dev", BOX),
-        Mount(TMPFS, "/tmp", BOX, mode=0o1777),
-        Mount(TMPFS, "/var/tmp", BOX, mode=0o1777),
-        Mount(TMPFS, run, BOX, mode=0o700),
-        Mount(TMPFS, person.home, BOX, mode=0o700),
+        Mount(TMPFS, "/dev/shm", BOX, mode=0o1777, size=size // 4),
+        Mount(TMPFS, "/tmp", BOX, mode=0o1777, size=size),
+        Mount(TMPFS, "/var/tmp", BOX, mode=0o1777, size=size // 4),
+        Mount(TMPFS, f"/run/user/{person.uid}", BOX, mode=0o700, size=size // 8),
+        Mount(TMPFS, person.home, BOX, mode=0o700, size=size),
     ]
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
+from claudebox.model import RW
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BROKER, FULL, NAMES, OFF, PASSTHROUGH
+from claudebox.settings.table import AUTO, BROKER, FULL, NAMES, NONE, OFF, PASSTHROUGH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +74,17 @@ def _has_layer(facts: Facts) -> bool:
     return facts.has_layer
 
 
+def _keeps_cache(facts: Facts) -> bool:
+    """A box without Claude on a host without any state leaves none behind, unless somebody asks for it."""
+    said, state = facts.settings.cache, facts.claude.all_projects.directory
+    is_wanted = facts.install is not None or said.origin.is_said or facts.tree.lstat(state) is not None
+    return said.text != NONE and is_wanted
+
+
+def _has_writable_mount(facts: Facts) -> bool:
+    return any(wish.access == RW for wish in facts.settings.mounts)
+
+
 def _is_limited(facts: Facts) -> bool:
     settings = facts.settings
     return bool(settings.memory or settings.pids or settings.cpu)
@@ -97,6 +109,8 @@ DECIDING = (
     Decision("system", "decide_certificates", _always),
     Decision("claude.options", "decide", _has_arguments),
     Decision("wishes", "decide", _always),
+    Decision("caches.decide", "decide", _keeps_cache),
+    Decision("caches.decide", "decide_warnings", _has_writable_mount),
     Decision("guard.decide", "decide", _always),
     Decision("secrets.decide", "decide", _always),
     Decision("wishes", "decide_hides", _always),

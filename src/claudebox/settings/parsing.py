@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 LIMITS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 A_SECOND = 1_000_000
-LEAST = {"memory": 16 << 20, "pids": 10, "cpu": A_SECOND // 100}  # with less, not even bwrap starts
+TMP_SIZE = "tmp_size"
+SIZES = ("memory", TMP_SIZE)
+# With less, not even bwrap starts, or programs cannot work.
+LEAST = {"memory": 16 << 20, "pids": 10, "cpu": A_SECOND // 100, TMP_SIZE: 16 << 20}
 LIMITED = ("requests", "tokens", "streams", "minutes")  # what a box may use of the broker
 MOST_DIGITS = 15
 MOST_DIGITS_OF_AN_AMOUNT = 13
-EXAMPLES = {"memory": "4G", "pids": "500", "cpu": "1.5"}
+EXAMPLES = {"memory": "4G", "pids": "500", "cpu": "1.5", TMP_SIZE: "4G"}
 
 
 def read_text(setting: Setting, text: str, origin: Origin) -> Value:
@@ -37,7 +40,7 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
         raise _bad_name(text, origin, "NAME")
     word = Word(text, origin)
     # Only what is wrong is of interest here: whoever uses it reads it again.
-    if setting.name in LIMITS:
+    if setting.name in LEAST:
         amount(setting.name, word)
     elif setting.name == "auth_limit":
         broker_limit(word)
@@ -85,12 +88,12 @@ def _number(text: str) -> int:
 def amount(name: str, said: Word) -> int:
     """The amount in bytes, processes, or microseconds of each second. Raises a Problem if the text is not an amount."""
     text, unit = said.text, 1
-    if name == "memory" and text[-1:].upper() in UNITS:
+    if name in SIZES and text[-1:].upper() in UNITS:
         text, unit = text[:-1], UNITS[text[-1:].upper()]
     whole, _, rest = text.partition(".") if name != "pids" else (text, "", "")
     digits = whole + rest
     if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS_OF_AN_AMOUNT):
-        what = f"{said.origin.shown}: `{said.text}` is not an amount of {name}"
+        what = f"{said.origin.shown}: `{said.text}` is not an amount of {name.replace(TMP_SIZE, 'memory')}"
         raise Problem(what, f"for example: {EXAMPLES[name]}")
     value = int(digits) * (A_SECOND if name == "cpu" else unit) // int("1" + "0" * len(rest))
     if value < LEAST[name]:

@@ -57,6 +57,7 @@ STORE = "store"
 OFF = "off"
 DESKTOP = "desktop"
 ON = "on"
+HOST, PROJECT = "host", "project"
 ASK, ALL, SAFE = "ask", "all", "safe"
 GUARDED = "guarded"
 
@@ -225,6 +226,24 @@ SETTINGS = (
             ("cpu", "NUMBER", "processors that the box may use, such as 1.5"),
         )
     ),
+    Setting(
+        *("cache", VALUE, "what package managers download: kept for the project (default), over the host's, or none"),
+        metavar="WHERE",
+        key="cache",
+        shape=TEXT,
+        choices=(HOST, PROJECT, NONE),
+        help_in_files="where what package managers download is kept: host means over this host's own, read-only",
+    ),
+    Setting(
+        *(
+            "tmp_size",
+            VALUE,
+            "the most that /tmp may hold, and the home as much again (default: a quarter of the memory)",
+        ),
+        metavar="SIZE",
+        key="tmp_size",
+        shape=TEXT,
+    ),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),
     *(
@@ -238,7 +257,14 @@ SETTINGS = (
         )
         for name in ("bwrap", "claude", "pasta", "nft")
     ),
-    Setting("instances", MODE, "list the state kept for each project; with gc: remove what is gone", metavar="[gc]"),
+    Setting(
+        *(
+            "instances",
+            MODE,
+            "list the state kept for each project; gc: remove what is gone; drop-cache: this one's cache",
+        ),
+        metavar="[HOW]",
+    ),
     Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),

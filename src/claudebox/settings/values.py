@@ -14,6 +14,7 @@ from claudebox.settings.table import (
     OFF,
     OTHER_VARIABLES,
     PASSTHROUGH,
+    PROJECT,
     SETTINGS,
     VALUE,
 )
@@ -58,6 +59,14 @@ class Word(Record):
 Value = MountWish | EnvWish | Word | Port
 
 
+class Profile(Record):
+    """Settings that can be asked for by name."""
+
+    name: str
+    file: str  # as people see it
+    description: str
+
+
 class Statement(Record):
     """One value that somebody gave to a setting. The value knows where it was written."""
 
@@ -96,6 +105,8 @@ class Settings(Record):
     memory: Word | None = None
     pids: Word | None = None
     cpu: Word | None = None
+    cache: Word = Word(PROJECT, BY_DEFAULT)
+    tmp_size: Word | None = None
     profiles: tuple[Word, ...] = ()
     findings: tuple[Finding, ...] = ()  # about the files with settings
     preparations: tuple[Preparation, ...] = ()  # they make reading those files faster the next time

@@ -9,8 +9,10 @@ from claudebox.settings.table import BY_OPTION, COMMAND, MODE, ON, SWITCH, Setti
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"
+DROP_CACHE = "drop-cache"  # of this project
+DROP_CACHES = "drop-caches"  # of all projects
 OF_A_PROJECT = "project"
-MAY_FOLLOW = {"instances": COLLECT, "schema": OF_A_PROJECT}  # a word that a mode may have
+MAY_FOLLOW = {"instances": (COLLECT, DROP_CACHE, DROP_CACHES), "schema": (OF_A_PROJECT,)}  # words that a mode may have
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
 # Modes without any claude.
 WITHOUT_CLAUDE = frozenset("instances review demo completion man schema network_log setup".split())
@@ -151,7 +153,9 @@ class _CommandLine:
             self.json_at.append(len(self.claude))
         elif setting.kind == MODE:
             self.modes.append(setting.name)
-            if self.words[self.position : self.position + 1] == [MAY_FOLLOW.get(setting.name)]:
+            if self.words[self.position : self.position + 1] and self.words[self.position] in MAY_FOLLOW.get(
+                setting.name, ()
+            ):
                 self.said.append((setting.name, self.next()))
         else:
             self.switches.add(setting.name)

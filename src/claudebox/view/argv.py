@@ -25,6 +25,8 @@ def bwrap_operations(plan: Plan) -> list[Operation]:
         ("--seccomp", Data(plan.seccomp, SECCOMP)),
         *(operation for mount in plan.mounts for operation in _mount(mount)),
         ("--remount-ro", "/"),
+        # bwrap cannot bound it, and what programs write in it has a place of its own: /dev/shm.
+        ("--remount-ro", "/dev"),
         *(("--setenv", variable.name, variable.value) for variable in plan.environment if variable.late),
         ("--chdir", plan.project),
     ]
@@ -69,7 +71,8 @@ def _mount(mount: Mount) -> list[Operation]:
     if mount.kind == SYMLINK:
         return [("--symlink", source, path)]
     if mount.kind == TMPFS:
-        return [("--perms", f"{mount.mode:04o}", "--tmpfs", path)]
+        size = ("--size", str(mount.size)) if mount.size else ()
+        return [("--perms", f"{mount.mode:04o}", *size, "--tmpfs", path)]
     if mount.kind == FILE:
         return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
     if mount.kind in (COVER, MASK):

@@ -52,6 +52,7 @@ def _mount(mount: Mount) -> Any:
         "path": mount.path,
         "source": mount.source or None,
         "content": mount.content.decode(errors="replace") if mount.kind == FILE else None,
+        **({"size": mount.size} if mount.size else {}),
         "rule": mount.origin.shown,
         "reason": mount.origin.reason,
     }

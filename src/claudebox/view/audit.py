@@ -34,7 +34,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, escape, fill, table_row
+from claudebox.view.text import BOLD, RED, YELLOW, Style, bytes_text, escape, fill, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ MARKS = {
 }
 LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
-TELLING_REASONS = ("git", "claude", "secret", "root")  # the reasons of other rules are the same each time
+TELLING_REASONS = ("git", "claude", "cache", "secret", "root")  # the reasons of other rules are the same each time
 USUAL_RULES = (
     "box",
     "system",
@@ -71,6 +71,7 @@ USUAL_RULES = (
     "kernel",
     "claude",
     "git",
+    "cache",
     "project",
 )
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
@@ -88,7 +89,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
-    mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
+    mounts = tuple(mount for mount in plan.mounts if not is_guard(mount) and (everything or not _is_cache_link(mount)))
     legend = LANDS if plan.review is not None else LEGEND
     lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
@@ -114,7 +115,11 @@ def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) 
     for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_last):
         label = f"{rule:<{RULE}} {mark}"
         reasons = dict.fromkeys(mount.origin.reason for mount in mounts if everything or rule in TELLING_REASONS)
-        words = [*_paths(mounts, home), *(f"({escape(reason)})" for reason in reasons if reason)]
+        words = [
+            *_paths(mounts, home),
+            *(_bounds(mounts, home) if everything else []),
+            *(f"({escape(reason)})" for reason in reasons if reason),
+        ]
         words = words if rule != SECRETS else _masked(mounts, home, everything)
         lines += table_row(label, words, LABEL, style)
     return lines
@@ -141,6 +146,15 @@ def _paths(mounts: list[Mount], home: str) -> list[str]:
     shown = [mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
     etc = [mount.path.removeprefix("/etc/") for mount in mounts if mount.path.startswith("/etc/")]
     return shown + ([f"/etc/{escape(etc[0])}"] if len(etc) == 1 else ["/etc:", *map(escape, etc)] if etc else [])
+
+
+def _is_cache_link(mount: Mount) -> bool:
+    return mount.kind == SYMLINK and mount.origin.is_rule("cache")
+
+
+def _bounds(mounts: list[Mount], home: str) -> list[str]:
+    sizes = [f"{escape(shorten_home(one.path, home))} {bytes_text(one.size)}" for one in mounts if one.size]
+    return f"(in memory, at most: {', '.join(sizes)})".split(" ") if sizes else []
 
 
 def mount_text(mount: Mount, home: str) -> str:

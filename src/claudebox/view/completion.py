@@ -49,7 +49,7 @@ def words_after(setting: Setting) -> tuple[str, ...]:
     if setting.name == REVIEW:
         return (*setting.choices, *REVIEW_DEEDS)
     if setting.name in MAY_FOLLOW:
-        return (MAY_FOLLOW[setting.name],)
+        return MAY_FOLLOW[setting.name]
     return setting.choices or WORDS.get(setting.name, ())
 
 

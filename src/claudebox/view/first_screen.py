@@ -20,7 +20,7 @@ MOST_LINES = (6, 3, 2)  # of a row: many where there is room
 STEP = 4  # columns by which a name that is too long is shortened at a time
 SHORTEST = 12  # columns, for a part of a name that still tells something
 EVERYTHING = "lists every variable, path and rule"
-PLAIN_PLACES = ("/", "/run", "/proc", "/dev")  # empty in every box, and nothing that anybody works in
+PLAIN_PLACES = ("/", "/run", "/proc", "/dev", "/dev/shm")  # empty in every box, and nothing that anybody works in
 
 
 class Row(Record):
@@ -154,7 +154,9 @@ def _writable(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     shown = sorted((mount for mount in mounts if mount.kind in WRITABLE), key=lambda mount: mount.path != plan.project)
     own = [mount for mount in shown if plan.state is not None and mount.source.startswith(f"{plan.state.directory}/")]
     paths = tuple(_writable_text(mount, plan.person.home) for mount in shown if mount not in own)
-    return Row("writable", paths, "and Claude's state of this project" if own else "")
+    kept = ["Claude's state"] if len(own) > (plan.cache is not None) else []
+    kept += ["the cache"] if plan.cache is not None else []
+    return Row("writable", paths, f"and {' and '.join(kept)} of this project" if kept else "")
 
 
 def _writable_text(mount: Mount, home: str) -> str:

@@ -6,6 +6,7 @@ from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
+from claudebox.view.text import bytes_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,6 +139,12 @@ def _files(plan: Plan) -> str:
     ]
     lines += [f"- `{_path(mount, plan)}` is read-only: the user mounted it" for mount in readable]
     lines.append("- `/tmp` and the rest of your home are writable, empty at the start, and gone when the box ends")
+    size = max(mount.size for mount in plan.mounts)
+    if size:
+        lines.append(
+            f'- both are in memory and hold {bytes_text(size)} each; when one is full, programs say "No space left on '
+            'device": put large files into the project, or ask the user for `--tmp-size SIZE`'
+        )
     lines.append("- `/usr`, `/etc` and your Claude configuration are read-only")
     return "## Files\n\n" + "\n".join(lines) + "\n"
 

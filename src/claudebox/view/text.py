@@ -7,6 +7,8 @@ from claudebox.record import Record
 WIDTH = 80
 NARROWEST = 40
 
+UNITS = ("B", "K", "M", "G", "T")
+
 BOLD = "1"
 DIM = "2"
 RED = "31"
@@ -43,6 +45,15 @@ def _escape_character(character: str) -> str:
         return f"\\x{code - 0xDC00:02x}"
     named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return named.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def bytes_text(size: int) -> str:
+    amount = float(size)
+    for unit in UNITS:
+        if amount < 1000 or unit == UNITS[-1]:
+            break
+        amount /= 1024
+    return f"{amount:.0f}{unit}"
 
 
 def width(text: str) -> int:

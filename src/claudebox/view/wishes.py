@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from claudebox.model import Port, Profile
+from claudebox.model import Port
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import EnvWish, MountWish, Statement
+from claudebox.settings.values import EnvWish, MountWish, Profile, Statement
 from claudebox.state import SHOWN
 from claudebox.view.text import BOLD, Style, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.settings.values import Value
+    from claudebox.settings.values import Profile, Value
 
 COLUMN = 25
 PLACE = 21

@@ -17,7 +17,7 @@ from claudebox.remembered import Form
 from claudebox.settings.files.documents import parse
 from claudebox.settings.files.schema import said_in
 from claudebox.settings.parsing import LIMITS, amount
-from claudebox.settings.table import BY_NAME, OFF, Setting
+from claudebox.settings.table import BY_NAME, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.state import State
 
@@ -67,8 +67,7 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
 def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
     if setting.choices and isinstance(said.value, Word):
-        words = {"network": below.network, "nix": below.nix, "review": below.review}
-        known = below.auth if said.name == "auth" else words[said.name].text if said.name in words else OFF
+        known = below.auth if said.name == "auth" else getattr(below, said.name).text
         return _is_less(setting, said.value.text, known)
     if said.name in LIMITS and isinstance(said.value, Word):
         limit: Word | None = getattr(below, said.name)

@@ -1,0 +1,1 @@
+"""Caches of package managers, kept for the project."""

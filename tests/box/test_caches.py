@@ -1,0 +1,236 @@
+"""What package managers download is kept for the project: the second installation needs no download."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from conftest import CLAUDEBOX, Account, Box, git
+from running.needs import needed
+
+pytestmark = pytest.mark.req("WORK-01")
+
+PATIENCE = 120  # seconds
+KEEP = ("--cache", "project")
+NPM = "npm ci --no-audit --no-fund --fetch-retries=0 --registry"
+PIP = (
+    "pip3 install -q --disable-pip-version-check --break-system-packages --no-deps --target installed --upgrade "
+    "--trusted-host 127.0.0.1 -i"
+)
+
+
+def tarball() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, text in (("package.json", '{"name": "greeting", "version": "1.0.0"}'), ("index.js", "")):
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return file.getvalue()
+
+
+def wheel() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("greeting.py", "")
+        archive.writestr("greeting-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+        archive.writestr(
+            "greeting-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("greeting-1.0.dist-info/RECORD", "")
+    return file.getvalue()
+
+
+FILES = {"/greeting-1.0.0.tgz": tarball(), "/greeting-1.0-py3-none-any.whl": wheel()}
+
+
+class Registry(BaseHTTPRequestHandler):
+    """Packages of npm and of pip, on loopback."""
+
+    protocol_version = "HTTP/1.1"
+    fetched: list[str]
+
+    def do_GET(self) -> None:
+        page = b'<a href="/greeting-1.0-py3-none-any.whl">greeting-1.0-py3-none-any.whl</a>'
+        body = FILES.get(self.path, page)
+        if self.path in FILES:
+            self.fetched.append(self.path)
+        self.send_response(200)
+        is_page = body is page
+        self.send_header("Content-Type", "text/html" if is_page else "application/octet-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "max-age=0" if is_page else "max-age=31536000, immutable")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def registry() -> Iterator[tuple[str, list[str]]]:
+    handler = type("Here", (Registry,), {"fetched": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", handler.fetched  # type: ignore[attr-defined]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+@needed("box")
+def shop(user: Account) -> Box:
+    project = user.write(user.home / "src" / "shop" / "README.md").parent
+    return Box(user, project)
+
+
+def started(box: Box, options: tuple[str, ...], script: str) -> subprocess.Popen[str]:
+    """A box that has said that it is ready, and then waits for the end of its input."""
+    box_process: subprocess.Popen[str] = subprocess.Popen(
+        [CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script],
+        cwd=box.project,
+        env=box.account.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        **box.account.process_arguments(),  # type: ignore[call-overload]
+    )
+    assert box_process.stdout is not None
+    assert box_process.stdout.readline() == "ready\n"
+    return box_process
+
+
+def lock(box: Box, url: str) -> None:
+    integrity = "sha512-" + base64.b64encode(hashlib.sha512(FILES["/greeting-1.0.0.tgz"]).digest()).decode()
+    needs = {"greeting": "1.0.0"}
+    package = {"version": "1.0.0", "resolved": f"{url}/greeting-1.0.0.tgz", "integrity": integrity}
+    packages = {"": {"name": "shop", "dependencies": needs}, "node_modules/greeting": package}
+    whole = {"name": "shop", "lockfileVersion": 3, "requires": True, "packages": packages}
+    box.account.write(box.project / "package.json", json.dumps({"name": "shop", "dependencies": needs}))
+    box.account.write(box.project / "package-lock.json", json.dumps(whole))
+
+
+@pytest.mark.npm
+def test_second_npm_ci_needs_no_registry(shop: Box) -> None:
+    with registry() as (url, _):
+        lock(shop, url)
+        shop.sh(f"{NPM} {url} && ls node_modules/greeting/index.js && rm -rf node_modules", KEEP, timeout=PATIENCE)
+    script = f"{NPM} {url} && ls node_modules/greeting"
+    assert shop.sh(script, KEEP, timeout=PATIENCE).split()[-2:] == ["index.js", "package.json"]
+    cold = shop.inside("sh", "-c", f"rm -rf node_modules; {script}", options=("--cache", "none"), timeout=PATIENCE)
+    assert cold.returncode != 0
+
+
+@pytest.mark.clients
+def test_second_pip_install_downloads_nothing(shop: Box) -> None:
+    with registry() as (url, fetched):
+        for _ in range(2):
+            shop.sh(f"{PIP} {url}/simple greeting && ls installed/greeting.py", KEEP, timeout=PATIENCE)
+        assert fetched == ["/greeting-1.0-py3-none-any.whl"]
+        shop.sh(f"{PIP} {url}/simple greeting", ("--cache", "none"), timeout=PATIENCE)
+        assert len(fetched) == 2
+
+
+@pytest.mark.req("INST-01")
+def test_no_other_project_sees_it(shop: Box) -> None:
+    shop.sh("echo mine >~/.cache/x; echo mine >~/.cargo/registry/x", KEEP)
+    other = Box(shop.account, shop.account.write(shop.account.home / "src" / "other" / "a").parent)
+    assert other.sh("cat ~/.cache/x ~/.cargo/registry/x 2>/dev/null; ls -A ~/.cache", KEEP) == ""
+    assert shop.sh("cat ~/.cache/x ~/.cargo/registry/x", KEEP) == "mine\nmine\n"
+
+
+@pytest.mark.git
+def test_worktree_has_the_cache_of_its_repository(shop: Box) -> None:
+    git(shop.account, shop.project, "init", "-q")
+    git(shop.account, shop.project, "commit", "-q", "--allow-empty", "-m", "first")
+    git(shop.account, shop.project, "worktree", "add", "-q", "../tree")
+    shop.sh("echo shared >~/.npm/x", KEEP)
+    assert Box(shop.account, shop.project.parent / "tree").sh("cat ~/.npm/x", KEEP) == "shared\n"
+
+
+@pytest.mark.req("SAND-09")
+def test_tokens_beside_the_caches_stay_outside(shop: Box) -> None:
+    tokens = (".npmrc", ".cargo/credentials.toml", ".m2/settings.xml", ".gradle/gradle.properties")
+    for name in (*tokens, ".nuget/NuGet/NuGet.Config", ".hex/hex.config", ".bundle/config"):
+        shop.account.write(shop.account.home / name, "canary-1c7a")
+    assert shop.sh("grep -rs canary ~ /var/cache; true", KEEP) == ""
+
+
+def test_two_boxes_of_a_project_share_it_at_once(shop: Box) -> None:
+    first = started(shop, KEEP, "echo one >~/.cache/one; echo ready; cat; cat ~/.cache/two")
+    assert shop.sh("cat ~/.cache/one; echo two >~/.cache/two", KEEP) == "one\n"
+    assert first.communicate("", timeout=PATIENCE)[0] == "two\n"
+
+
+def test_emptied_home_leaves_the_places_usable(shop: Box) -> None:
+    """Agents do that when a disk is full. A link to nowhere would make every tool fail."""
+    assert shop.sh("rm -rf ~/.cache ~/.npm/; mkdir -p ~/.cache/pip ~/.npm/_cacache && echo fine", KEEP) == "fine\n"
+    assert shop.sh("mkdir -p ~/.cache/pip ~/.npm/_cacache && echo fine", KEEP) == "fine\n"
+
+
+def test_host_cache_lies_underneath_and_stays_as_it_is(shop: Box) -> None:
+    home, host = shop.account.home, ("--cache", "host")
+    shop.account.write(home / ".cache" / "pip" / "wheel", "of the host")
+    shop.account.write(home / ".cache" / "browser" / "cookies", "canary-90aa")
+    assert (
+        shop.sh("cat ~/.cache/pip/wheel; echo of the box >~/.cache/pip/wheel; ls ~/.cache", host) == "of the hostpip\n"
+    )
+    assert (home / ".cache" / "pip" / "wheel").read_text() == "of the host"
+    assert shop.sh("cat ~/.cache/pip/wheel", host) == "of the box\n"
+    assert shop.sh("ls ~/.cache", KEEP) == ""
+
+
+def test_second_box_over_the_host_has_the_projects_own(shop: Box) -> None:
+    """The kernel leaves open what happens to changes that two mounts keep in one directory."""
+    shop.account.write(shop.account.home / ".cache" / "pip" / "wheel", "of the host")
+    first = started(shop, ("--cache", "host"), "echo ready; cat; cat ~/.cache/pip/wheel")
+    second = shop.inside("ls", "-A", str(shop.account.home / ".cache"), options=("--cache", "host"))
+    assert (second.returncode, second.stdout) == (0, "")
+    assert "another box of this project has this host's caches" in second.stderr
+    dropped = shop.claudebox("--instances", "drop-cache", "--yes")
+    assert first.communicate("", timeout=PATIENCE)[0] == "of the host", dropped.stderr
+
+
+def state_of(box: Box) -> Path:
+    (state,) = (box.account.home / ".claudebox" / "instances").iterdir()
+    return state
+
+
+@pytest.mark.req("INST-03")
+def test_cache_is_listed_and_dropped_while_the_rest_stays(shop: Box) -> None:
+    shop.sh("head -c 3000000 /dev/urandom >~/.npm/large; mkdir -p ~/.cache/a/b && chmod 0 ~/.cache/a", KEEP)
+    assert "of that 3M cache (to remove it: --instances drop-cache)" in shop.claudebox("--instances").stdout
+    assert shop.claudebox("--instances", "drop-cache").returncode == 125  # nobody said yes
+    assert (state_of(shop) / "cache" / "npm" / "large").exists()
+    assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0
+    assert (sorted(os.listdir(state_of(shop) / "cache" / "npm")), (state_of(shop) / "project").exists()) == ([], True)
+    assert "cache" not in shop.claudebox("--instances").stdout
+
+
+@pytest.mark.req("INST-03")
+def test_links_that_a_box_has_left_are_never_followed(shop: Box) -> None:
+    """Neither the size nor the removal leaves the cache, and a deep tree ends neither."""
+    victim = shop.account.write(shop.account.home / "victim" / "file", "x" * 2_000_000)
+    shop.sh(f"head -c 1500000 /dev/zero >~/.npm/a; ln -s {victim.parent} ~/.npm/link; ln -s {victim} ~/.npm/file", KEEP)
+    shop.sh("cd ~/.cache && i=0; while [ $i -lt 400 ]; do mkdir d && cd -P d; i=$((i+1)); done; mkfifo pipe", KEEP)
+    listed = shop.claudebox("--instances")
+    assert "of that 1M+ cache" in listed.stdout, listed.stdout
+    assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0
+    assert victim.stat().st_size == 2_000_000
+    assert os.listdir(state_of(shop) / "cache" / "cache") == []
