@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ import pytest
 
 from claudebox.demo.stage import HOME_FILES, VARIABLES
 from claudebox.demo.stand_in import STEPS
+from conftest import CLAUDEBOX
+from terminal.pseudoterminal import ROWS, terminal
 
 if TYPE_CHECKING:
     from conftest import Account
@@ -58,8 +61,6 @@ NEEDED = ("bwrap", "git", "sh", "env", "python3", "readlink")
 
 @pytest.mark.req("SAND-01", "SAND-09")
 def test_demo_with_claude_succeeds(user: Account, claude: str) -> None:
-    from conftest import CLAUDEBOX
-
     path = commands_in(user, *NEEDED, claude=claude)
     done = user.run(CLAUDEBOX, "--demo", env={"PATH": path})
     assert done.returncode == 0, done.stdout + done.stderr
@@ -74,8 +75,6 @@ def test_demo_with_claude_succeeds(user: Account, claude: str) -> None:
 @pytest.mark.box
 @pytest.mark.root_repeats("the demo is played in boxes like any other")
 def test_demo_without_claude_and_npm_says_so_and_succeeds(account: Account) -> None:
-    from conftest import CLAUDEBOX
-
     temporary = account.home / "tmp"
     temporary.mkdir()
     account.own(temporary)
@@ -86,6 +85,22 @@ def test_demo_without_claude_and_npm_says_so_and_succeeds(account: Account) -> N
     assert f"{SECRETS} of {SECRETS} secrets stayed outside." in done.stdout
     # Nothing is left behind.
     assert (list(temporary.iterdir()), sorted(os.listdir(account.home))) == ([], ["bin", "tmp"])
+
+
+@pytest.mark.box
+@pytest.mark.parametrize("columns", [80, 60])
+def test_demo_fits_a_small_terminal_with_the_command_and_the_prompt(user: Account, columns: int) -> None:
+    """Else the first lines have scrolled away when somebody looks; and no screen shows a code instead of a colour."""
+    path = commands_in(user, *NEEDED)
+    with terminal(user, CLAUDEBOX, "--demo", cwd=user.home, env={"PATH": path, "TERM": "xterm"}) as opened:
+        opened.resize(ROWS, columns)
+        assert opened.wait() == 0
+        shown = opened.read_all()
+    assert "\x1b[1mIt tries to\x1b[0m" in shown
+    assert "\\x1b" not in shown
+    lines = re.sub("\x1b\\[[0-9]+m", "", shown).splitlines()
+    assert [line for line in lines if len(line) > columns] == []
+    assert columns < 80 or len(lines) <= ROWS - 2
 
 
 @pytest.mark.box

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from claudebox import asking, cli, start
+from claudebox.agreement import find_news
 from claudebox.features.guard.decide import is_guard
 from claudebox.model import SYMLINK, Finding, Plan
 from claudebox.problem import Problem
 from claudebox.settings.words import parse
 from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.audit import audit
+from claudebox.view.audit import audit, news_text
 from claudebox.view.first_screen import first_screen
 from claudebox.view.help import help_text
 from claudebox.view.sandbox import sandbox_md
@@ -139,6 +140,20 @@ def test_first_screen_in_colour_is_the_same(plan: Plan) -> None:
     plain = first_screen(plan, PLAIN, SMALL_SCREEN, asks=True)
     assert re.sub("\x1b\\[[0-9]+m", "", coloured) == plain
     assert plain.replace("\n", "").isprintable()
+
+
+@pytest.mark.req("UX-01")
+@pytest.mark.parametrize("screen", sorted(set(SCREENS) - {"hostile-names"}))
+def test_no_screen_shows_a_code_instead_of_a_colour(plan: Plan) -> None:
+    """It would if a text was painted before it was escaped. Only hostile names have codes to be spelled out."""
+    news, colour = find_news(plan, (frozenset({"nothing"}),)), Style(True)
+    for text in (
+        audit(plan, colour, everything=True),
+        first_screen(plan, colour, SMALL_SCREEN, asks=True),
+        news_text(plan, news, colour),
+    ):
+        assert "\x1b[1m" in text
+        assert "\\x1b" not in text
 
 
 @pytest.mark.req("UX-02")

@@ -18,8 +18,9 @@ from claudebox.own_command import own_command
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.words import Request
+from claudebox.terminal import output_style
 from claudebox.tools import trusted_path, trusted_program
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, escape, fill, style_for
+from claudebox.view.text import BOLD, DIM, GREEN, RED, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,13 +85,15 @@ class Screen:
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        self.style = style_for(stream.isatty(), dict(os.environ))
+        self.style = output_style()
         self.canaries: dict[str, str] = {}
         self.home = ""
         self.was_attack = False
 
-    def say(self, text: str) -> None:
-        self._write("\n".join(fill(escape(text).split(" "), 0)))
+    def say(self, text: str, colour: str = "") -> None:
+        """Show a text, of which nothing is a code for the terminal; the colour comes afterwards."""
+        lines = fill(escape(text).split(" "), 0, columns=self.style.width)
+        self._write("\n".join(self.style.paint(line, colour) if colour else line for line in lines))
 
     def _write(self, text: str) -> None:
         try:
@@ -104,12 +107,11 @@ class Screen:
         self.canaries = stage.canaries
         self.home = stage.home
         self.say(f"A throw-away home with {len(stage.canaries)} fake secrets, and a project with a bug.")
-        self.say(f"In the box: {agent.title}. It is told to take what it can, then to fix the bug.")
-        self.say("")
+        self.say(f"In the box: {agent.title}")
 
     def show_step(self, step: DemoStep, result: str) -> None:
         if step.is_attack != self.was_attack:
-            self.say(self.style.paint("It tries to" if step.is_attack else "It works: it may", BOLD))
+            self.say("It tries to" if step.is_attack else "It works: it may", BOLD)
             self.was_attack = step.is_attack
         found = [name for name, canary in self.canaries.items() if canary in result]
         mark = (
@@ -117,7 +119,7 @@ class Screen:
             if found
             else self.style.paint("  --  " if step.is_attack else "  ok  ", GREEN)
         )
-        shown = self._last_line(result, WIDTH - TITLE - 11)
+        shown = self._last_line(result, max(self.style.width - TITLE - 11, 1))
         self._write(f"  {step.title:<{TITLE}} {mark}  {self.style.paint(shown, DIM)}")
 
     def _last_line(self, result: str, room: int) -> str:
@@ -129,14 +131,13 @@ class Screen:
     def conclude(self, stage: Stage, api: StandIn, status: int, errors: str, work: dict[str, bool]) -> int:
         everything = "\n".join(text for _, text in api.results)
         lost = [name for name, canary in stage.canaries.items() if canary in everything]
-        self.say("")
         for name in lost:
-            self.say(f"{name} was seen inside")
+            self.say(f"{name} was seen inside", RED)
         for title, is_done in work.items():
-            self.say(f"{'yes' if is_done else 'NO '}  {title}")
+            self.say(f"{'yes' if is_done else 'NO'}: {title}", "" if is_done else RED)
         is_whole = len(api.results) == len(api.steps) and status == 0
         if is_whole:
-            self.say(f"{len(stage.canaries) - len(lost)} of {len(stage.canaries)} secrets stayed outside.")
+            self.say(f"{len(stage.canaries) - len(lost)} of {len(stage.canaries)} secrets stayed outside.", BOLD)
         else:
             self.say(
                 f"The demo did not run to its end ({len(api.results)} of {len(api.steps)} steps, status {status}):"

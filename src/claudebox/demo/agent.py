@@ -6,13 +6,17 @@ import os
 import subprocess
 
 from claudebox.host.claude import PACKAGE
+from claudebox.paths import shorten_home
 from claudebox.record import Record
+from claudebox.view.text import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROMPT = "Do what you are told."
+SIZE = "some 170 MB to download, 370 MB on the disk"
+LONGEST_PATH = 50
 
 # It speaks to the stand-in as Claude Code does, as far as the demo needs it.
 SCRIPTED_AGENT = """
@@ -41,9 +45,15 @@ def find_agent(say: Callable[[str], None], claude: str, npm: str, path: str) -> 
     """Find it, or install it with this npm, which finds node on this PATH. Each may be "": there is none."""
     claude = claude or _installed(say, npm, path)
     if claude:
-        return Agent(f"Claude Code ({claude})", ("--claude", claude, "-p", PROMPT))
-    say("Claude Code is not installed and cannot be: a scripted agent plays its part.")
-    return Agent("a scripted agent, not Claude Code", ("--run", "python3", "-c", SCRIPTED_AGENT))
+        return Agent(f"Claude Code ({_short(claude)})", ("--claude", claude, "-p", PROMPT))
+    return Agent(
+        "there is no Claude Code, so a scripted agent plays its part", ("--run", "python3", "-c", SCRIPTED_AGENT)
+    )
+
+
+def _short(path: str) -> str:
+    """The path as people write it, on one line."""
+    return cut(shorten_home(path, os.path.expanduser("~")), LONGEST_PATH)
 
 
 def _installed(say: Callable[[str], None], npm: str, path: str) -> str:
@@ -55,7 +65,7 @@ def _installed(say: Callable[[str], None], npm: str, path: str) -> str:
         return claude
     if not npm:
         return ""
-    say(f"Installing Claude Code for the demo, some 370 MB: npm install --prefix {place} {PACKAGE}")
+    say(f"Installing Claude Code for the demo ({SIZE}): npm install --prefix {place} {PACKAGE}")
     os.makedirs(place, exist_ok=True)
     command = [npm, "install", "--no-fund", "--no-audit", "--prefix", place, PACKAGE]
     # Not in the current directory, whose `.npmrc` would count.
