@@ -69,7 +69,7 @@ def can_ask() -> bool:
 def ask(question: str) -> str:
     """Ask on the terminal itself: standard input may be a pipe with the prompt for claude.
 
-    What was typed before the question was not meant for it, and is thrown away.
+    What was typed before the question was not meant for it, and is thrown away. End of input is a no.
     """
     if not can_ask():
         raise nobody_to_ask()
@@ -86,8 +86,10 @@ def ask(question: str) -> str:
         line = os.read(terminal, LONGEST_LINE_BYTES)
     finally:
         os.close(terminal)
-    # End of input is a no.
-    return line.decode(errors="replace").strip().lower() if line else "no"
+    if not line:
+        os.write(2, b"\n")  # nobody has ended the line of the question
+        return "no"
+    return line.decode(errors="replace").strip().lower()
 
 
 def _throw_away_input(terminal: int) -> None:

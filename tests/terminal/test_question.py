@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from terminal.pseudoterminal import (
     CTRL_C,
     CTRL_D,
@@ -21,7 +22,7 @@ from terminal.pseudoterminal import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conftest import Box
+    from conftest import Account
 
 SECRET = {"ANTHROPIC_API_KEY": "sk-ant-api03-0123456789abcdef"}
 REFUSED, INTERRUPTED = 125, 130
@@ -99,6 +100,59 @@ def test_ctrl_c_at_the_question_shows_no_traceback(box: Box) -> None:
         opened.type(CTRL_C)
         opened.wait()
         assert opened.read_all().endswith("Start? [Y/n] ^C\r\n")
+
+
+MAKES_ENVRC = ("--run", "sh", "-c", "echo x >.envrc")
+# What is started, the question that comes, and the exit status if it gets no answer.
+QUESTIONS = {
+    "start": (MAKES_ENVRC, r"Start\? \[Y/n\] ", INTERRUPTED),
+    "project file": (MAKES_ENVRC, r"Let it have these, .*\? \[y/N\] ", INTERRUPTED),
+    "review": (("--review", *MAKES_ENVRC), r"keep or discard\? \[k\] ", 0),
+    "instances": (("--instances", "gc"), r"conversations\? \[y/N\] ", INTERRUPTED),
+    "discard": (("--review", "discard"), r"undone\. \[y/N\] ", INTERRUPTED),
+}
+
+
+@pytest.mark.req("UX-02", "SAND-15")
+@pytest.mark.box
+@pytest.mark.attributes
+@pytest.mark.parametrize("asked", QUESTIONS)
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_D], ids=["interrupt", "end"])
+def test_question_that_gets_no_answer_ends_its_line(user: Account, asked: str, key: str) -> None:
+    """So that whatever comes next, the prompt of the shell too, begins on a line of its own."""
+    box = Box(user, user.home / "src" / "shop")
+    user.write(box.project / "README.md")
+    arguments, question, status = QUESTIONS[asked]
+    prepare(box, asked)
+    with claudebox_terminal(box, *arguments, env=PLAIN) as opened:
+        if asked == "review":
+            opened.read_until(r"Start\? ")
+            opened.type("y\n")
+        opened.read_until(question)
+        seen = len(opened.seen)
+        opened.type(key)
+        if (asked, key) == ("project file", CTRL_D):
+            opened.read_until(r"Start\? \[Y/n\] ")  # it is a no, and the box is another question
+            opened.type(key)
+        ends = [status] if key == CTRL_C else [status, 0, REFUSED]
+        assert opened.wait() in ends
+        assert opened.echoes()
+        opened.read_all()
+    after = opened.seen[seen:].decode()
+    assert after.replace("^C", "", 1).replace("^D\b\b", "", 1).startswith("\r\n")
+    assert after.endswith("\r\n")
+    assert "Traceback" not in after
+
+
+def prepare(box: Box, asked: str) -> None:
+    """Bring about that the question comes."""
+    if asked == "project file":
+        box.account.write(box.project / ".claudebox.toml", "[env]\nCOLOUR = 'blue'\n")
+    elif asked == "discard":
+        assert box.claudebox("-y", "--review", *MAKES_ENVRC).returncode == 0
+    elif asked == "instances":
+        note = box.account.home / ".claudebox/instances/0123456789abcdef/project"
+        box.account.write(note, f"{box.account.home}/nowhere\n")
 
 
 @pytest.mark.req("UX-02")

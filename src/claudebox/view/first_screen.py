@@ -134,7 +134,8 @@ def _read_only(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     """What somebody asked for, by its path; what every box has, by its number."""
     shown = [mount for mount in mounts if mount.kind == RO]
     asked = tuple(mount_text(mount, plan.person.home) for mount in shown if mount.origin.is_said)
-    usual = f"{len(shown) - len(asked)} paths of the system, Claude and its configuration"
+    claude = ", Claude and its configuration" if any(mount.origin.is_rule("claude") for mount in shown) else ""
+    usual = f"{len(shown) - len(asked)} paths of the system{claude}"
     return Row("read-only", asked, f"and {usual}" if asked else usual, is_usual=not asked)
 
 
@@ -221,5 +222,6 @@ def _login(plan: Plan) -> Row | None:
 
 def _outside(plan: Plan) -> Row:
     places = tuple(escape(shorten_home(place.path, plan.person.home)) for place in plan.outside.places)
-    counted = f"{plan.outside.variables} variables, {len(places)} secret places" + (":" if places else "")
+    variables = f"{plan.outside.variables} variable{'s' if plan.outside.variables != 1 else ''}"
+    counted = f"{variables}, {len(places)} secret place{'s' if len(places) != 1 else ''}{':' if places else ''}"
     return Row("outside", (counted, *places), most=2)
