@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
+from claudebox.launch.parent.signals import program_of
+from conftest import Box
 from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (
     Terminal,
+    children_of,
     claudebox_path,
     claudebox_terminal,
     keeper_of,
@@ -22,7 +26,7 @@ from terminal.pseudoterminal import (
 from terminal.pseudoterminal import terminal as pseudoterminal
 
 if TYPE_CHECKING:
-    from conftest import Box
+    from conftest import Account
 
 pytestmark = pytest.mark.req("SAND-15")
 
@@ -69,6 +73,43 @@ sleep 1000 &
 echo ready $(readlink /proc/self/ns/pid)
 exec sleep 1000
 """
+
+# What a full-screen program has switched on when it is killed.
+FULL_SCREEN = """\
+import os, time, tty
+tty.setraw(0)
+os.write(1, b"\\x1b[?1049h\\x1b[?25lready\\r\\n")
+time.sleep(1000)
+"""
+
+
+@pytest.mark.box
+@pytest.mark.req("SAND-14", "TTY-01")
+@pytest.mark.parametrize("who", ["box", "program"])
+def test_who_is_killed_from_outside_says_so_and_leaves_a_sane_terminal(user: Account, who: str) -> None:
+    """As the kernel does when memory runs out: a program that is gone cannot tell why."""
+    box = Box(user, user.home / "src" / "shop")
+    user.write(box.project / "README.md")
+    with program_terminal(box, "python3", FULL_SCREEN) as terminal:
+        terminal.read_until("ready")
+        bwrap = next(pid for pid in children_of(terminal.pid) if name_of(pid) == "bwrap")
+        os.kill(bwrap if who == "box" else program_of(bwrap), signal.SIGKILL)
+        assert terminal.wait() == 128 + signal.SIGKILL
+        assert terminal.echoes()
+        shown = terminal.read_all()
+    assert "\x1b[?1049l" in shown
+    said = f"claudebox: the {who} was ended by signal 9 (killed): perhaps memory ran out\r\n"
+    assert shown.rpartition("\x1b")[2].partition("claudebox:")[1:] == ("claudebox:", said.removeprefix("claudebox:"))
+
+
+@pytest.mark.box
+def test_signal_that_was_sent_on_purpose_is_not_explained(user: Account) -> None:
+    box = Box(user, user.home / "src" / "shop")
+    user.write(box.project / "README.md")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        done = box.claudebox("--yes", "--quiet", "--run", "sh", "-c", f"kill -{number} $$")
+        assert (done.returncode, done.stderr) == (128 + number, "")
+
 
 POLITE = [signal.SIGTERM, signal.SIGHUP]
 

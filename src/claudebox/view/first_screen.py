@@ -192,7 +192,9 @@ def _variables(plan: Plan) -> Row:
     asked = tuple(variable_text(one) for one in plain if one.origin.is_said and not one.is_ours)
     secret = len(plan.environment) - len(plain)
     usual = f"{'and ' if asked else ''}{len(plain) - len(asked)} usual ones"
-    looks = "none looks secret" if not secret else f"{secret} more that look secret: see below"
+    looks = (
+        "none looks secret" if not secret else f"{secret} more that look{'s' if secret == 1 else ''} secret: see below"
+    )
     return Row("variables", asked, f"{usual}, {looks}")
 
 

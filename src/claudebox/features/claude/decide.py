@@ -9,7 +9,7 @@ from claudebox.facts import ClaudeHome, Facts
 from claudebox.host.claude import ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
+from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program, Step
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.reach import TrustedSource
 
@@ -41,11 +41,18 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         variables=tuple(home_variables(claude)),
         path=(Directory(posixpath.dirname(claude_path(facts.home)), Directory.CLAUDE),),
+        steps=(Step(Step.AFTER, "claude"),) if _is_conversation(facts) else (),
         decided=(
             *([("program", program)] if facts.runs_claude else []),
             ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
         ),
     )
+
+
+def _is_conversation(facts: Facts) -> bool:
+    """Whether somebody talks to Claude, and may want to go on with it later."""
+    is_asked_once = any(word.text in ("-p", "--print") for word in facts.words)
+    return facts.runs_claude and not is_asked_once and not facts.request.quiet
 
 
 def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:

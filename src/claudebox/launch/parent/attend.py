@@ -99,11 +99,26 @@ class Attendant:
             self.be_ordinary_again()
             for companion in companions:
                 companion.clear()
+        self._say_what_ended_it(plan)
         for deed in deeds:
             deed(plan.may_ask and not passed_on)
         if self.problem is not None:
             raise self.problem
         self.end_likewise()
+
+    def _say_what_ended_it(self, plan: Plan) -> None:
+        """Say so if a signal came from elsewhere: a full-screen program that is gone has told nobody why."""
+        is_ordinary = 0 <= self.status < 128
+        if is_ordinary or self.ended_by or self.problem is not None:
+            return
+        from claudebox.launch.parent.signals import describe_end
+
+        has_memory_limit = plan.limits is not None and bool(plan.limits.memory)
+        text = describe_end(self.status, has_memory_limit)
+        try:
+            os.write(2, text.encode()) if text else None
+        except OSError:
+            pass  # the terminal is gone, or whoever reads the pipe
 
     def _wait(
         self,

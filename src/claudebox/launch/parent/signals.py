@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
 FROM_A_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
+BY_SIGNAL = 128  # and the number, is the exit status of bwrap and of shells
+# Signals that nobody types or passes on, so that the user has to be told.
+FATAL = {
+    _signal.SIGKILL: "killed",
+    _signal.SIGSEGV: "segmentation fault",
+    _signal.SIGABRT: "aborted",
+    _signal.SIGBUS: "bus error",
+    _signal.SIGILL: "illegal instruction",
+    _signal.SIGFPE: "arithmetic error",
+    _signal.SIGSYS: "bad system call",
+}
 FIRST = 1  # the number of bwrap in the namespace that it makes
 
 
@@ -52,6 +63,17 @@ def _send(number: int, builder: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def describe_end(status: int, has_memory_limit: bool) -> str:
+    """What to say if a signal ended the box or the program in it; "" if none did, or if it was meant to."""
+    is_box, number = status < 0, -status if status < 0 else status - BY_SIGNAL
+    if number not in FATAL:
+        return ""
+    why = ""
+    if number == _signal.SIGKILL:
+        why = ": perhaps it reached --memory" if has_memory_limit else ": perhaps memory ran out"
+    return f"claudebox: the {'box' if is_box else 'program'} was ended by signal {number} ({FATAL[number]}){why}\n"
 
 
 def program_of(builder: int) -> int:
