@@ -66,11 +66,11 @@ def test_whether_somebody_is_there_is_answered_here() -> None:
 
 @pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize("target", OTHER_PATHS)
-def test_other_path_is_refused(method: str, target: str) -> None:
-    with pytest.raises(Refusal) as refusal:
-        check_request(method, target, HEADERS, DUMMY)
-    assert refusal.value.status in (404, 421)
+def test_other_path_is_refused(method: str) -> None:
+    for target in OTHER_PATHS:
+        with pytest.raises(Refusal) as refusal:
+            check_request(method, target, HEADERS, DUMMY)
+        assert (target, refusal.value.status in (404, 421)) == (target, True)
 
 
 @pytest.mark.req("AUTH-03")

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,22 +138,31 @@ def _plant_line(root: Path, line: str, home: str) -> None:
     if name.startswith("~"):
         name = home + name[1:]
     path = f"{root}/{name.removesuffix('*').strip('/')}"
-    if os.path.lexists(path):
-        return
     if name.endswith("/"):
         _directory(path)
+    elif is_link:
+        _make(path, lambda: os.symlink(target.replace("~", home), path))
+    else:
+        _make(path, lambda: _write(path, text.replace("~", home), 0o755 if name.endswith("*") else 0o644))
+
+
+def _make(path: str, make: Callable[[], object]) -> None:
+    """Make something unless it is there, in directories that may be missing."""
+    try:
+        make()
+    except FileExistsError:
         return
-    _directory(os.path.dirname(path))
-    if is_link:
-        os.symlink(target.replace("~", home), path)
-        return
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if name.endswith("*") else 0o644)
+    except FileNotFoundError:
+        _directory(os.path.dirname(path))
+        make()
+
+
+def _write(path: str, text: str, mode: int) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     if text:
-        os.write(file, text.replace("~", home).encode().decode("unicode_escape").encode("latin-1"))
+        os.write(file, text.encode().decode("unicode_escape").encode("latin-1"))
     os.close(file)
 
 
 def _directory(path: str) -> None:
-    if not os.path.isdir(path):
-        _directory(os.path.dirname(path))
-        os.mkdir(path, 0o755)
+    _make(path, lambda: os.mkdir(path, 0o755))

@@ -137,7 +137,7 @@ def test_good_file_is_good(content: bytes, is_json: bool) -> None:
 
 
 @pytest.mark.req("EXT-03")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(more, marks=pytest.mark.slow("once more")) for more in (1, 2, 3))])
 @pytest.mark.parametrize(("content", "is_json"), [(GOOD_TOML, False), (GOOD_JSON, True)], ids=["toml", "json"])
 def test_mutated_file_gives_settings_or_a_problem(
     content: bytes, is_json: bool, seed: int, capsys: pytest.CaptureFixture[str]

@@ -19,6 +19,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -51,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         # In a /tmp of its own.
         Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
+        if not config.option.verbose and config.option.durations is None:
+            _say_less(config)
     config.addinivalue_line("markers", "slow(reason): not in the quick run, though it needs nothing")
     # The same examples in each run; new ones only where nothing depends on it.
     luck = hypothesis.settings(deadline=None, derandomize=not pins.NEWEST, database=None)
@@ -58,6 +61,28 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("claudebox")
     for need in needs.TABLE:
         config.addinivalue_line("markers", f"{need.name}: needs {need.meaning}")
+
+
+def _say_less(config: pytest.Config) -> None:
+    """Whoever started the workers hears of a test that passes five times. Once is enough, and takes less time."""
+    (interactor,) = [plugin for plugin in config.pluginmanager.get_plugins() if _talks(plugin)]
+    tell = interactor.sendevent
+
+    def tell_news(event: str, **data: Any) -> None:
+        if not _is_no_news(event, **data):
+            tell(event, **data)
+
+    interactor.sendevent = tell_news
+
+
+def _talks(plugin: object) -> bool:
+    return type(plugin).__name__ == "WorkerInteractor"
+
+
+def _is_no_news(event: str, **data: Any) -> bool:
+    if event == "testreport":
+        return (data["data"]["when"] != "call", data["data"]["outcome"]) == (True, "passed")
+    return event in ("logstart", "logfinish")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -13,6 +14,12 @@ def screen(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Plan]:
+    """Nobody can change a plan, so one of each is enough."""
+    return cache(lambda screen: SCREENS[screen](debian(tmp_path_factory.mktemp("machine"))))
+
+
 @pytest.fixture
-def plan(screen: str, tmp_path: Path) -> Plan:
-    return SCREENS[screen](debian(tmp_path))
+def plan(screen: str, plans: Callable[[str], Plan]) -> Plan:
+    return plans(screen)

@@ -39,21 +39,13 @@ LIKE_INET = ("inet", "inet-without-names", "none-but-ports")
 WHOLE_SHOWS_MORE = ("plain", "inet-and-ports", "none-but-ports", "many-mounts", "packages")
 
 
-@pytest.fixture
-def another(tmp_path: Path) -> Callable[[str], Plan]:
-    def make(screen: str) -> Plan:
-        return SCREENS[screen](debian(tmp_path / "another"))
-
-    return make
-
-
 @pytest.mark.req("UX-01", "SEC-01")
-def test_audit_is_exactly_this(screen: str, plan: Plan, golden: Golden, another: Callable[[str], Plan]) -> None:
+def test_audit_is_exactly_this(screen: str, plan: Plan, golden: Golden, plans: Callable[[str], Plan]) -> None:
     text = audit(plan, PLAIN)
     if screen in WHOLE_AUDITS:
         golden.check(f"audit/{screen}.txt", text)
     else:
-        golden.check_scene("audit/unlike-plain.txt", screen, difference(audit(another("plain"), PLAIN), text))
+        golden.check_scene("audit/unlike-plain.txt", screen, difference(audit(plans("plain"), PLAIN), text))
 
 
 @pytest.mark.req("UX-01")
@@ -72,24 +64,24 @@ def test_whole_audit_gives_every_reason(plan: Plan) -> None:
 
 
 @pytest.mark.req("UX-04")
-def test_dry_run_is_exactly_this(screen: str, plan: Plan, golden: Golden, another: Callable[[str], Plan]) -> None:
+def test_dry_run_is_exactly_this(screen: str, plan: Plan, golden: Golden, plans: Callable[[str], Plan]) -> None:
     text = shell_command(plan)
     if screen in WHOLE_COMMANDS:
         golden.check(f"dry-run/{screen}.txt", text)
     else:
         base = "inet-and-ports" if screen in LIKE_INET else "plain"
-        golden.check_scene(f"dry-run/unlike-{base}.txt", screen, difference(shell_command(another(base)), text))
+        golden.check_scene(f"dry-run/unlike-{base}.txt", screen, difference(shell_command(plans(base)), text))
 
 
 @pytest.mark.req("AWARE-02")
 def test_what_the_agent_is_told_is_exactly_this(
-    screen: str, plan: Plan, golden: Golden, another: Callable[[str], Plan]
+    screen: str, plan: Plan, golden: Golden, plans: Callable[[str], Plan]
 ) -> None:
     text = sandbox_md(plan)
     if screen == "plain":
         golden.check("sandbox/plain.md", text)
     else:
-        golden.check_scene("sandbox/unlike-plain.txt", screen, difference(sandbox_md(another("plain")), text))
+        golden.check_scene("sandbox/unlike-plain.txt", screen, difference(sandbox_md(plans("plain")), text))
 
 
 @pytest.mark.req("UX-01", "SEC-01")

@@ -139,9 +139,8 @@ def test_value_tells(value: str, reason: str) -> None:
 
 
 @pytest.mark.req("SEC-01")
-@pytest.mark.parametrize("name", HARMLESS)
-def test_usual_variable_is_harmless(name: str) -> None:
-    assert looks_secret(name, HARMLESS[name]) == ""
+def test_usual_variables_are_harmless() -> None:
+    assert {name: looks_secret(name, value) for name, value in HARMLESS.items() if looks_secret(name, value)} == {}
 
 
 @pytest.mark.req("SEC-01")

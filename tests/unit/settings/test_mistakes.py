@@ -68,10 +68,15 @@ def test_option_without_dashes_is_no_prompt(word: str) -> None:
 
 
 @pytest.mark.req("ARGS-01")
+def test_every_option_and_subcommand_of_claude_passes() -> None:
+    for word in sorted(CLAUDE_OPTIONS | CLAUDE_SUBCOMMANDS):
+        assert parse([word]) == Request(claude=(word,))
+
+
+@pytest.mark.req("ARGS-01")
 @pytest.mark.parametrize(
     "line",
     [
-        *([word] for word in sorted(CLAUDE_OPTIONS | CLAUDE_SUBCOMMANDS)),
         *(["-pc", "hi"], ["-cp", "hi"], ["-nwork"], ["--zebra"], ["--debug=network"], ["--resume", "network"]),
         *(["fix"], ["hello"], ["explain this"], ["check the tests"], ["— what is this?"], ["-r", "check"]),
         ["fix", "network"],

@@ -22,11 +22,11 @@ STRANGE = (
 
 
 @pytest.mark.req("WORK-01", "SEC-03")
-@pytest.mark.parametrize("key", KEYS)
-def test_key_takes_only_what_its_form_allows(key: str) -> None:
-    assert carry([(key, value) for value in STRANGE]).settings == []
-    for value in STRANGE:
-        assert carry([(key, value)]).settings == []
+def test_key_takes_only_what_its_form_allows() -> None:
+    for key in KEYS:
+        assert carry([(key, value) for value in STRANGE]).settings == []
+        for value in STRANGE:
+            assert carry([(key, value)]).settings == []
 
 
 def test_last_value_counts() -> None:
