@@ -319,6 +319,7 @@ class Step(Record):
     BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
     MOUNT = "mount"  # in the process that becomes bwrap, first: changes what it finds on the host
     INSIDE = "inside"  # in the process that becomes bwrap, just before it does
+    MADE = "made"  # when bwrap has made the mounts, and nothing has started: also returns what to do afterwards
     AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
     moment: str

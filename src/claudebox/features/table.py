@@ -118,6 +118,7 @@ DECIDING = (
     Decision("review.decide", "decide", _has_layer),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
+    Decision("vanished.decide", "decide", _always),
 )
 
 # Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
-from claudebox.features.table import act
+from claudebox.features.table import act, load
 from claudebox.launch.parent.keeper import DONE, Line, fork_on_terminal, open_users_terminal
 from claudebox.model import Step
 from claudebox.problem import Problem
@@ -141,12 +141,15 @@ class Attendant:
         gate.fill()
         # Each looks around while bwrap makes the mounts, and returns what to do when the box has ended.
         deeds: list[Deed] = [act(feature, Step.AFTER, plan) for feature in plan.acts(Step.AFTER)]
+        looks = [load(f"{feature}.act", Step.MADE) for feature in plan.acts(Step.MADE)]
         self._meet_terminal()
         may_start = not lives or self._lasts(lives, until_writable=gate.ours)
         if self.relay is not None:
             self.relay.begin()
         if may_start:
-            self._let_in(gate)
+            lost: list[Deed] = []
+            self._let_in(gate, lambda root: lost.extend(look(plan, root) for look in looks))
+            deeds[:0] = lost  # what is gone with the box comes before questions about what it has left
         if self.relay is not None:
             self._carry_terminal(self.relay, lives, companions)
         else:
@@ -190,9 +193,9 @@ class Attendant:
             if stream == 1 or not os.isatty(stream):
                 os.dup2(null, stream)
 
-    def _let_in(self, gate: Gate) -> None:
+    def _let_in(self, gate: Gate, look: Callable[[str], None]) -> None:
         try:
-            gate.open(self.child)
+            gate.open(self.child, look)
         except Problem:
             os.kill(self.child, _signal.SIGKILL)
             os.waitpid(self.child, 0)

@@ -22,6 +22,10 @@ from claudebox.problem import Problem
 from claudebox.process.isolation import layer_label
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
 MOUNTED = (*READ_ONLY, *WRITABLE, TMPFS)
 SLOTS = 16  # in a pipe, one for each packet
@@ -143,14 +147,16 @@ class Gate:
         except BrokenPipeError:
             pass  # it has ended already
 
-    def open(self, builder: int) -> None:
-        """Wait until bwrap has made the mounts, look at them, and let it go on."""
+    def open(self, builder: int, look: Callable[[str], None]) -> None:
+        """Wait until bwrap has made the mounts, check them, have others `look` at the box's root, and let it go on."""
         try:
             # What bwrap has now is not a whole filter yet: if this process ends here, bwrap fails.
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
-            wrong = self._find_wrong(builder)
+            first = _first_process(builder)
+            wrong = self._find_wrong(builder, first)
             if wrong:
                 raise _changed(wrong)
+            look(f"/proc/{first}/root")
             rest = os.open(f"/proc/self/fd/{self.ours}", os.O_WRONLY | os.O_CLOEXEC)
             os.write(rest, self.content[SLOTS + 1 :])
             os.close(rest)
@@ -160,9 +166,8 @@ class Gate:
             for descriptor in self.descriptors:
                 os.close(descriptor)
 
-    def _find_wrong(self, builder: int) -> str:
+    def _find_wrong(self, builder: int, first: int) -> str:
         """The first path of the box that is not as expected; "" if all are."""
-        first = _first_process(builder)
         with open(f"/proc/{first}/mountinfo", "rb") as file:
             rows = [line.split(b" ", 6) for line in file]
         # The last mount at a path wins: it is on top.

@@ -1,0 +1,1 @@
+"""What was written outside of the project, and is gone with the box."""
