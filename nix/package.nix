@@ -106,6 +106,8 @@ python3Packages.buildPythonApplication {
       ../bin
       ../pyproject.toml
       ../src
+      ../tools/hatch_build.py
+      ../tools/shared_files.py
     ];
   };
 

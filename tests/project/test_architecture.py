@@ -24,7 +24,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # The rooms from the ground floor up. A module may know its own room and what is below it, never what is above.
 ROOMS: dict[str, tuple[str, ...]] = {
-    "words of our own": ("importing", "problem", "record", "paths", "quoting", "pinned", "own_command", ""),
+    "words of our own": ("importing", "archive", "problem", "record", "paths", "quoting", "pinned", "own_command", ""),
     "vocabulary": ("model", "allowed"),
     "what can be said": (
         "settings.table",

@@ -36,7 +36,7 @@ def somebody() -> Iterator[Account]:
     yield from make_account("user")
 
 
-@pytest.fixture(scope="module", params=["pip", "pip --user", "pip --editable", "uv"])
+@pytest.fixture(scope="module", params=["pip", "pip --user", "pip --editable", "uv", "single file"])
 def installed(request: pytest.FixtureRequest, wheel: Path, somebody: Account) -> Path:
     """The command as an ordinary user got it from the wheel."""
     installer: str = request.param
@@ -47,6 +47,11 @@ def installed(request: pytest.FixtureRequest, wheel: Path, somebody: Account) ->
         uv = Path(sys.executable).with_name("uv")
         install = [[str(uv), "tool", "install", "--offline", "--no-config", "--python", PYTHON, str(copy)]]
         command = home / "bin/claudebox"
+    elif installer == "single file":
+        build = [sys.executable, str(CHECKOUT / "tools/build.py"), "--directory", str(wheel.parent / "single")]
+        built = subprocess.run([*build, "single-file"], check=True, capture_output=True, text=True).stdout.strip()
+        command = somebody.own(Path(shutil.copy(built, home / "claudebox")))
+        install = []
     elif installer == "pip --user":
         # As on a system whose pip allows it. There is no interpreter beside the command then.
         pip = [sys.executable, "-I", "-m", "pip", "install", "--no-index", "--break-system-packages"]
@@ -80,9 +85,13 @@ def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> No
     package = CHECKOUT / "src/claudebox"
     files = [*package.rglob("*.py"), *package.rglob("*.toml"), package / "py.typed"]
     sources = {path.relative_to(CHECKOUT / "src").as_posix() for path in files}
-    about = f"claudebox_cli-{__version__}.dist-info"
+    about, shared = f"claudebox_cli-{__version__}.dist-info", f"claudebox_cli-{__version__}.data/data/share"
     assert names == sources | {
         f"claudebox_cli-{__version__}.data/scripts/claudebox",
+        f"{shared}/bash-completion/completions/claudebox",
+        f"{shared}/fish/vendor_completions.d/claudebox.fish",
+        f"{shared}/man/man1/claudebox.1",
+        f"{shared}/zsh/site-functions/_claudebox",
         f"{about}/METADATA",
         f"{about}/RECORD",
         f"{about}/WHEEL",

@@ -118,6 +118,15 @@ def lacks_localhost() -> str:
     return ""
 
 
+def lacks_debian() -> str:
+    """A package that needs another one looks for it among those that dpkg installed."""
+    for package in ("bubblewrap", "python3"):
+        done = subprocess.run(["dpkg", "-s", package], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            return f"dpkg has not installed {package}"
+    return ""
+
+
 def lacks_headers() -> str:
     return "" if os.path.exists(KERNEL_HEADERS) else f"there is no {KERNEL_HEADERS}"
 
@@ -193,6 +202,11 @@ TABLE = (
     Need("nix", "Nix", ("nix", "patchelf"), command="install Nix, or run on a distribution that has it"),
     claude_need("claude", "the pinned Claude Code", pins.CLAUDE),
     claude_need("old_claude", "a Claude Code that knows less", pins.OLD_CLAUDE),
+    Need(
+        *("dpkg", "a Debian, or what is made of it", ("dpkg",), NOBODY),
+        lacks=lacks_debian,
+        command="on a Debian: apt-get install bubblewrap",
+    ),
     Need("gcc", "a C compiler with the kernel's headers", ("gcc", "make"), lacks=lacks_headers),
     Need("gdb", "a debugger", ("gdb",)),
     Need("git", "git", ("git",)),

@@ -50,10 +50,16 @@ def read_host() -> Host:
         hostname=os.uname().nodename,
         machine=os.uname().machine,
         python=tree.resolve(sys.executable) or "",
-        own_source=tree.resolve(__file__.rpartition("/host/")[0]) or "",
+        own_source=_own_source(tree),
         neighbourhood=_read_neighbourhood,
         ask_daemon=_ask_daemon,
     )
+
+
+def _own_source(tree: Tree) -> str:
+    """The directory of the package, or the single file that it is in."""
+    package = __file__.rpartition("/host/")[0]
+    return tree.resolve(package) or tree.resolve(package.rpartition("/")[0]) or ""
 
 
 def _read_neighbourhood(tree: Tree) -> Neighbourhood:

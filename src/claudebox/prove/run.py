@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS = 120
 MARK = "claudebox-prove "
-PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
 
 
 class Attempt(Record):
@@ -31,7 +30,8 @@ class Attempt(Record):
 def run_outside(canaries: Canaries) -> Attempt:
     """Run the probe on this host itself. None of its files is in the project: an agent could replace them there."""
     directory = canaries.directory(tempfile.gettempdir())
-    return _run([sys.executable], canaries, PROBE, _write(directory, "trials.json", _trials(canaries)))
+    script = _write(directory, "probe.py", _probe())
+    return _run([sys.executable], canaries, script, _write(directory, "trials.json", _trials(canaries)))
 
 
 def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
@@ -40,14 +40,21 @@ def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
     Meanwhile the probe is in the project, which every sandbox shows, because some do not pass on long or odd words.
     """
     directory = canaries.directory(project)
-    script = _write(directory, "probe.py", _read(PROBE))
+    script = _write(directory, "probe.py", _probe())
     trials = _write(directory, "trials.json", _trials(canaries))
     before = _state(directory, script, trials)
-    is_ours = _read(script) == _read(PROBE) and _read(trials) == _trials(canaries)
+    is_ours = _read(script) == _probe() and _read(trials) == _trials(canaries)
     attempt = _run(command, canaries, script, trials) if is_ours else Attempt({})
     if not is_ours or _state(directory, script, trials) != before:
         return Attempt({}, "somebody else changed the probe, which is in the project meanwhile")
     return attempt
+
+
+def _probe() -> bytes:
+    """The probe as this module's loader finds it: claudebox may be a single file."""
+    loader: Any = __spec__.loader
+    content: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "probe.py"))
+    return content
 
 
 def _write(directory: str, name: str, content: bytes) -> str:

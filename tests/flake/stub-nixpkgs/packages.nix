@@ -48,6 +48,7 @@ let
     curl = "curl";
     diffutils = "diff";
     fd = "fd";
+    fish = "fish";
     findutils = "find xargs";
     gawk = "awk";
     git = "git";
@@ -61,6 +62,8 @@ let
     gnumake = "make";
     jq = "jq";
     less = "less";
+    man-db = "man";
+    mandoc = "mandoc";
     nftables = "nft";
     nix = "nix";
     nodejs = "node npm";
@@ -77,6 +80,7 @@ let
     tmux = "tmux";
     wget = "wget";
     which = "which";
+    zsh = "zsh";
   };
   copies = builtins.mapAttrs (
     package: names:

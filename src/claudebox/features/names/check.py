@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 
 from claudebox import trial
+from claudebox.own_command import own_command
 from claudebox.settings.table import NAMES
 from claudebox.settings.values import Settings
 from claudebox.trial import FAIL, NOTE, OK, CheckRow
 
 NAME = "network names"
-SOURCE = __file__.rpartition("/claudebox/features/")[0]
-START = "import sys; sys.path.insert(0, sys.argv[1]); from claudebox.features.names.trial import main; main()"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
 
 
@@ -21,7 +19,7 @@ def names_rows(settings: Settings, nft: str) -> list[CheckRow]:
     lacking = FAIL if settings.network.text == NAMES else NOTE
     if not nft:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
-    outcome = trial.run(sys.executable, "-I", "-S", "-c", START, SOURCE, text=json.dumps(nft))
+    outcome = trial.run(*own_command("features.names.trial"), text=json.dumps(nft))
     try:
         answer = json.loads(outcome.stdout)
     except ValueError:

@@ -192,11 +192,23 @@ SUFFIX = ".toml"
 
 
 def shipped_names() -> list[str]:
-    return [name.removesuffix(SUFFIX) for name in Tree().entries(DIRECTORY) if name.endswith(SUFFIX)]
+    names = Tree().entries(DIRECTORY) or [file.rpartition("/")[2] for file in _packed()]
+    return [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
 
 
 def shipped_profile(name: str) -> bytes | None:
-    return Tree().read(f"{DIRECTORY}/{name}{SUFFIX}") if name in shipped_names() else None
+    if name not in shipped_names():
+        return None
+    file = f"{DIRECTORY}/{name}{SUFFIX}"
+    content = Tree().read(file)
+    return next((packed for packed_as, packed in _packed().items() if file.endswith(f"/{packed_as}")), content)
+
+
+def _packed() -> dict[str, bytes]:
+    """The profiles, if claudebox is a single file."""
+    from claudebox.archive import FILES
+
+    return {name: content for name, content in FILES.items() if name.endswith(SUFFIX)}
 
 
 def expanded(said: Statement, host: Host) -> Statement:
