@@ -162,7 +162,7 @@ def test_single_file_that_is_updated_meanwhile_ends_its_box_as_it_began(
     project = empty.write(empty.home / "shop/README.md").parent
     script = "touch started; until test -e go-on; do sleep 0.05; done; mkdir .vscode; echo '{}' >.vscode/tasks.json"
     box = subprocess.Popen(
-        [str(command), "--yes", "--writable", ".vscode", "--run", "sh", "-c", script],
+        [str(command), "--yes", "--run", "sh", "-c", script],
         cwd=project,
         env=empty.environ,
         stdin=subprocess.DEVNULL,
@@ -175,7 +175,7 @@ def test_single_file_that_is_updated_meanwhile_ends_its_box_as_it_began(
     command.write_bytes(now["single-file"].read_bytes()[:1000])  # in its place, and not even whole
     (project / "go-on").touch()
     _, said = box.communicate(timeout=60)
-    assert (box.returncode, "tasks.json" in said, "error" in said) == (0, True, False), said
+    assert (box.returncode, "  1 new     .vscode/tasks.json" in said) == (0, True), said
 
 
 # Debian
