@@ -26,6 +26,8 @@ FILES: dict[str, bytes] = {}  # by their names in the archive; empty if claudebo
 class Loader(SourceLoader):
     """Loads one module from memory."""
 
+    files = FILES
+
     def __init__(self, archive: str, name: str) -> None:
         self.archive = archive
         self.name = name

@@ -205,10 +205,9 @@ def shipped_profile(name: str) -> bytes | None:
 
 
 def _packed() -> dict[str, bytes]:
-    """The profiles, if claudebox is a single file."""
-    from claudebox.archive import FILES
-
-    return {name: content for name, content in FILES.items() if name.endswith(SUFFIX)}
+    """The profiles, if claudebox is a single file: who loaded this module then has all files (archive.py)."""
+    files: dict[str, bytes] = getattr(__spec__.loader, "files", {})
+    return {name: content for name, content in files.items() if name.endswith(SUFFIX)}
 
 
 def expanded(said: Statement, host: Host) -> Statement:
