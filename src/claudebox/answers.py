@@ -11,6 +11,7 @@ ADDRESS = "address"
 PORT = "port"
 NIX = "nix"
 PACKAGE = "package"
+PROGRAM = "program"
 
 IN = "in"
 OUT = "out"

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from claudebox.answers import Explanation
+from claudebox.explain.programs import CLIENTS
+from claudebox.host.tree import Tree
+from claudebox.places import secret_places
 from claudebox.problem import FAILED, Problem
 from claudebox.view.explain import explanation_json, explanation_text
 from claudebox.view.text import WIDTH, Style, escape, width
@@ -45,6 +48,16 @@ FILES = """
 ~/shop/keys -> ~/.ssh
 ~/shop/3000
 """
+# In the system, in the user's home, in the project, nowhere; some need what never enters.
+PROGRAMS = ("git", "docker", "kubectl", "gh", "rustc", "lint", "hidden-tool", "registry")
+PROGRAM_FILES = """
+/usr/bin/docker*
+/usr/bin/hidden-tool*
+~/.cargo/bin/rustc*
+~/.kube/config
+~/shop/node_modules/.bin/lint*
+"""
+FILES_NOT_THERE = ("nosuch.txt", "main.rs", "docs/nosuch.txt")
 MOUNTS = ("--mount-ro", "/srv/data", "--mount-rw", "/srv/data:/mnt/data", "--mount-ro", "~/.config")
 PATHS = (
     *("/srv/data/table.csv", "/mnt/data/table.csv", "/mnt/data", "~/data", "data", "elsewhere", "keys/id_ed25519"),
@@ -179,6 +192,39 @@ def test_word_that_is_several_things_gets_several_answers(machine: Machine) -> N
     assert kinds == {"TERM": ["path", "variable"], "3000": ["path", "port"], "10.0.0.5": ["path", "address"]}
 
 
+def test_programs(machine: Machine, golden: Golden) -> None:
+    machine.plant(PROGRAM_FILES)
+    machine.environ["PATH"] = "/home/alice/.cargo/bin:/home/alice/shop/node_modules/.bin:/usr/bin:/bin"
+    asked = ask(machine.host(), "--hide", "/usr/bin/hidden-tool", "--run", "true")
+    golden.check_scene("paths.txt", "programs", transcript(asked, PROGRAMS))
+
+
+def test_program_is_not_taken_for_a_host(machine: Machine) -> None:
+    machine.plant(PROGRAM_FILES)
+    asked = ask(machine.host())
+    assert (asked.answer("docker").kind, asked.answer("docker").place) == ("program", "/usr/bin/docker")
+    assert "/run/docker.sock is not in the box" in screen(asked, "docker")
+    assert asked.answer("registry").verdict == "as a host, reachable"
+
+
+def test_what_a_program_lacks_is_a_secret_place_or_a_socket() -> None:
+    """Else the answer would say what is not so."""
+    home = "/home/alice"
+    places = [place.path for place in secret_places(Tree(), (home,))]
+    for client in CLIENTS:
+        path = client.needs.replace("~", home)
+        assert path in places or path == "/run/docker.sock", client.names
+
+
+def test_file_that_does_not_exist_is_not_taken_for_a_host(machine: Machine, golden: Golden) -> None:
+    asked = ask(machine.host())
+    golden.check_scene("paths.txt", "not-there", transcript(asked, FILES_NOT_THERE))
+    assert [answer.kind for answer in asked.explain("nosuch.txt").answers] == ["path"]
+    # This could be either.
+    assert [answer.kind for answer in asked.explain("main.rs").answers] == ["path", "address"]
+    assert asked.answer("example.org").kind == "address"
+
+
 def test_existing_file_is_not_a_host(machine: Machine) -> None:
     assert ask(machine.host()).answer("README.md").kind == "path"
 
@@ -194,7 +240,7 @@ def test_what_cannot_be_explained_is_a_problem(machine: Machine, thing: str) -> 
 
 def all_explanations(machine: Machine) -> list[Explanation]:
     asked = ask(machine.host(), *MOUNTS, *VARIABLE_OPTIONS, *NETWORKS["inet-ports"])
-    return [asked.explain(thing) for thing in (*PATHS, *VARIABLES, *ADDRESSES, *PORTS)]
+    return [asked.explain(thing) for thing in (*PATHS, *VARIABLES, *ADDRESSES, *PORTS, *PROGRAMS, *FILES_NOT_THERE)]
 
 
 @pytest.mark.req("UX-01")
@@ -233,7 +279,7 @@ def test_nothing_shown_can_move_the_cursor(machine: Machine, golden: Golden) -> 
 
 
 ANSWER = {
-    "kind": either("path", "variable", "address", "port", "nix", "package"),
+    "kind": either("path", "variable", "address", "port", "nix", "package", "program"),
     "subject": str,
     "state": either("in", "out", "hidden", "other", "made", "masked", "depends"),
     "verdict": str,
@@ -278,6 +324,6 @@ def test_json_of_several_answers_is_exactly_this(machine: Machine, golden: Golde
 
 def test_every_golden_text_is_used(golden: Golden) -> None:
     assert golden.names() == {"paths.txt", "variables.txt", "addresses.txt", "ports.txt", "several.json"}
-    assert golden.scenes("paths.txt") == {"paths", "hidden", "root", "hostile"}
+    assert golden.scenes("paths.txt") == {"paths", "hidden", "root", "hostile", "programs", "not-there"}
     assert golden.scenes("variables.txt") == {"variables", "dropped"}
     assert golden.scenes("addresses.txt") == golden.scenes("ports.txt") == set(NETWORKS)

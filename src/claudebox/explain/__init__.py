@@ -1,4 +1,4 @@
-"""Answers "why?": what the Plan does with a path, a variable, an address, a port or a package.
+"""Answers "why?": what the Plan does with a path, a variable, a program, an address, a port or a package.
 
 `settings` is what went into the Plan: if two ask for the same thing, the Plan itself knows only the winner.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from claudebox.answers import Answer, Because, Explanation
 from claudebox.explain.paths import PathQuestion
+from claudebox.explain.programs import ProgramQuestion
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.names.explain import explain_host
 from claudebox.features.network.explain import (
@@ -29,7 +30,13 @@ from claudebox.settings.table import LAST_PORT
 from claudebox.settings.values import Settings
 
 FILE_URL = "file://"
-KINDS = "a path, a variable, a host, an address, a port, a package, or nix"
+KINDS = "a path, a variable, a program, a host, an address, a port, a package, or nix"
+# What names of files end in. Some are domains, too: then the word gets two answers.
+FILE_ENDINGS = frozenset(
+    "bak c cfg conf cpp css csv db env go h html ini ipynb java jpg js json jsx kt lock log md php png py rb rs sh sql "
+    "svg toml ts tsx txt xml yaml yml".split()
+)
+ALSO_DOMAINS = frozenset("md py rs sh".split())
 
 
 def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
@@ -57,25 +64,34 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
         return [explain_nix(plan)]
     answers: list[Answer] = []
     exists = host.tree.lstat(absolute(word, host.cwd, host.person.home)) is not None
-    if "/" in word or word.startswith(("~", ".")) or exists:
+    if "/" in word or word.startswith(("~", ".")) or exists or _ending_of(word) in FILE_ENDINGS:
         answers.append(PathQuestion(plan, host, settings, word).answer())
         answers += explain_packages(plan, absolute(word, host.cwd, host.person.home))
     if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):
         answers.append(explain_port(plan, port))
+    if is_variable_name(word.replace("-", "_")) and (program := ProgramQuestion(plan, host, settings, word).answer()):
+        answers.append(program)
     is_host = not word.isdigit() and (read_address(word) is not None or is_local_name(word.partition(":")[0]))
+    is_host = is_host or (not exists and "/" not in word and _ending_of(word) in ALSO_DOMAINS)
     if is_host or not (answers or word.isdigit()):
         answers += [_as_guessed(answer, word) for answer in _endpoint(plan, word)]
     return answers
 
 
+def _ending_of(word: str) -> str:
+    """What comes after the last dot; "" if nothing does, or nothing comes before it."""
+    name, _, ending = word.rpartition(".")
+    return ending.lower() if name.rpartition("/")[2] else ""
+
+
 def _as_guessed(answer: Answer, word: str) -> Answer:
-    """The answer with a remark: a bare word may have been meant as something that does not exist."""
+    """The answer with a remark: a bare word may have been meant for something that does not exist."""
     if not is_variable_name(word) or is_local_name(word):
         return answer
-    guess = Because(f"there is no file or variable of this name, so it was taken for a host; a file would be ./{word}")
-    return answer.replace(because=(*answer.because, guess))
+    guess = Because("no file, variable or program has this name")
+    return answer.replace(verdict=f"as a host, {answer.verdict}", because=(guess, *answer.because))
 
 
 def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Answer]:
