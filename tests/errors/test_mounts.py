@@ -9,7 +9,7 @@ import pytest
 from claudebox.launch.parent import gate
 from claudebox.model import RW, Mount, Origin
 from claudebox.problem import FAILED
-from errors.scene import Problems, Scene, Stage, with_file
+from errors.scene import Problems, Scene, Stage, with_file, with_project_file
 
 
 def source_replaced(scene: Scene) -> None:
@@ -43,6 +43,9 @@ PROBLEMS: Problems = {
     "guard-too-much": (too_much_to_guard, FAILED),
     "source-replaced": (source_replaced, FAILED),
     "hide-project": (lambda scene: scene.plan("--hide", "."), FAILED),
+    "hide-all-programs": (lambda scene: scene.plan("--hide", "/usr"), FAILED),
+    "hide-all-libraries": (lambda scene: scene.planted("/lib64/ld-linux.so.2").plan("--hide", "/lib64"), FAILED),
+    "hide-all-programs-by-the-project": (lambda scene: with_project_file(scene, "hide = ['/bin']").plan(), FAILED),
     "hide-above-project-by-file": (lambda scene: with_file(scene, "hide = ['~']").plan(), FAILED),
     "mount-missing": (lambda scene: scene.plan("--mount-ro", "/srv/gone"), FAILED),
     "mount-missing-by-file": (lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(), FAILED),

@@ -12,7 +12,7 @@ from claudebox.model import Origin, Port
 from claudebox.problem import FAILED
 from claudebox.process import isolation
 from claudebox.settings.words import parse
-from errors.scene import Problems, Scene, Stage, with_file
+from errors.scene import Problems, Scene, Stage, old_kernel, with_file
 
 
 def allowed(scene: Scene, *hosts: str, option: str = "--allow") -> None:
@@ -47,7 +47,13 @@ def process_ended(_: Scene) -> None:
     raise names.ended()
 
 
+def names_on_old_kernel(scene: Scene) -> None:
+    old_kernel(scene.planted("/usr/sbin/nft*"))
+    names.beside(scene.machine.plan("--network", "names"))
+
+
 PROBLEMS: Problems = {
+    "names-old-kernel": (names_on_old_kernel, FAILED),
     "names-no-host": (lambda scene: allowed(scene, "-x.example"), FAILED),
     "names-a-single-word": (lambda scene: allowed(scene, "nas"), FAILED),
     "names-not-ascii": (lambda scene: allowed(scene, "пример.example"), FAILED),

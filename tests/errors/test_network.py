@@ -56,6 +56,7 @@ PROBLEMS: Problems = {
     "network-unknown": (lambda scene: scene.plan("--network", "lan"), FAILED),
     "network-unknown-by-variable": (lambda scene: scene.with_environ(CLAUDEBOX_NETWORK="lan").plan(), FAILED),
     "network-ports-with-full": (lambda scene: scene.plan("--host-port", "5432"), FAILED),
+    "network-publish-with-full": (lambda scene: scene.plan("--publish", "8080:80"), FAILED),
     "network-programs-missing": (lambda scene: scene.plan("--network", "inet"), FAILED),
     "network-pasta-missing": (
         lambda scene: scene.planted("/usr/sbin/nft*").plan("--network", "none", "--publish", "80"),

@@ -30,7 +30,7 @@ from claudebox.settings.table import LAST_PORT
 from claudebox.settings.values import Settings
 
 FILE_URL = "file://"
-KINDS = "a path, a variable, a program, a host, an address, a port, a package, or nix"
+KINDS = "a path, variable, program, host, address, port or package, or nix"
 # What names of files end in. Some are domains, too: then the word gets two answers.
 FILE_ENDINGS = frozenset(
     "bak c cfg conf cpp css csv db env go h html ini ipynb java jpg js json jsx kt lock log md php png py rb rs sh sql "

@@ -9,7 +9,7 @@ from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
-from claudebox.paths import absolute, expand_home, is_below, move, normalize
+from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
 from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
 from claudebox.reach import Reach
@@ -17,6 +17,8 @@ from claudebox.secret_values import secret_file, secret_value
 from claudebox.settings.values import MountWish, Word
 
 SMALL_FILE = 1 << 16
+
+LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 
 # bwrap or another feature makes these, and no mount may replace them.
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
@@ -37,6 +39,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 
 def decide_hides(facts: Facts, draft: Draft) -> Contribution:
     tree, hides = facts.tree, facts.settings.hides
+    refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
     return Contribution(
         hides=(
             *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
@@ -44,6 +47,33 @@ def decide_hides(facts: Facts, draft: Draft) -> Contribution:
         ),
         findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
     )
+
+
+def refuse_hiding_all(tree: Tree, hides: tuple[Word, ...], wrapper: tuple[str, ...], cwd: str, home: str) -> None:
+    """Refuse to hide what no program would run without: bwrap would fail, and not say why."""
+    for hide in hides:
+        named = absolute(hide.text, cwd, home)
+        real = tree.resolve(named)
+        if real is None or is_inside(real, cwd):
+            continue
+        if needed := next((path for path in _needed_by_all(tree, wrapper) if is_inside(path, real)), ""):
+            raise Problem(
+                f"{hide.origin.shown}: {named} cannot be hidden: no program would run in the box without {needed}",
+                "hide something in it",
+            )
+
+
+def _needed_by_all(tree: Tree, wrapper: tuple[str, ...]) -> list[str]:
+    """The small programs that start the program, and the loaders of this system, wherever symlinks lead."""
+    loaders = [f"{directory}/{name}" for directory in LIBRARIES for name in tree.entries(directory) if _is_loader(name)]
+    named = [path for path in (*wrapper, *loaders) if path.startswith("/")]
+    # By its own name, too: the last part may be a symlink in a directory that is hidden.
+    by_name = [f"{tree.resolve(posixpath.dirname(path))}/{posixpath.basename(path)}" for path in named]
+    return [*by_name, *(real for path in named if (real := tree.resolve(path)) is not None)]
+
+
+def _is_loader(name: str) -> bool:
+    return name.startswith("ld-") and ".so" in name
 
 
 def wished_mounts(

@@ -43,14 +43,14 @@ def has_ended(descriptor: int) -> bool:
         return False
 
 
-def watch_own_end(purpose: str) -> int:
+def watch_own_end(purpose: str, without: str) -> int:
     """A descriptor by which others see that this process, the parent of the box, has ended."""
     try:
         return os.pidfd_open(os.getpid())
     except (AttributeError, OSError):  # Python may have been built for an older Linux
         raise Problem(
             f"{purpose}, the kernel has to tell when a process has ended (pidfd_open): Linux 5.3 and later do",
-            "without it: --auth none",
+            f"without it: {without}",
         ) from None
 
 

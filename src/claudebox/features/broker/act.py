@@ -55,7 +55,7 @@ def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, int, str]:
     """Start it. Returns the plan with the socket and the token of this launch, a pipe that ends with the broker, and
     the directory of the socket."""
     check(broker, dict(os.environ))
-    os.close(watch_own_end("for --auth broker"))  # before anything is made
+    os.close(watch_own_end("for --auth broker", "--auth none"))  # before anything is made
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
     token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
     try:

@@ -29,7 +29,7 @@ def start_keeping_in_step(login: Login) -> None:
             bring_into_step(login)
         except OSError as error:
             raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
-    watch = watch_own_end("to keep Claude's login up to date")
+    watch = watch_own_end("to keep Claude's login up to date", "--auth none")
     if os.fork() != 0:
         os.close(watch)
         return

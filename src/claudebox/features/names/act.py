@@ -34,7 +34,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     assert plan.names is not None
     from mmap import mmap
 
-    end = watch_own_end("for --network names")
+    end = watch_own_end("for --network names", "--network inet, or --network none")
     published = [(_open_port(port), port.box) for port in plan.network.published]
     names = plan.names.replace(refused=mmap(-1, MEMORY))
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)

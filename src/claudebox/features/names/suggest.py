@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.names.groups import FORGES, GROUPS
 from claudebox.features.names.rules import SSH, WEB, can_be_listed, is_address
+from claudebox.features.names.terms import STOPPED
 from claudebox.view.text import escape
 
 NOTHING = "No box of this project has gone by names (--network names).\n"
@@ -23,9 +24,9 @@ def log_text(entries: list[dict[str, object]]) -> str:
 def _line(entry: dict[str, object]) -> str:
     time = str(entry.get("time", ""))[5:19].replace("T", " ")
     port = f":{entry['port']}" if entry.get("port") else ""
-    why = f" ({entry['why']})" if entry.get("why") and entry.get("verdict") == FAILED else ""
+    why = f" ({entry['why']})" if entry.get("why") and entry.get("verdict") in (FAILED, STOPPED) else ""
     amounts = (_amount(entry.get(name)) for name in ("sent", "received"))
-    return _row((time, str(entry.get("verdict", "")), *amounts, f"{entry.get('name', '')}{port}{why}"))
+    return _row((time, str(entry.get("verdict", "")), *amounts, f"{entry.get('name', '')}{port}{why}".strip()))
 
 
 def _row(cells: tuple[str, ...]) -> str:

@@ -16,3 +16,4 @@ LONGEST_WORDS = 64
 MEMORY = 8192  # bytes in which the process outside says what it refused: a line for each, how often and what
 LENGTH = 4  # bytes at its beginning, in which the length of the rest is said
 HELPS = "+"  # before a line: a longer list would allow it
+STOPPED = "stopped"  # the verdict of a line that says that no more are written

@@ -28,13 +28,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def check_ports(settings: Settings) -> None:
     """Raise a Problem if the ports that are asked for have no meaning, or lead in a circle."""
-    asked = (*settings.publish, *settings.host_ports)
-    if settings.network.text == FULL and asked:
-        raise Problem(
-            f"{asked[0].origin.shown} has no meaning with the host's own network: "
-            "the box reaches every port of this host",
-            "choose a network of its own for the box: --network inet, names or none",
-        )
+    if settings.network.text == FULL:
+        _refuse_with_hosts_network(settings)
     # A port of the box that leads to the host cannot lead back: one connection would open thousands.
     taken = {port.box for port in settings.host_ports}
     for port in settings.publish:
@@ -44,6 +39,23 @@ def check_ports(settings: Settings) -> None:
                 "box or one of this host",
                 "choose one of the two",
             )
+
+
+def _refuse_with_hosts_network(settings: Settings) -> None:
+    """Say that nothing has to be joined where both have the same ports, and what would give the box its own."""
+    for port in settings.publish:
+        spec = str(port.host) if port.host == port.box else f"{port.host}:{port.box}"
+        raise Problem(
+            f"{port.origin.shown}: the box has this host's own network, so a server in it is on this host already: "
+            f"localhost:{port.box}",
+            f"leave it out, and open localhost:{port.box}\n"
+            f"      or give the box a network of its own: --network inet --publish {spec}",
+        )
+    for port in settings.host_ports:
+        raise Problem(
+            f"{port.origin.shown}: the box has this host's own network, and reaches localhost:{port.host} already",
+            f"leave it out\n      or give the box a network of its own: --network inet --host-port {port.host}",
+        )
 
 
 def plan_network(settings: Settings, uplink: Uplink | None) -> Network:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.names.report import refused_text
-from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, Notes
+from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_REFUSALS, Notes
 from claudebox.features.names.server.refusal import Refusal
 from claudebox.features.names.suggest import NOTHING, log_text, suggestion
 from claudebox.features.names.terms import MEMORY
@@ -80,7 +80,17 @@ def test_journal_is_bounded(notes: Notes) -> None:
     for number in range(2 * MOST_LINES):
         notes.carried("allowed.example", 443, number, 0, 0)
         notes.refused_lookup(f"x{number}.example", A)
-    assert len(read_journal(notes.path)) == MOST_LINES
+    entries = read_journal(notes.path)
+    stopped = [entry["why"] for entry in entries if entry["verdict"] == "stopped"]
+    # Who reads it knows that there was more.
+    assert stopped == [
+        f"after {MOST_REFUSALS} refusals, more of this box are not noted",
+        f"after {MOST_LINES} lines, nothing more of this box is noted",
+    ]
+    assert len(entries) == MOST_LINES + len(stopped)
+    last = log_text(entries).splitlines()[-1]
+    assert last.endswith(f"stopped                    ({stopped[-1]})")
+    assert suggestion(entries).count("stopped") == 0
 
 
 def test_log_and_suggestion(notes: Notes) -> None:

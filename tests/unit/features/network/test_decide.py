@@ -156,8 +156,9 @@ def test_these_are_no_ports(text: str) -> None:
 @pytest.mark.parametrize("option", ["--publish", "--host-port"])
 def test_ports_have_no_meaning_with_the_hosts_network(option: str, port: int) -> None:
     for words in ((option, str(port)), ("--network", "full", option, str(port))):
-        with pytest.raises(Problem, match=f"{option} has no meaning"):
+        with pytest.raises(Problem, match=rf"localhost:{port}\b.*already|already: localhost:{port}$") as raised:
             check_ports(said(*words))
+        assert raised.value.hint.endswith(f"--network inet {option} {port}")
 
 
 @pytest.mark.req("NET-04", "FAIL-01")

@@ -6,7 +6,7 @@ from claudebox import journal
 from claudebox.features.names.rules import is_name
 from claudebox.features.names.server.dns import AAAA, A
 from claudebox.features.names.server.refusal import Refusal
-from claudebox.features.names.terms import HELPS, LENGTH
+from claudebox.features.names.terms import HELPS, LENGTH, STOPPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500
+NO_MORE_REFUSALS = f"after {MOST_REFUSALS} refusals, more of this box are not noted"
 MOST_NAMES = 24  # that the line at the end knows
 OTHER = 0  # no kind of DNS has this number
 NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
@@ -31,6 +32,7 @@ class Notes:
         self.lines = 0
         self.refusals = 0
         self.refused: dict[str, int] = {}
+        self.stopped: set[str] = set()  # why the journal is not complete
         self.would_help: set[str] = set()  # those that a longer list would allow
         self.looked_up: dict[str, dict[int, int]] = {}  # how often each kind of address was asked for
 
@@ -54,6 +56,7 @@ class Notes:
             return
         if name not in self.looked_up:
             if len(self.looked_up) >= MOST_REFUSALS:
+                self._say_once(NO_MORE_REFUSALS)
                 return
             self.looked_up[name] = {}
             self._note_refusal(name, 0, "not in the list")
@@ -70,6 +73,8 @@ class Notes:
         self.refusals += 1
         if self.refusals <= MOST_REFUSALS:
             self._note(name=name, port=port, verdict="refused", why=why)
+        else:
+            self._say_once(NO_MORE_REFUSALS)
 
     def _count(self, shown: str, times: int, *, is_lists: bool) -> None:
         """Show the parent how often something was refused. It reads when the box has ended."""
@@ -88,3 +93,11 @@ class Notes:
         self.lines += 1
         if self.path and self.lines <= MOST_LINES:
             journal.note(self.path, **fields)
+        else:
+            self._say_once(f"after {MOST_LINES} lines, nothing more of this box is noted")
+
+    def _say_once(self, why: str) -> None:
+        """Say in the journal that it is not complete."""
+        if self.path and why not in self.stopped:
+            self.stopped.add(why)
+            journal.note(self.path, name="", port=0, verdict=STOPPED, why=why)
