@@ -211,6 +211,7 @@ def test_many_candidates_end_early(box: Box, project: Path, account: Account) ->
 
 
 @pytest.mark.root_repeats("how much is looked at does not depend on who looks")
+@pytest.mark.long
 def test_large_candidates_end_early(box: Box, project: Path, account: Account) -> None:
     text = "PORT=1\n" * 30_000
     for number in range(100):

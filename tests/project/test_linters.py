@@ -11,7 +11,8 @@ import pytest
 from conftest import CHECKOUT
 
 
-@pytest.mark.parametrize("command", ["ruff check", "ruff format --check", "mypy"])
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["mypy", "ruff check", "ruff format --check"])
 def test_linter_has_nothing_to_say(command: str) -> None:
     program, *words = command.split()
     linter = str(Path(sys.executable).with_name(program))

@@ -210,6 +210,11 @@ def test_root_tries_the_first_case_of_each_and_in_all_every_one(pytester: pytest
     run(pytester, TWO_ACCOUNTS, "--size", "all").assert_outcomes(passed=16)
 
 
+def test_what_takes_long_is_begun_first(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "def test_a(): pass\n@pytest.mark.long\ndef test_b(): pass", "-v")
+    result.stdout.fnmatch_lines(["*test_b*PASSED*", "*test_a*PASSED*"])
+
+
 @pytest.mark.slow("starts workers")
 def test_one_worker_does_all_of_a_group(pytester: pytest.Pytester) -> None:
     """A version of pytest and one of pytest-xdist may not agree about it, and nothing says so."""

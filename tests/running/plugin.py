@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "req(*ids): the requirements that a test holds")
     config.addinivalue_line("markers", "exhaustive(reason): one more of what the default run has tried already")
+    config.addinivalue_line("markers", "long: begun first, so that nobody waits for it at the end")
     config.addinivalue_line("markers", "root_differs(reason): root tries every case in the default run, too")
     config.addinivalue_line("markers", "root_repeats(reason): root tries it in --all only")
     config.addinivalue_line("markers", "xdist_group(name): what only one worker may do")
@@ -120,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(chosen) < len(items):
         kept = set(map(id, chosen))
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
-        items[:] = chosen
+    items[:] = sorted(chosen, key=lambda item: item.get_closest_marker("long") is None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

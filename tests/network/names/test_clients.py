@@ -123,6 +123,7 @@ def outcome(text: str) -> str:
 
 
 @pytest.mark.req("NAME-01")
+@pytest.mark.long
 @pytest.mark.root_repeats("the relay carries for root what it carries for anybody; test_bypass.py tries root")
 def test_every_client_reaches_the_list_and_nothing_else(box: Box, world: Internet) -> None:
     shutil.copy(CLIENTS, box.project)

@@ -120,6 +120,7 @@ def test_every_kind_of_change_lands(tmp_path: Path) -> None:
     assert sorted(os.listdir(world.layer.directory)) == ["note", "upper", "work"]
 
 
+@pytest.mark.long
 @pytest.mark.slow("a process for each moment")
 @pytest.mark.parametrize(
     "can_exchange", [True, pytest.param(False, marks=pytest.mark.exhaustive("the same on old file systems"))]
