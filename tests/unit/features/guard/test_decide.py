@@ -225,9 +225,8 @@ protocol.allow protocol.ext.allow svn.authorsprog annex.secure-erase-command
 """
 
 
-@pytest.mark.parametrize("name", COMMANDS.split())
-def test_every_key_that_runs_a_program(name: str) -> None:
-    assert runs_program(name, "x")
+def test_every_key_that_runs_a_program() -> None:
+    assert [name for name in COMMANDS.split() if not runs_program(name, "x")] == []
 
 
 def test_includes() -> None:

@@ -111,13 +111,11 @@ CASES = [
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\nname=x\r\n"])
-@pytest.mark.parametrize(("style", "name", "text"), CASES)
-def test_no_secret_comes_through(style: str, name: str, text: str, end: str) -> None:
-    if end.strip() and name.endswith(".json"):
-        end = "\n"
-    made = make_decoy(f"{text}{end}".replace("SECRET", SECRET).encode(), style, name)
-    assert made is not None
-    assert SECRET not in made.decode()
+def test_no_secret_comes_through(end: str) -> None:
+    for style, name, text in CASES:
+        last = "\n" if end.strip() and name.endswith(".json") else end
+        made = make_decoy(f"{text}{last}".replace("SECRET", SECRET).encode(), style, name)
+        assert (name, text, made is not None and SECRET not in made.decode()) == (name, text, True)
 
 
 @pytest.mark.parametrize(

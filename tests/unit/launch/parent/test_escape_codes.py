@@ -43,10 +43,10 @@ def _in_pieces(data: bytes, choice: random.Random) -> list[bytes]:
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-@pytest.mark.parametrize("code", USEFUL)
-def test_useful_codes_pass(code: bytes) -> None:
-    text = b"before " + code + b" after"
-    assert filtered(text) == text
+def test_useful_codes_pass() -> None:
+    for code in USEFUL:
+        text = b"before " + code + b" after"
+        assert filtered(text) == text
 
 
 def test_broken_utf8_loses_only_what_may_be_a_control_code() -> None:
@@ -56,20 +56,20 @@ def test_broken_utf8_loses_only_what_may_be_a_control_code() -> None:
 # What does not pass.
 
 
-@pytest.mark.parametrize("body", DANGEROUS_STRINGS, ids=DANGEROUS_STRINGS.values())
-def test_dangerous_strings_do_not_pass(body: bytes) -> None:
-    assert forbidden_actions(b"\x1b" + body + b"\x1b\\"), "the model of a terminal does not see the danger"
-    for end in (*ENDS, b"\x1b\\\x07", b"\x9c", b"\xc2\x9c", b"\x18", b"\x1a", b"\x1b[m", b""):
-        passed = filtered(b"before \x1b", body, end)
-        assert re.sub(rb"\x1b\\|\x1b\[m|\x07|\x1a", b"", passed) == b"before ", passed
+def test_dangerous_strings_do_not_pass() -> None:
+    for body, danger in DANGEROUS_STRINGS.items():
+        assert forbidden_actions(b"\x1b" + body + b"\x1b\\"), f"the model of a terminal does not see: {danger}"
+        for end in (*ENDS, b"\x1b\\\x07", b"\x9c", b"\xc2\x9c", b"\x18", b"\x1a", b"\x1b[m", b""):
+            passed = filtered(b"before \x1b", body, end)
+            assert re.sub(rb"\x1b\\|\x1b\[m|\x07|\x1a", b"", passed) == b"before ", (danger, passed)
 
 
-@pytest.mark.parametrize("code", DANGEROUS_CODES, ids=DANGEROUS_CODES.values())
-def test_dangerous_codes_do_not_pass(code: bytes) -> None:
-    assert forbidden_actions(code) or code in NOT_IN_THE_MODEL
-    passed = filtered(code)
-    assert b"\x1b" not in passed
-    assert forbidden_actions(passed) == []
+def test_dangerous_codes_do_not_pass() -> None:
+    for code, danger in DANGEROUS_CODES.items():
+        assert forbidden_actions(code) or code in NOT_IN_THE_MODEL, danger
+        passed = filtered(code)
+        assert b"\x1b" not in passed, danger
+        assert forbidden_actions(passed) == [], danger
 
 
 def test_without_utf8_every_byte_may_be_a_control_code() -> None:
