@@ -12,11 +12,13 @@ agreed to, and where somebody opens it, a finding says so.
 
 from __future__ import annotations
 
-from claudebox import remembered
+from claudebox import pinned, remembered
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.host.system import CERTIFICATE_BUNDLES
 from claudebox.host.tree import Tree
+from claudebox.known_variables import LEADING, shown_way
 from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Package, Plan, Port, Preparation
 from claudebox.paths import move, parents
 from claudebox.record import Record
@@ -35,6 +37,8 @@ FORM = Form(
     "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again.", largest=1 << 18
 )
 MOST_AGREEMENTS = 8
+
+USUAL_BUNDLES = (*CERTIFICATE_BUNDLES, pinned.CERTIFICATES)
 
 WITHOUT = "without"
 READ_ONLY = "read-only"
@@ -150,8 +154,13 @@ def _is_version(part: str) -> bool:
 
 
 def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
-    """A line never has the value, nor the line number of a file, which changes when somebody writes something above."""
+    """A line never has the value, nor the line number of a file, which changes when somebody writes something above.
+
+    Except where the value says who gets the requests, or whom programs believe: another one is another box.
+    """
     line = f"variable {_word(variable.name)} from {_word(variable.origin.name)}"
+    if variable.name in LEADING and not variable.is_ours and variable.value not in USUAL_BUNDLES:
+        line += f" as {_word(shown_way(variable.value))}"
     secret = f"{line} looks secret"
     return (secret,) if variable.secret else (line, secret)
 
@@ -187,7 +196,8 @@ def _host_port_line(port: Port) -> str:
 
 def _login_lines(plan: Plan) -> list[str]:
     if plan.broker is not None:
-        return [f"broker {_word(plan.broker.shown)}"]
+        way = f" to {_word(shown_way(plan.broker.url))}" if plan.broker.url else ""
+        return [f"broker {_word(plan.broker.shown)}{way}"]
     return [f"login {_word(plan.login.file)}"] if plan.login is not None and plan.login.file else []
 
 

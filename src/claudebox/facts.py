@@ -16,6 +16,7 @@ from claudebox.settings.table import OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
+from claudebox.users_settings import UsersSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Facts(Record):
     state: Instance | None  # None: this host keeps nothing, and a box without Claude can do without
     reach: Reach
     trusted: TrustedSource
+    users: UsersSettings  # the user's own settings of Claude
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
     directories: frozenset[str]  # of the project, without those whose content tools can make again
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can

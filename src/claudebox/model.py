@@ -259,6 +259,7 @@ class Broker(Record):
     journal: str
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of a login, even if the broker uses something else
+    extra_certificates: str = ""  # a file with more than the bundle
 
 
 class Package(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox import users_settings
 from claudebox.contribution import Draft
 from claudebox.facts import Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude.look import find_claude
@@ -11,14 +12,14 @@ from claudebox.features.secrets.decide import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import COMPLETING, DECIDING, load
 from claudebox.host import Host
-from claudebox.host.system import find_certificates, find_system
+from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource, find_own_repository, reach_of
+from claudebox.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, canonical_root, check_state
@@ -47,6 +48,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     entries = walk_project(tree, host.cwd, IN_PROJECT, directories)
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
+    trusted = TrustedSource(reach, claude.users, host.person.homes, places)
+    users = users_settings.look(trusted, claude, host.person.uid)
     return Facts(
         host=host,
         request=request,
@@ -56,12 +59,13 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         places=places,
         system=find_system(tree, environ.get("PATH", "")),
         repository=repository,
-        certificates=find_certificates(tree, environ),
+        certificates=host_certificates(reach, environ | dict(users.leading)),
         install=find_claude(host, request, settings, places, reach),
         claude=claude,
         state=state,
         reach=reach,
-        trusted=TrustedSource(reach, claude.users, host.person.homes, places),
+        trusted=trusted,
+        users=users,
         entries=entries,
         directories=frozenset(directories),
         secrets=find_secrets(host, settings, repository, state, entries),

@@ -179,7 +179,7 @@ def test_box_cannot_take_the_place_of_the_api(user_with_key: Talk, name: str) ->
 @pytest.mark.parametrize(
     "wish",
     [
-        *("ANTHROPIC_API_KEY", "MY_COPY", "CLAUDE_CODE_OAUTH_TOKEN=x", "ANTHROPIC_BASE_URL"),
+        *("ANTHROPIC_API_KEY", "MY_COPY", "CLAUDE_CODE_OAUTH_TOKEN=x", "ANTHROPIC_UNIX_SOCKET=/x"),
         *(f"WRITTEN=key={API_KEY}", "WRITTEN=access-token-0", "OTHER_COPY"),
     ],
 )

@@ -29,7 +29,7 @@ def test_ordinary_settings_are_kept() -> None:
         "model": "opus",
         "permissions": {"allow": ["Bash(make:*)"], "deny": ["Read(./.env)"]},
         "statusLine": {"type": "command", "command": "git branch"},
-        "env": {"EDITOR": "vi", "MAX_OUTPUT_TOKENS": "1000"},
+        "env": {"EDITOR": "vi", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "1000"},
         "hooks": {"PostToolUse": [hook("git diff")]},
         "enabledPlugins": {"tea@shop": True},
     }
@@ -46,8 +46,9 @@ def test_no_settings_are_only_what_the_box_needs() -> None:
     "name", ["apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper"]
 )
 def test_helper_for_credentials_is_left_out(name: str) -> None:
-    expected = Admitted(ALWAYS, (f"setting {name}: it hands out credentials",))
-    assert admit_settings({name: "git credential"}, can_run) == expected
+    imported = admit_settings({name: "git credential"}, can_run)
+    assert imported.value == ALWAYS
+    assert imported.left_out[0].startswith(f"setting {name}: it hands out credentials, which stay outside")
 
 
 @pytest.mark.req("SEC-01", "INST-02")
@@ -55,6 +56,7 @@ def test_helper_for_credentials_is_left_out(name: str) -> None:
     ("name", "value"),
     [
         ("GITHUB_TOKEN", "x"),
+        ("DB_HOST", "10.0.0.7"),
         ("ANTHROPIC_AUTH_TOKEN", "x"),
         ("DATABASE_URL", "postgres://ada:tea@example.org/db"),
         ("HARMLESS", TOKEN),
@@ -63,9 +65,16 @@ def test_helper_for_credentials_is_left_out(name: str) -> None:
         ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic abc"),
     ],
 )
-def test_secret_variable_is_left_out(name: str, value: str) -> None:
+def test_variable_that_is_no_configuration_is_left_out(name: str, value: str) -> None:
     imported = admit_settings({"env": {"EDITOR": "vi", name: value}}, can_run)
-    assert imported == Admitted({"env": {"EDITOR": "vi"}, **ALWAYS}, (f"setting env {name}: it looks secret",))
+    reason = "it is not known to be configuration; to pass it: --env NAME=VALUE"
+    assert imported == Admitted({"env": {"EDITOR": "vi"}, **ALWAYS}, (f"setting env {name}: {reason}",))
+
+
+@pytest.mark.req("SEC-01", "INST-02")
+def test_configuration_that_looks_secret_is_left_out() -> None:
+    imported = admit_settings({"env": {"EDITOR": TOKEN}}, can_run)
+    assert imported == Admitted(ALWAYS, ("setting env EDITOR: it looks secret",))
 
 
 @pytest.mark.req("INST-02")
@@ -91,7 +100,7 @@ def test_hook_with_a_token_is_left_out_and_the_token_is_not_shown() -> None:
 
 @pytest.mark.req("INST-02")
 def test_status_line_without_its_program_is_left_out() -> None:
-    expected = Admitted(ALWAYS, ("setting statusLine: its program is not in the box",))
+    expected = Admitted(ALWAYS, ("setting statusLine: its program is not in the box; to show it: --mount-ro PATH",))
     assert admit_settings({"statusLine": {"type": "command", "command": "~/bin/line"}}, can_run) == expected
 
 

@@ -8,11 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from claudebox.features.broker import act
+from claudebox.features.broker.decide import find_upstream
 from claudebox.features.broker.server.run import make_session
-from claudebox.model import Broker
+from claudebox.model import Broker, Origin
 from claudebox.problem import FAILED
+from claudebox.settings.values import EnvWish
 from errors.scene import Problems, Scene, Stage, old_kernel
 
+GATEWAY, OTHER = "https://gateway.example", "https://other.example"
 BROKER = Broker(
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", "", "", "", "", "ANTHROPIC_AUTH_TOKEN"),
     *("/proc/nowhere", "/run/broker", "/nonexistent/lock", "/nonexistent/journal"),
@@ -21,7 +24,10 @@ BROKER = Broker(
 
 def broker_tries_itself(scene: Scene, **environ: str) -> None:
     """With what the environment says."""
-    make_session(BROKER.replace(url=environ.get("ANTHROPIC_BASE_URL", "")), {"ANTHROPIC_API_KEY": "x", **environ}, "")
+    broker = BROKER.replace(
+        url=environ.get("ANTHROPIC_BASE_URL", ""), extra_certificates=environ.get("NODE_EXTRA_CA_CERTS", "")
+    )
+    make_session(broker, {"ANTHROPIC_API_KEY": "x", **environ}, "")
 
 
 def broker_on_old_kernel(scene: Scene) -> None:
@@ -52,6 +58,12 @@ def asked_of_the_broker(*words: str, **environ: str) -> Callable[[Scene], None]:
     return provoke
 
 
+def project_names_the_address(scene: Scene) -> None:
+    facts = scene.with_environ(ANTHROPIC_API_KEY="x").machine.facts("--auth", "broker")
+    wish = EnvWish("ANTHROPIC_BASE_URL", OTHER, Origin.of_file(".claudebox.toml", 3, is_project=True))
+    find_upstream(facts.replace(settings=facts.settings.replace(env=(wish,))), "ANTHROPIC_API_KEY")
+
+
 PROBLEMS: Problems = {
     "broker-provider": (asked_of_the_broker(CLAUDE_CODE_USE_BEDROCK="1"), FAILED),
     "broker-no-credential": (
@@ -63,6 +75,32 @@ PROBLEMS: Problems = {
     "broker-env": (asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="key-of-alice"), FAILED),
     "broker-no-tls": (
         asked_of_the_broker(ANTHROPIC_BASE_URL="http://localhost:4000", ANTHROPIC_API_KEY="x"),
+        FAILED,
+    ),
+    "broker-other-gateway": (
+        asked_of_the_broker("--env", f"ANTHROPIC_BASE_URL={OTHER}", ANTHROPIC_BASE_URL=GATEWAY, ANTHROPIC_API_KEY="x"),
+        FAILED,
+    ),
+    "broker-credential-in-settings": (
+        lambda scene: (
+            scene.with_environ(ANTHROPIC_BASE_URL=GATEWAY)
+            .planted('~/.claude/settings.json: {"apiKeyHelper": "x"}')
+            .plan("--auth", "broker")
+        ),
+        FAILED,
+    ),
+    "broker-foreign-settings": (
+        lambda scene: (
+            scene.planted(f'~/shop/s.json: {{"env": {{"ANTHROPIC_BASE_URL": "{GATEWAY}"}}}}')
+            .planted("~/.claude/settings.json -> ../shop/s.json")
+            .with_environ(ANTHROPIC_API_KEY="x")
+            .plan("--auth", "broker")
+        ),
+        FAILED,
+    ),
+    "broker-projects-address": (project_names_the_address, FAILED),
+    "broker-foreign-certificates": (
+        asked_of_the_broker(NODE_EXTRA_CA_CERTS="/home/alice/shop/ca.pem", ANTHROPIC_API_KEY="x"),
         FAILED,
     ),
     "broker-no-login": (

@@ -17,6 +17,12 @@ PROBLEMS: Problems = {
     ),
     "env-made-by-the-box": (lambda scene: scene.plan("--env", "HOME"), FAILED),
     "env-path-without-value": (lambda scene: scene.plan("--env", "PATH"), FAILED),
+    "env-key-without-its-gateway": (
+        lambda scene: scene.with_environ(ANTHROPIC_BASE_URL="https://gateway.example", ANTHROPIC_API_KEY="x").plan(
+            "--drop-env", "ANTHROPIC_BASE_URL", "--env", "ANTHROPIC_API_KEY"
+        ),
+        FAILED,
+    ),
     "env-secret-in-arguments": (lambda scene: scene.plan("--env", "LD_SDK_KEY=sdk-0123"), FAILED),
 }
 

@@ -7,13 +7,14 @@ import textwrap
 import pytest
 
 from claudebox.features.broker.decide import OTHER_PROVIDERS
-from claudebox.features.claude.configuration import CREDENTIAL_HELPERS
+from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
 from claudebox.features.guard.ordinary import NO_TOOLS, ROWS
 from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, spelled_out
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.rows import IN_SKIPPED, WORDS
 from claudebox.features.secrets.rows import ROWS as SECRETS
+from claudebox.known_variables import KINDS, LEADING, ROUTE_OF, STAYS
 from claudebox.places import SECRET_PLACES
 from claudebox.secret_values import (
     PASS_WORDS,
@@ -40,8 +41,11 @@ TABLES: dict[str, tuple[str, ...]] = {
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
     "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS, *SECRET_FILE_NAMES, *SECRET_FILE_ENDINGS),
     "beginnings of tokens": tuple(prefix for prefix, _ in TOKEN_PREFIXES),
-    "settings of Claude that hand out credentials": CREDENTIAL_HELPERS,
+    "settings of Claude that do not enter": tuple(KEPT_OUT),
     "variables with which the broker is not used": OTHER_PROVIDERS,
+    "variables that enter by themselves": tuple(name for name, kind in KINDS.items() if kind != STAYS),
+    "credentials that never enter without their address": tuple(f"{name} {route}" for name, route in ROUTE_OF.items()),
+    "variables whose change is news": tuple(LEADING),
 }
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
+from claudebox.known_variables import JUDGED, LEADING
 from claudebox.model import RW
 from claudebox.record import Record
 from claudebox.settings.table import AUTO, BROKER, FULL, NAMES, NONE, OFF, PASSTHROUGH
+from claudebox.users_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +72,16 @@ def _has_arguments(facts: Facts) -> bool:
     return facts.runs_claude and bool(facts.request.claude or facts.settings.claude_args)
 
 
+def _leads_somewhere(facts: Facts) -> bool:
+    """Whether a variable says where requests go or whom to believe, or holds a credential that has to be judged."""
+    users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings.env))
+    return bool(users.leading or users.foreign or users.holds) or not (JUDGED | LEADING).isdisjoint(names)
+
+
+def _has_project_settings(facts: Facts) -> bool:
+    return any(facts.tree.lstat(f"{facts.project}/{name}") is not None for name in PROJECT_SETTINGS)
+
+
 def _has_layer(facts: Facts) -> bool:
     return facts.has_layer
 
@@ -107,6 +119,8 @@ DECIDING = (
     Decision("git.decide", "decide", _always),
     Decision("project", "decide", _always),
     Decision("system", "decide_certificates", _always),
+    Decision("environment.ways", "decide", _leads_somewhere),
+    Decision("claude.project_settings", "decide", _has_project_settings),
     Decision("claude.options", "decide", _has_arguments),
     Decision("wishes", "decide", _always),
     Decision("caches.decide", "decide", _keeps_cache),

@@ -65,12 +65,12 @@ def find_certificates(tree: Tree, environ: dict[str, str]) -> str:
     for name in CERTIFICATE_VARIABLES:
         named = environ.get(name, "")
         real = tree.resolve(named) if named.startswith("/") and named not in CERTIFICATE_BUNDLES else None
-        if real is not None and _is_bundle(tree, real):
+        if real is not None and is_bundle(tree, real):
             return real
     return next((path for path in CERTIFICATE_BUNDLES if tree.is_file(path)), pinned.CERTIFICATES)
 
 
-def _is_bundle(tree: Tree, path: str) -> bool:
+def is_bundle(tree: Tree, path: str) -> bool:
     """Whether a file has certificates and no key: a variable must not become a way to show any file of the host."""
     content = tree.read(path, limit=8 << 20) or b""
     return b"-----BEGIN " in content and b"CERTIFICATE-----" in content and b"PRIVATE KEY-----" not in content

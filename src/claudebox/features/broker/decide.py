@@ -5,11 +5,14 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.features.broker.forwarder import forwarder
-from claudebox.features.broker.terms import SHORTEST_SECRET, SOCKET, TOKEN_URL
+from claudebox.features.broker.terms import EXTRA_CERTIFICATES, SHORTEST_SECRET, SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Mount, Origin, Step
+from claudebox.known_variables import BASE_URL, read_address
+from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
+from claudebox.paths import absolute
 from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.reach import host_certificates
 from claudebox.settings.parsing import broker_limit
 from claudebox.settings.table import FULL
@@ -32,7 +35,7 @@ VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOK
 # The first is for a Claude that is logged in with a subscription. Claude takes the other one without a question.
 SUBSCRIPTION_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"
 PLAIN_TOKEN = "ANTHROPIC_AUTH_TOKEN"
-ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_BASE_URL")
+ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", BASE_URL)
 STAYS_OUT = "stays outside with --auth broker"
 
 # With one of these, Claude Code talks to somebody else, in another way.
@@ -40,7 +43,6 @@ OTHER_PROVIDERS = tuple(
     f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
 )
 OFF = ("", "0", "false", "no", "off")
-ADDRESSES = ("ANTHROPIC_BASE_URL", TOKEN_URL)
 TOKENS = ("accessToken", "refreshToken")
 
 
@@ -51,6 +53,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         variables=tuple(broker_variables(broker, facts.tree)),
         wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
         kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, "broker"),),
         decided=(("broker", broker),),
     )
@@ -66,8 +69,9 @@ def plan_broker(facts: Facts) -> Broker:
                 f"{name} is set: the broker knows only the Anthropic API",
                 "choose: --auth passthrough, with --env for what that provider needs",
             )
-    _check_way(environ, settings)
     variable = next((name for name in VARIABLES if environ.get(name)), "")
+    url = find_upstream(facts, variable)
+    _check_way({BASE_URL: url, TOKEN_URL: environ.get(TOKEN_URL, "")}, settings)
     login = find_login(facts)
     if not variable and not login.file:
         raise Problem(
@@ -85,8 +89,9 @@ def plan_broker(facts: Facts) -> Broker:
         variable=variable,
         file="" if variable else login.file,
         locks=login.locks,
-        url=environ.get("ANTHROPIC_BASE_URL", ""),
-        certificates=host_certificates(facts.reach, facts.host.environ),
+        url=url,
+        certificates=host_certificates(facts.reach, facts.host.environ | dict(facts.users.leading)),
+        extra_certificates=_extra_certificates(facts),
         token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
         sockets=kept.broker,
         place=f"/run/user/{facts.person.uid}/claude-broker",
@@ -97,12 +102,76 @@ def plan_broker(facts: Facts) -> Broker:
     )
 
 
-def _check_way(environ: dict[str, str], settings: Settings) -> None:
+def _extra_certificates(facts: Facts) -> str:
+    """What Claude Code would trust besides. Raises a Problem if an agent can have written it."""
+    said = facts.users.claudes_variables(facts.host.environ).get(EXTRA_CERTIFICATES, "")
+    path = absolute(said, facts.project, facts.home) if said else ""
+    if path and facts.reach.leads_through(path):
+        raise Problem(
+            f"{EXTRA_CERTIFICATES}: an agent can have written {path}, and could be believed in the place of the API",
+            f"keep that file where no agent works\n      or do without it: env -u {EXTRA_CERTIFICATES} claudebox",
+        )
+    return path
+
+
+def find_upstream(facts: Facts, variable: str) -> str:
+    """The address of the API: the one that Claude on the host uses, or another that somebody asked for.
+
+    Raises a Problem if the credential belongs to somebody else than who would get it.
+    """
+    users, wish = facts.users, _asked_for(facts)
+    hosts = users.claudes_variables(facts.host.environ).get(BASE_URL, "")
+    foreign = dict(users.foreign).get(BASE_URL, "")
+    if hosts and users.holds:
+        raise Problem(
+            f"the credential for {BASE_URL} is in your Claude settings ({users.holds[0]}), not in a variable",
+            "take it out of ~/.claude/settings.json, and set it in your shell:\n      export ANTHROPIC_AUTH_TOKEN=…",
+        )
+    if foreign and variable:
+        raise Problem(
+            f"an agent can have written the Claude settings that say who gets {variable}",
+            f"keep them where no agent works, or take {BASE_URL} out of them",
+        )
+    if wish is None or wish.value is None:
+        return hosts
+    if wish.origin.is_projects:
+        raise Problem(
+            f"{wish.origin.shown}: a project's file cannot say who gets the credential",
+            f"if you mean it: --env {BASE_URL}={quote(wish.value)}",
+        )
+    if variable and hosts and wish.value.rstrip("/") != hosts.rstrip("/"):
+        raise Problem(
+            f"{wish.origin.shown}: {variable} belongs to the gateway that {BASE_URL} names on this host, and would go "
+            "to another one",
+            f"if the key is not the gateway's: env -u {BASE_URL} claudebox",
+        )
+    return wish.value
+
+
+def _asked_for(facts: Facts) -> EnvWish | None:
+    """Who asked for another address of the API: the last one counts."""
+    return next((wish for wish in reversed(facts.settings.env) if wish.name == BASE_URL), None)
+
+
+def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
+    """Say who gets the credential, if it is not who usually does."""
+    wish = _asked_for(facts)
+    if not broker.url:
+        return []
+    address = read_address(broker.url)
+    place = address[1] if address is not None else "another host than usual"
+    asked = f", as {wish.origin.shown} asks" if wish else ""
+    text = f"the broker sends the box's requests to {place}{asked}, and the credential with them"
+    is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
+    return [Finding(Finding.NOTE if is_typed else Finding.RISK, BASE_URL, text)]
+
+
+def _check_way(addresses: dict[str, str], settings: Settings) -> None:
     """Refuse addresses without TLS if the box can listen on this host's localhost: it would be taken for the API."""
     if settings.network.text != FULL and not settings.publish:
         return
-    for name in ADDRESSES:
-        if environ.get(name, "").lower().startswith("http:"):
+    for name, address in addresses.items():
+        if address.lower().startswith("http:"):
             raise Problem(
                 f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
                 "choose: --network none, --network inet (without --publish)",
@@ -125,7 +194,7 @@ def broker_variables(broker: Broker, tree: Tree) -> list[EnvVar]:
     """Variables that make Claude Code talk to the broker alone."""
     subscription = _subscription(tree, broker.file) if broker.file else ""
     return [
-        EnvVar("ANTHROPIC_BASE_URL", "http://localhost", ROUTE, is_ours=True),
+        EnvVar(BASE_URL, "http://localhost", ROUTE, is_ours=True),
         EnvVar(broker.token_name, AT_START, DUMMY, is_ours=True),
         # By this Claude knows which models and features there are.
         *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE, is_ours=True)] if subscription else []),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from claudebox.host.tree import Tree
+from claudebox.known_variables import LEADING, is_harmless
 from claudebox.model import FROM_HOST, Mount
 from claudebox.mounts import find_holder
 from claudebox.paths import expand_home, move, normalize
@@ -17,8 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Settings that name a program which hands out credentials.
-CREDENTIAL_HELPERS = ("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper")
+# Settings that do not enter, and why.
+CREDENTIALS = "it hands out credentials, which stay outside"
+OWN_SANDBOX = "Claude's own sandbox cannot start in the box, which takes its place"
+KEPT_OUT = {
+    "apiKeyHelper": f"{CREDENTIALS}; for a key: --env ANTHROPIC_API_KEY, or --auth broker",
+    "awsAuthRefresh": CREDENTIALS,
+    "awsCredentialExport": CREDENTIALS,
+    "gcpAuthRefresh": CREDENTIALS,
+    "otelHeadersHelper": CREDENTIALS,
+    "sandbox": OWN_SANDBOX,
+}
+# Variables of the `env` block that do not enter, and why, where "not known" says too little.
+SCRUB = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"
 ALWAYS = {"skipDangerousModePermissionPrompt": True}  # the box is the permission layer
 
 
@@ -31,15 +43,15 @@ class Admitted(Record):
 
 def admit_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> Admitted:
     """The user's settings as the box gets them. `can_run` says whether the program of a command line is there."""
-    left_out = [f"setting {name}: it hands out credentials" for name in CREDENTIAL_HELPERS if name in settings]
-    kept = {name: value for name, value in settings.items() if name not in CREDENTIAL_HELPERS}
+    left_out = [f"setting {name}: {reason}" for name, reason in KEPT_OUT.items() if name in settings]
+    kept = {name: value for name, value in settings.items() if name not in KEPT_OUT}
     kept["env"], missing_variables = _split_variables(kept.get("env"))
     kept["hooks"], missing_hooks = _split_hooks(kept.get("hooks"), can_run)
     left_out += [*missing_variables, *missing_hooks]
     line = kept.get("statusLine")
     if isinstance(line, dict) and not can_run(str(line.get("command", ""))):
         del kept["statusLine"]
-        left_out.append("setting statusLine: its program is not in the box")
+        left_out.append("setting statusLine: its program is not in the box; to show it: --mount-ro PATH")
     kept, secrets = _without_secrets(kept)
     left_out += [f"setting {name}: it looks secret" for name in secrets]
     settled = {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}
@@ -63,11 +75,21 @@ def _texts(value: Any) -> list[str]:
 
 
 def _split_variables(variables: Any) -> tuple[dict[str, Any], list[str]]:
+    """The variables that are known to be configuration. What leads somewhere, the box gets as a variable of its own."""
     if not isinstance(variables, dict):
         return {}, []
-    secret = {name for name, value in variables.items() if looks_secret(str(name), str(value))}
-    kept = {name: value for name, value in variables.items() if name not in secret}
-    return kept, [f"setting env {name}: it looks secret" for name in sorted(secret)]
+    kept = {name: value for name, value in variables.items() if not _trouble(str(name), str(value))}
+    others = sorted(str(name) for name in variables if name not in kept and name not in LEADING)
+    return kept, [f"setting env {name}: {_trouble(name, str(variables.get(name)))}" for name in others]
+
+
+def _trouble(name: str, value: str) -> str:
+    """Why a variable of the settings does not enter; "" if it does."""
+    if name == SCRUB:
+        return OWN_SANDBOX
+    if not is_harmless(name, value):
+        return "it is not known to be configuration; to pass it: --env NAME=VALUE"
+    return "it looks secret" if looks_secret(name, value) else ""
 
 
 def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, Any], list[str]]:

@@ -12,12 +12,14 @@ from claudebox.host.tree import Tree
 from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program, Step
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.reach import TrustedSource
+from claudebox.secret_values import secret_value
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
 RULE = "claude"
 HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
 YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
+YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, or a hook")
 NONE_THERE = Origin.of_rule(RULE, "you have none")
 AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
 VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
@@ -25,6 +27,8 @@ VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its i
 # Directories of the user's own configuration. Every box has them, empty if need be: from inside, a mount cannot be
 # replaced by a symlink, into which a later launch would mount.
 SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
+SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
+LARGEST_SCRIPT = 1 << 18
 MANAGED = "/etc/claude-code"
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
@@ -36,7 +40,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return Contribution(
         mounts=(
             *claude_mounts(install, facts.home, facts.project),
-            *home_mounts(claude, facts.trusted),
+            *(home := home_mounts(claude, facts.trusted)),
+            *program_mounts(facts, home),
             *managed_mounts(facts.tree, claude),
         ),
         variables=tuple(home_variables(claude)),
@@ -93,6 +98,26 @@ def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     mounts.append(_shown_file(home, "CLAUDE.md", memory or home.instance.memory))
     keys = trusted.find(f"{home.users}/keybindings.json", is_dir=False)
     return [*mounts, _shown_file(home, "keybindings.json", keys)] if keys else mounts
+
+
+def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
+    """Show the scripts in Claude's own directory that the status line and hooks run, unless a mount does already."""
+    own = [path for path in facts.users.runs if is_below(path, facts.claude.users)]
+    covered = [mount.path for mount in mounts if mount.kind == RO]
+    lacking = [path for path in own if not any(is_inside(path, place) for place in covered)]
+    found = {path: facts.trusted.find(path, is_dir=False) for path in lacking}
+    return [
+        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False)
+        for path, real in found.items()
+        if real is not None and _is_script(facts.tree, real)
+    ]
+
+
+def _is_script(tree: Tree, path: str) -> bool:
+    """Whether a program runs it, and it holds no secret: a command may name any file, a login too."""
+    content = tree.read(path, limit=LARGEST_SCRIPT + 1) or b""
+    is_program = tree.is_executable(path) or content.startswith(b"#!") or path.endswith(SCRIPT_ENDINGS)
+    return is_program and len(content) <= LARGEST_SCRIPT and not secret_value(content.decode(errors="replace"))
 
 
 def _shown_file(home: ClaudeHome, name: str, source: str) -> Mount:

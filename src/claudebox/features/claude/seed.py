@@ -7,6 +7,7 @@ from claudebox.contribution import Draft
 from claudebox.facts import ClaudeHome, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
+from claudebox.known_variables import API_KEY
 from claudebox.model import Finding, Plan, Preparation
 from claudebox.problem import Problem
 from claudebox.quoting import quote
@@ -14,6 +15,7 @@ from claudebox.reach import TrustedSource
 from claudebox.record import Record
 from claudebox.remembered import Form
 from claudebox.state import check_state
+from claudebox.users_settings import FORM, LARGEST_FILE, UsersSettings, load, parse_object, to_remember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
 ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
-LARGEST_FILE = 16 << 20
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 
 
@@ -46,8 +47,8 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
         return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
 
     # Claude remembers the end of a key: with a broker not even that enters.
-    key = facts.host.environ.get("ANTHROPIC_API_KEY", "") if plan.broker is None else ""
-    seed = seed_state(facts.trusted, claude, person.uid, facts.project, key, can_run)
+    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.broker is None else ""
+    seed = seed_state(facts.trusted, facts.users, claude, person.uid, facts.project, key, can_run)
     return plan.replace(
         preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
         findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
@@ -55,22 +56,29 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 
 
 def seed_state(
-    trusted: TrustedSource, home: ClaudeHome, uid: int, project: str, api_key: str, can_run: Callable[[str], bool]
+    trusted: TrustedSource,
+    users: UsersSettings,
+    home: ClaudeHome,
+    uid: int,
+    project: str,
+    api_key: str,
+    can_run: Callable[[str], bool],
 ) -> Seed:
     """Copy what changed since the last launch, and answer Claude's first questions."""
     tree = trusted.tree
-    users_settings = trusted.find(f"{home.users}/settings.json", is_dir=False)
-    settings = _Source(tree, users_settings, home.instance.settings_note, uid)
     state = _Source(tree, _users_state(trusted, home), home.instance.servers_note, uid)
     answers = (f"project {remembered.escape(project)}", f"key {remembered.escape(api_key[-KEY_TAIL:])}")
     are_answered = remembered.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
     preparations: list[Preparation] = []
-    if settings.changed or tree.lstat(f"{home.state}/settings.json") is None:
+    settings_left_out = users.left_out
+    if users.is_new or tree.lstat(f"{home.state}/settings.json") is None:
         from claudebox.features.claude.configuration import admit_settings
 
-        admitted = _not_too_deep(lambda: admit_settings(settings.load(), can_run), settings.path)
-        settings.left_out = admitted.left_out
-        preparations += [_state_file(f"{home.state}/settings.json", admitted.value), settings.note()]
+        admitted = _not_too_deep(lambda: admit_settings(load(tree, users.path), can_run), users.path)
+        settings_left_out = admitted.left_out
+        lines = to_remember(users, admitted.left_out)
+        note = remembered.note(home.instance.settings_note, FORM, lines, is_private=True)
+        preparations += [_state_file(f"{home.state}/settings.json", admitted.value), note]
     current = _current_state(tree, home)
     if state.changed or not _is_prepared(current) or not are_answered:
         from claudebox.features.claude.configuration import admit_servers
@@ -83,7 +91,7 @@ def seed_state(
             state.note(),
             remembered.note(home.instance.answered, ANSWERED, answers, is_private=True),
         ]
-    left_out = (*settings.left_out, *state.left_out)
+    left_out = (*settings_left_out, *state.left_out)
     return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
 
 
@@ -109,7 +117,7 @@ class _Source:
 
     def load(self) -> dict[str, Any]:
         content = self.tree.read_plain(self.path, limit=LARGEST_FILE) if self.path else None
-        return _parse(content, self.path) if content is not None else {}
+        return parse_object(content, self.path) if content is not None else {}
 
     def note(self) -> Preparation:
         # Others have chosen these names and commands: whatever could forge a line or command the terminal is taken out.
@@ -151,7 +159,7 @@ def _is_prepared(current: bytes) -> bool:
 
 def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:
     """The state with onboarding done, the project trusted, and the user's servers in place of those copied before."""
-    state = _parse(current, path) if current else {}
+    state = parse_object(current, path) if current else {}
     state["hasCompletedOnboarding"] = True
     _inner(_inner(state, "projects"), project)["hasTrustDialogAccepted"] = True
     state["mcpServers"] = servers
@@ -171,18 +179,6 @@ def _inner(value: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(inner, dict):
         inner = value[name] = {}
     return inner
-
-
-def _parse(content: bytes, path: str) -> dict[str, Any]:
-    import json
-
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise Problem(f"{path} is not valid JSON: {error}", "repair it, or move it away") from None
-    if not isinstance(value, dict):
-        raise Problem(f"{path} is not a JSON object", "repair it, or move it away")
-    return value
 
 
 def _state_file(path: str, value: dict[str, Any]) -> Preparation:

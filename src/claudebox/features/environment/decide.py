@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.known_variables import (
+    AROUND,
+    BASE_URL,
+    KEY,
+    KINDS,
+    LEADING,
+    LOOPBACK,
+    PROXY,
+    REASONS,
+    is_harmless,
+    is_loopback,
+    may_hold_password,
+    read_address,
+)
 from claudebox.model import EnvVar, Finding, Origin, Person
 from claudebox.problem import Problem
 from claudebox.secret_values import looks_secret
 from claudebox.settings.values import EnvWish, Word
 
 BOX = Origin.of_rule("box", "made for this box")
-ALLOWED = Origin.of_rule("allowed", "passed on if the host has it")
+AROUND_PROXY = Origin.of_rule("proxy", "the way to the API does not lead through it")
 CERTIFICATES = Origin.of_rule("certificates", "where TLS finds the certificate bundle")
 
-# These enter as they are on the host.
-PASSED = ("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY")
+ALLOWED = "allowed"
+COERCED = ("C.UTF-8", "C.utf8", "UTF-8")  # Python sets one of these itself if nobody has chosen a language
 MADE = ("HOME", "USER", "SHELL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR")  # see made_by_the_box
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
 
@@ -25,7 +39,8 @@ LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    environ, wishes = facts.host.environ, facts.settings.env
+    # Claude puts its settings above the variables of the host: whoever asks for what both have means that.
+    environ, wishes = facts.host.environ | dict(facts.users.leading), facts.settings.env
     variables = plan_environment(
         environ=environ,
         person=facts.person,
@@ -58,12 +73,14 @@ def plan_environment(
     """
     variables = made_by_the_box(person, path, shell)
     variables += [
-        EnvVar(name, environ[name], ALLOWED) for name in PASSED if name in environ and _may_pass(name, environ)
+        EnvVar(name, environ[name], Origin.of_rule(ALLOWED, REASONS[name])) for name in KINDS if enters(name, environ)
     ]
     if certificates:
         variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
     variables += features
     for wish in wishes:
+        if kept_out and wish.name == BASE_URL and BASE_URL in kept_out:
+            continue  # the broker takes it, and the box keeps the way to the broker
         variables += _granted(wish, environ)
         if kept_out and wish.name in kept_out:
             raise Problem(f"{wish.origin.shown}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
@@ -73,12 +90,28 @@ def plan_environment(
         if drop.text in by_name and by_name[drop.text].is_ours:
             raise Problem(f"{drop.origin.shown}: {drop.text} is made by the box, and programs need it")
         by_name.pop(drop.text, None)
-    return tuple(by_name.values())
+    return tuple(_around_loopback(by_name).values())
 
 
-def _may_pass(name: str, environ: dict[str, str]) -> bool:
-    # The C library takes a locale with a slash for a path, in bwrap too.
-    return not (name in ("LANG", "LC_ALL") and "/" in environ[name])
+def enters(name: str, environ: dict[str, str]) -> bool:
+    """Whether a variable of the host enters as it is, without being asked for."""
+    if name not in environ or (name == "LC_CTYPE" and environ[name] in COERCED and "LANG" not in environ):
+        return False
+    return KINDS.get(name) == KEY or is_harmless(name, environ[name])
+
+
+def _around_loopback(by_name: dict[str, EnvVar]) -> dict[str, EnvVar]:
+    """Keep requests for a gateway or broker on localhost away from a proxy: it would get the key, unencrypted."""
+    route = read_address(by_name[BASE_URL].value) if BASE_URL in by_name else None
+    if route is None or not is_loopback(route[1]) or not any(KINDS.get(name) == PROXY for name in by_name):
+        return by_name
+    names = [name for name in by_name if KINDS.get(name) == AROUND] or ["NO_PROXY"]
+    for name in names:
+        variable = by_name.get(name) or EnvVar(name, "", AROUND_PROXY)
+        said = [word.strip() for word in variable.value.split(",")]
+        missing = [place for place in LOOPBACK if place not in said and said != ["*"]]
+        by_name[name] = variable.replace(value=",".join([*filter(None, said), *missing]))
+    return by_name
 
 
 def made_by_the_box(person: Person, path: tuple[str, ...], shell: str) -> list[EnvVar]:
@@ -107,6 +140,8 @@ def _marked(variable: EnvVar) -> EnvVar:
     if variable.is_ours:
         return variable
     secret = looks_secret(variable.name, variable.value)
+    if not secret and variable.name in LEADING and may_hold_password(variable.value):
+        secret = "it may hold a password"
     late = variable.name.startswith(LOADER_PREFIXES) or variable.name in LOADER_NAMES
     if late and secret:
         raise Problem(f"{variable.name} looks secret ({secret}), and everybody on this host could read it in `ps`")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from claudebox.answers import IN, OUT, VARIABLE, Answer, Because, Change, describe_origin, undo, with_reason
-from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE, PASSED
+from claudebox.features.environment.decide import ALLOWED, LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
+from claudebox.known_variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import EnvVar, Finding, Origin, Plan
 from claudebox.secret_values import looks_secret
 from claudebox.settings.values import EnvWish, Settings
 
 LONGEST_VALUE = 200
+PASSED = frozenset(name for name, kind in KINDS.items() if kind in (PLAIN, LOCALE, ZONE, KEY))
 PASSTHROUGH = ("--auth", "passthrough")
 SETTABLE = ("PATH", "SHELL")
 MADE_BY_THE_BOX = "cannot be changed: it is made by the box, and programs need it"
@@ -21,14 +23,16 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
         # bwrap sets it where it starts the program.
         variable = EnvVar(name, plan.project, Origin.of_rule("box", "the directory of the project"))
     notes = [
-        Because(finding.text) for finding in plan.findings if finding.subject == name and finding.kind == Finding.NOTE
+        Because(finding.text)
+        for finding in plan.findings
+        if name in finding.subject.split(", ") and finding.kind == Finding.NOTE
     ]
     wishes = [wish for wish in settings.env if wish.name == name]
     if variable is not None:
         wishes = [wish for wish in wishes if wish.value is not None or name in host.environ]
         because = [*_entering(variable, host, wishes), *notes]
         return Answer(VARIABLE, name, IN, "in the box", tuple(because), tuple(_ways_out(variable, wishes)))
-    if name in dict(plan.kept_out):
+    if name in dict(plan.kept_out) and plan.broker is not None:
         reason = Because("--auth broker keeps credentials, and the way to them, outside")
         return Answer(VARIABLE, name, OUT, "not in the box", (reason,), (Change("lets it in", PASSTHROUGH),))
     because = _staying_out(host, settings, name, wishes)
@@ -39,7 +43,8 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
 def _entering(variable: EnvVar, host: Host, wishes: list[EnvWish]) -> list[Because]:
     origin = variable.origin
     last = wishes[-1] if wishes else None
-    is_passed = last.value is None if last is not None else origin.is_rule("allowed")
+    is_hosts = origin.is_rule(ALLOWED, "proxy", "gateway") and host.environ.get(variable.name) == variable.value
+    is_passed = last.value is None if last is not None else is_hosts
     verb = "passes this host's value" if is_passed else "sets it"
     because = [with_reason(f"{describe_origin(origin)} {verb}", origin)]
     for wish in reversed(wishes[:-1]):
@@ -84,9 +89,9 @@ def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish
         because.append(Because("that wins over rule `allowed`, which passes it on"))
     if name not in host.environ:
         because.append(Because("this host does not have it set"))
-    elif not drops and name in PASSED:
+    elif not drops and KINDS.get(name) in (LOCALE, ZONE):
         because.append(Because("its value is a path, which would make bwrap itself read that file"))
-    elif not drops:
+    elif not drops and KINDS.get(name) != KEY:
         because.append(Because("this host has it set, and no rule lets it in"))
     return because
 

@@ -9,6 +9,7 @@ from claudebox.features.network.firewall import DEVICE, Resolver, internet_only,
 from claudebox.features.network.tun import tun_hint
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
+from claudebox.known_variables import AROUND, KINDS
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
 from claudebox.settings.table import INET, NO_NETWORK
@@ -172,7 +173,7 @@ def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude
         findings.append(Finding(Finding.NOTE, "DNS", text))
     carried = {str(port.host) for port in network.host_ports}
     for variable in variables:
-        is_shown = not variable.secret and not variable.is_ours
+        is_shown = not variable.secret and not variable.is_ours and KINDS.get(variable.name) != AROUND
         host, port = _server_of(variable.value) if is_shown else ("", "")
         can_carry = host in CARRIED_FROM
         if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from claudebox.features.broker.server.upstream import Address, Proxy
 
 OTHERWISE = "choose: --auth passthrough, --auth none"
-EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 def check(broker: Broker, environ: dict[str, str]) -> None:
     """Raise a Problem if the broker could not reach or trust the API."""
-    for path in filter(None, (broker.certificates, environ.get(EXTRA_CERTIFICATES))):
+    for path in filter(None, (broker.certificates, broker.extra_certificates)):
         if not os.access(path, os.R_OK):
             raise no_trust(f"{path} cannot be read")
     is_usual = not broker.url or _is_plain(broker.url)

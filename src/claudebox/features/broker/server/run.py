@@ -14,7 +14,7 @@ from contextlib import suppress
 from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Subscription, TokenEndpoint, Unavailable
 from claudebox.features.broker.server.exchange import Exchange, Session
 from claudebox.features.broker.server.journal import Journal
-from claudebox.features.broker.server.preflight import EXTRA_CERTIFICATES, address_of, no_trust, proxy_for
+from claudebox.features.broker.server.preflight import address_of, no_trust, proxy_for
 from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, trust
 from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET, TOKEN_URL
@@ -54,7 +54,7 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 
     The network is not tried: nobody should wait for it here.
     """
-    context = _trust(broker.certificates, environ.get(EXTRA_CERTIFICATES, ""))
+    context = _trust(broker.certificates, broker.extra_certificates)
     address = address_of("ANTHROPIC_BASE_URL", broker.url or API)
     return Session(
         dummy=dummy,
