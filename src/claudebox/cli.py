@@ -33,6 +33,7 @@ MODES = {
     "schema": ("printing", "print_schema"),
     "help": ("modes", "show_help"),
     "prove": ("prove", "prove"),
+    "uninstall": ("uninstall", "uninstall"),
     "demo": ("demo", "run_demo"),
 }
 

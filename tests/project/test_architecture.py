@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "start",
         "asking",
         "modes",
+        "uninstall",
         "printing",
         "showing",
         "reviewing",

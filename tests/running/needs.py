@@ -120,6 +120,8 @@ def lacks_localhost() -> str:
 
 def lacks_debian() -> str:
     """A package that needs another one looks for it among those that dpkg installed."""
+    if find_program("dpkg") is None:
+        return "dpkg not installed"
     for package in ("bubblewrap", "python3"):
         done = subprocess.run(["dpkg", "-s", package], capture_output=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
@@ -203,7 +205,7 @@ TABLE = (
     claude_need("claude", "the pinned Claude Code", pins.CLAUDE),
     claude_need("old_claude", "a Claude Code that knows less", pins.OLD_CLAUDE),
     Need(
-        *("dpkg", "a Debian, or what is made of it", ("dpkg",), NOBODY),
+        *("dpkg", "a Debian, or what is made of it", (), NOBODY),
         lacks=lacks_debian,
         command="on a Debian: apt-get install bubblewrap",
     ),
@@ -216,7 +218,7 @@ TABLE = (
     Need("clients", "programs that fetch", ("curl", "wget", "ssh", "git", "pip3", "node", "npm", "openssl")),
     Need("ps", "a list of processes", ("ps",)),
     Need("shellcheck", "the shell's linter", ("shellcheck",)),
-    Need("shells", "the shells that complete", ("bash", "zsh", "fish")),
+    Need("shells", "the shells that complete", ("zsh", "fish")),
     Need("sqlite3", "SQLite's shell", ("sqlite3",)),
     Need("strace", "a tracer of system calls", ("strace",)),
     Need("tmux", "a terminal in a terminal", ("tmux",)),

@@ -265,6 +265,7 @@ SETTINGS = (
         ),
         metavar="[HOW]",
     ),
+    Setting("uninstall", MODE, "remove everything that claudebox keeps, after a question"),
     Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
     Setting("audit", MODE, "show everything about the box, start nothing"),
     Setting("dry_run", MODE, "print the command to paste, start nothing"),

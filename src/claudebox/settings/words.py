@@ -15,7 +15,7 @@ OF_A_PROJECT = "project"
 MAY_FOLLOW = {"instances": (COLLECT, DROP_CACHE, DROP_CACHES), "schema": (OF_A_PROJECT,)}  # words that a mode may have
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
 # Modes without any claude.
-WITHOUT_CLAUDE = frozenset("instances review demo completion man schema network_log setup".split())
+WITHOUT_CLAUDE = frozenset("instances review demo completion man schema uninstall network_log setup".split())
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
