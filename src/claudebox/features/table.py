@@ -97,6 +97,10 @@ def _has_writable_mount(facts: Facts) -> bool:
     return any(wish.access == RW for wish in facts.settings.mounts)
 
 
+def _has_repository(facts: Facts) -> bool:
+    return bool(facts.repository.git_dir)
+
+
 def _is_limited(facts: Facts) -> bool:
     settings = facts.settings
     return bool(settings.memory or settings.pids or settings.cpu)
@@ -130,6 +134,8 @@ DECIDING = (
     Decision("wishes", "decide_hides", _always),
     Decision("kernel.decide", "decide", _always),
     Decision("review.decide", "decide", _has_layer),
+    Decision("git.hooks", "decide", _has_repository),
+    Decision("git.shim", "decide", _has_repository),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
     Decision("vanished.decide", "decide", _always),

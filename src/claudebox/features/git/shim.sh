@@ -1,0 +1,630 @@
+#!/bin/sh
+# The `git` that is first on the PATH of a box. Git itself does the work; what it could only do by half in this box is
+# refused before it begins.
+#
+# Some files of the project are read-only in the box, since the host runs them: git cannot replace or remove them, and
+# finds that out half-way. So git is asked beforehand which files a command would change. Where one of them is held,
+# the command does not begin, and the reason is said. All of this is a convenience: the mounts are what protects, and
+# whoever calls git by another path goes without the advice.
+
+set -f
+real=
+IFS=:
+for directory in $PATH; do
+    if [ "$directory" != "${0%/*}" ] && [ -x "$directory/git" ]; then real=$directory/git && break; fi
+done
+unset IFS
+[ -n "$real" ] || { echo 'git: command not found' >&2 && exit 127; }
+
+# Whether a command changes neither files that may be held nor the configuration.
+is_harmless() {
+    case ${1-} in
+        add | annotate | archive | blame | bundle | cat-file | check-attr | check-ignore | clone | commit | count-objects | \
+            describe | diff | diff-files | diff-index | diff-tree | fetch | for-each-ref | format-patch | fsck | gc | grep | \
+            hash-object | help | init | log | ls-files | ls-remote | ls-tree | merge-base | mktree | name-rev | notes | \
+            range-diff | receive-pack | reflog | rev-list | rev-parse | shortlog | show | show-branch | show-ref | status | \
+            symbolic-ref | tag | update-index | update-ref | upload-pack | var | version | write-tree) ;;
+        *) return 1 ;;
+    esac
+}
+if [ $# -eq 0 ] || is_harmless "$1"; then exec "$real" "$@"; fi
+
+# A line for each place: `held`, the path and the reason; or `kept` and a directory that outlives the box.
+known=@KNOWN@
+nl='
+'
+tab='	'
+
+# The words before the command, quoted, so that git can be asked with the same ones.
+globals=
+add_global() {
+    rest=$1 quoted=
+    while :; do
+        case $rest in
+            *"'"*) quoted="$quoted${rest%%"'"*}'\\''" rest=${rest#*"'"} ;;
+            *) break ;;
+        esac
+    done
+    globals="$globals '$quoted$rest'"
+}
+
+ask() {
+    eval "GIT_OPTIONAL_LOCKS=0 LC_ALL=C \"\$real\" $globals \"\$@\" 2>/dev/null"
+}
+
+# The same from the top of the checkout, to which all names are relative.
+ask_top() {
+    ask -C "$top" --literal-pathspecs -c core.quotePath=false "$@"
+}
+
+commit_of() {
+    ask rev-parse -q --verify "$1^{commit}"
+}
+
+refuse() {
+    printf 'claudebox: "git %s" was not started: %s\n' "$command" "$1" >&2
+    shift
+    for line; do printf '  %s\n' "$line" >&2; done
+    exit 1
+}
+
+split() {
+    kind=${1%%"$tab"*} path=${1#*"$tab"}
+    reason=${path#*"$tab"} path=${path%%"$tab"*}
+}
+
+# Where we are: `top`, `common`, what is held below the top (`rels`), whether the configuration is (`config`).
+look_around() {
+    common=$(ask rev-parse --path-format=absolute --git-common-dir) || return 1
+    top=$(ask rev-parse --show-toplevel) || top=
+    rels='' inner='' config='' linked='' kept=''
+    for line in $known; do
+        split "$line"
+        case $kind:$path in
+            "held:$common/config") config=1 ;;
+            "held:$common/worktrees/"*/commondir) linked=$linked${path%/commondir}$nl ;;
+        esac
+        case $kind:$path in
+            kept:*) kept=$kept$path$nl ;;
+            "held:$top"/.git | "held:$top"/*/.git | held:*/.git/*) inner=$inner${path#"$top"/}$nl ;;
+            "held:$top"/*) rels=$rels${path#"$top"/}$nl ;;
+        esac
+    done
+}
+
+# What a command would change of what is held: `found`, a name in each line.
+found=
+note() {
+    [ -z "$1" ] || found=$found$1$nl
+}
+
+# Between two commits.
+between() {
+    [ -z "$rels" ] || note "$(ask_top diff-tree -r --name-only --no-renames "$1" "$2" -- $rels)"
+}
+
+# Between a commit, or the index, and the files.
+dirty() {
+    [ -z "$rels" ] || note "$(ask_top diff --no-ext-diff --no-renames --name-only "$@" -- $rels)"
+}
+
+# In one of several commits.
+touched() {
+    [ -z "$rels" ] || note "$(ask_top log -m --format= --name-only --no-renames "$@" -- $rels)"
+}
+
+untracked() {
+    [ -z "$rels" ] || note "$(ask_top ls-files --others "$@" -- $rels)"
+}
+
+reason_of() {
+    for line in $known; do
+        split "$line"
+        case $kind:$top/$1 in "held:$path" | "held:$path"/*) printf '%s' "$reason" && return ;; esac
+    done
+}
+
+stop_if_found() {
+    [ -n "$found" ] || return 0
+    lines='' names='' count=0
+    for name in $(printf %s "$found" | sort -u); do
+        count=$((count + 1))
+        [ $count -gt 3 ] || lines=$lines"$name ($(reason_of "$name"))$nl" names=$names" --writable $name"
+    done
+    [ $count -le 3 ] || lines=$lines"and $((count - 3)) more$nl"
+    refuse 'it would change what this box holds read-only:' $lines \
+        'Nothing has changed. Ask the user to do this outside of the box, or to start claudebox again with' \
+        "--review, where changes wait until the user lands them, or with$names."
+}
+
+stop_if_config() {
+    [ -z "$config" ] ||
+        refuse "it would write .git/config, which this box holds read-only (git on the host obeys it)." \
+            "Nothing has changed. $1"
+}
+
+BY_USER='Ask the user to do it outside of the box, or to start claudebox with --review.'
+
+# The words of a command: `options`, `plain` ones, and `paths` after two dashes. `valued` names the options that are
+# followed by a value.
+collect() {
+    plain='' paths='' options=' ' dashes='' awaited=''
+    for word; do
+        if [ -n "$dashes" ]; then
+            paths=$paths$word$nl
+        elif [ -n "$awaited" ]; then
+            options="$options$awaited=$word " awaited=
+        else
+            case $word in
+                --) dashes=1 ;;
+                -) plain="$plain@{-1}$nl" ;;
+                -*) case " $valued " in *" $word "*) awaited=$word ;; *) options="$options$word " ;; esac ;;
+                *) plain=$plain$word$nl ;;
+            esac
+        fi
+    done
+}
+
+has() {
+    for option; do
+        case $options in *" $option "* | *" $option="*) return 0 ;; esac
+    done
+    return 1
+}
+
+value_of() {
+    for option; do
+        case $options in *" $option="*) value=${options#*" $option="} && printf '%s' "${value%% *}" && return ;; esac
+    done
+}
+
+first() {
+    printf '%s' "${1%%"$nl"*}"
+}
+
+goes_on() {
+    has --abort --continue --skip --quit --resolved -r --edit-todo --show-current-patch
+}
+
+# Of what is held, only what the caller's own paths name is changed.
+over_paths() {
+    dirty ${1:+"$1"}
+    [ -n "$found" ] || return 0
+    candidates=$found found=
+    named=$nl$(ask -c core.quotePath=false diff --no-ext-diff --no-renames --name-only ${1:+"$1"} -- $paths)$nl
+    for name in $candidates; do
+        case $named in *"$nl$name$nl"*) note "$name" ;; esac
+    done
+}
+
+check_checkout() {
+    valued='-b -B -c -C --orphan --conflict --pathspec-from-file'
+    collect "$@"
+    ! has -t --track || stop_if_config 'Leave out --track: name remote and branch where you need them.'
+    if [ "$command" = switch ] && has --orphan; then
+        between HEAD "$(ask hash-object -t tree /dev/null)"
+        return
+    fi
+    target='' named=''
+    for word in $plain; do
+        if [ -n "$named" ]; then
+            paths=$paths$word$nl
+        elif target=$(commit_of "$word"); then
+            named=1
+        else
+            target=$(first "$(ask for-each-ref --format='%(objectname)' "refs/remotes/*/$word")")
+            [ -n "$target" ] || paths=$paths$word$nl
+            named=1
+        fi
+    done
+    if [ -n "$paths" ]; then
+        over_paths "$target"
+    elif has -f --force --discard-changes; then
+        dirty "${target:-HEAD}"
+    elif [ -n "$target" ]; then
+        between HEAD "$target"
+    fi
+}
+
+check_restore() {
+    valued='-s --source --conflict --pathspec-from-file'
+    collect "$@"
+    if has -S --staged && ! has -W --worktree; then return; fi
+    paths=$plain$paths
+    over_paths "$(value_of -s --source)"
+}
+
+check_reset() {
+    valued='--pathspec-from-file'
+    collect "$@"
+    target=$(first "$plain")
+    if has --hard; then
+        dirty "${target:-HEAD}"
+    elif has --merge --keep; then
+        between HEAD "${target:-HEAD}"
+    fi
+}
+
+# A merge keeps our side of what the other has not changed since the two parted.
+merged() {
+    other=$(commit_of "$1") || return 0
+    between HEAD "$other"
+    base=$(ask merge-base HEAD "$other") || return 0
+    all=$rels rels=$found found=
+    between "$base" "$other"
+    rels=$all
+}
+
+replayed() {
+    between HEAD "$1"
+    touched "$2"
+}
+
+check_merge() {
+    valued='-m -F --file -s -X --strategy --strategy-option --into-name --cleanup'
+    collect "$@"
+    ! goes_on || return 0
+    for word in ${plain:-@\{upstream\}}; do merged "$word"; done
+}
+
+check_pull() {
+    valued='-s -X --strategy --strategy-option --depth --upload-pack -j --jobs -o --server-option'
+    collect "$@"
+    ! has --set-upstream || stop_if_config 'Leave out --set-upstream.'
+    [ -n "$rels" ] || return 0
+    # What comes is known only when it is here. If it cannot be fetched, git itself says why.
+    eval "\"\$real\" $globals fetch -q \$plain" 2>/dev/null </dev/null || return 0
+    case $(value_of --rebase) in '') rebases=$(ask config pull.rebase) ;; *) rebases=$(value_of --rebase) ;; esac
+    ! has -r --rebase || rebases=${rebases:-true}
+    ! has --no-rebase --ff-only || rebases=false
+    case $rebases in
+        '' | false) merged FETCH_HEAD ;;
+        *) replayed FETCH_HEAD FETCH_HEAD..HEAD ;;
+    esac
+}
+
+check_rebase() {
+    valued='--onto -s -X -x --exec --strategy --strategy-option --whitespace --empty'
+    collect "$@"
+    ! goes_on || return 0
+    upstream=$(first "${plain:-@\{upstream\}}") branch=$(first "${plain#*"$nl"}") onto=$(value_of --onto)
+    if [ "$plain" = "${plain#*"$nl"}" ]; then branch=; fi
+    if has --root; then
+        touched "${upstream:-HEAD}"
+        return
+    fi
+    [ -z "$branch" ] || between HEAD "$branch"
+    has --keep-base || between HEAD "${onto:-$upstream}"
+    touched "$upstream..${branch:-HEAD}"
+}
+
+check_pick() {
+    valued='-m --mainline -s -X --strategy --strategy-option --cleanup'
+    collect "$@"
+    ! goes_on || return 0
+    for word in $plain; do
+        case $word in
+            *..*) touched "$word" ;;
+            *) between "$word^" "$word" ;;
+        esac
+    done
+}
+
+check_stash() {
+    case ${1-} in
+        '' | -*) action=push ;;
+        *) action=$1 && shift ;;
+    esac
+    valued='-m --message --pathspec-from-file'
+    collect "$@"
+    case $action in
+        push | save)
+            ! has -S --staged || return 0
+            dirty HEAD
+            if has -a --all; then untracked; elif has -u --include-untracked; then untracked --exclude-standard; fi
+            ;;
+        pop | apply | branch)
+            [ $action != branch ] || plain=${plain#*"$nl"}
+            stashed=$(first "$plain")
+            case $stashed in *[!0-9]*) ;; ?*) stashed="stash@{$stashed}" ;; esac
+            stashed=${stashed:-refs/stash}
+            between "$stashed^" "$stashed"
+            [ $action != branch ] || between HEAD "$stashed^"
+            [ -z "$rels" ] || note "$(ask_top ls-tree -r --name-only "$stashed^3" -- $rels)"
+            ;;
+    esac
+}
+
+check_patch() {
+    valued='-p -C --directory --exclude --include --whitespace --patch-format --empty --quoted-cr --build-fake-ancestor'
+    collect "$@"
+    if goes_on || has --cached --check --stat --numstat --summary || [ -z "$rels" ]; then return; fi
+    copy=
+    if [ -z "$plain$paths" ] && [ ! -t 0 ]; then
+        # What comes once is read twice.
+        copy=$(mktemp) || return 0
+        cat >"$copy"
+        paths=$copy
+    fi
+    for file in $plain $paths; do
+        [ -f "$file" ] || continue
+        changes=$(sed -n "s/$tab.*//; s,^[-+][-+][-+] [^/]*/,,p; s/^rename from //p; s/^rename to //p" "$file")
+        for name in $changes; do
+            for rel in $rels; do
+                case $name in "$rel" | "$rel"/*) note "$name" ;; esac
+            done
+        done
+    done
+    [ -z "$copy" ] || exec <"$copy"
+    [ -z "$copy" ] || rm -f "$copy"
+}
+
+check_bisect() {
+    case ${1-} in
+        reset)
+            start=$(cat "$(ask rev-parse --git-path BISECT_START)" 2>/dev/null)
+            [ -z "${2:-$start}" ] || between HEAD "${2:-$start}"
+            ;;
+        start | good | bad | old | new | skip | run)
+            shift
+            valued='--term-good --term-bad --term-old --term-new'
+            collect "$@"
+            for word in $plain $(ask for-each-ref --format='%(objectname)' refs/bisect); do
+                if commit_of "$word" >/dev/null; then touched "$word...HEAD"; fi
+            done
+            ;;
+    esac
+}
+
+# Whether a name and a held one are the same, or one is in the other.
+meet() {
+    for held in $rels $inner; do
+        case $1/ in / | "$held"/*) note "$held" && continue ;; esac
+        case $held/ in "$1"/*) note "$held" ;; esac
+    done
+}
+
+check_clean() {
+    valued='-e --exclude'
+    collect "$@"
+    ! has -n --dry-run || return 0
+    prefix=$(ask rev-parse --show-prefix)
+    for name in $(ask -c core.quotePath=false clean -n --no-quiet "$@" | sed -n 's/^Would remove //p'); do
+        name=$prefix${name%/}
+        meet "${name#./}"
+    done
+    [ -z "$found" ] || refuse 'it would remove what this box holds:' $found \
+        "Nothing has changed. Leave it out: git clean -e NAME …"
+}
+
+check_names() {
+    valued=
+    collect "$@"
+    ! has --cached -n --dry-run || return 0
+    prefix=$(ask rev-parse --show-prefix)
+    for name in $plain $paths; do
+        case $name in
+            . | ./) name=${prefix%/} ;;
+            /*) name=${name#"$top"/} ;;
+            *) name=$prefix${name#./} ;;
+        esac
+        meet "${name%/}"
+    done
+    # What git does not know it does not remove.
+    [ "$command" != rm ] || [ -z "$found" ] || found=$(ask_top ls-files -- $found)
+}
+
+# The real path of a name, of which the last parts need not exist.
+real_of() {
+    case $1 in /*) place=$1 ;; *) place=$PWD/$1 ;; esac
+    ending=
+    while [ ! -d "$place" ]; do
+        ending=/${place##*/}$ending place=${place%/*}
+        place=${place:-/}
+    done
+    printf '%s%s' "$(cd -P "$place" && pwd -P)" "$ending"
+}
+
+check_worktree() {
+    action=${1-}
+    [ $# -eq 0 ] || shift
+    valued='-b -B --reason --expire'
+    collect "$@"
+    place=$(first "$plain$paths")
+    command="worktree $action"
+    case $action in
+        add) check_worktree_add "$place" ;;
+        prune) has -n --dry-run || check_worktree_prune ;;
+        remove | move) check_worktree_of "$place" ;;
+    esac
+}
+
+check_worktree_add() {
+    ! has --track || stop_if_config 'Leave out --track.'
+    # Relative to where `-C` leads: git itself says it if that is nowhere.
+    case $globals in *" '-C' "*) case $1 in /*) ;; *) return 0 ;; esac ;; esac
+    [ -n "$1" ] || return 0
+    place=$(real_of "$1")
+    for above in $kept /tmp /var/tmp; do
+        case $place/ in "$above"/*) return 0 ;; esac
+    done
+    refuse "$place would be gone when the box ends: only these stay:" $kept \
+        "Nothing has changed. Choose a place in there, for example .claude/worktrees/${place##*/}, or ask the user for" \
+        "--mount-rw with a directory for worktrees."
+}
+
+check_worktree_prune() {
+    for name in $(ask worktree prune -n -v 2>&1 | sed -n 's,^Removing worktrees/\(.*\): .*,\1,p'); do
+        for one in $linked; do
+            [ "${one##*/}" != "$name" ] ||
+                refuse "the worktree \"$name\" is not gone, this box just does not see it, or may not change it." \
+                    'Nothing has changed. For one of your own: git worktree remove PATH. The rest is for the user to do.'
+        done
+    done
+}
+
+check_worktree_of() {
+    for one in $linked; do
+        read -r pointer <"$one/gitdir" || continue
+        case ${pointer%/.git} in
+            "$(real_of "$1")" | */"${1%/}")
+                refuse "${pointer%/.git} was there before this box, which holds its .git (git on the host goes where it says)." \
+                    "Nothing has changed. Ask the user to do it outside of the box: git $command $1"
+                ;;
+        esac
+    done
+}
+
+check_remote() {
+    case ${1-} in
+        add | rename | remove | rm | set-url | set-branches)
+            command="remote $1"
+            IFS=' '
+            stop_if_config "Ask the user to run it outside of the box: git remote $*"
+            IFS=$nl
+            ;;
+    esac
+}
+
+# Git itself changes the branches, and then fails at its configuration, even if that says nothing of them.
+check_branch() {
+    valued='-u --set-upstream-to --sort --contains --no-contains --merged --no-merged --points-at --format'
+    collect "$@"
+    ! has -u --set-upstream-to --unset-upstream --edit-description -t --track || stop_if_config "$BY_USER"
+    [ -n "$config" ] || return 0
+    if has -m -M --move -c -C --copy; then
+        old=$(first "$plain")
+        [ "$plain" != "$old$nl" ] || old=$(ask symbolic-ref -q --short HEAD)
+        if ask config --local --get-regexp "^branch\\.$old\\." >/dev/null; then
+            stop_if_config "Make another branch, and leave \"$old\": git switch -c NAME"
+        fi
+        run_but_for_config branch "$@"
+    elif has -d -D --delete; then
+        run_but_for_config branch "$@"
+    fi
+}
+
+# Run git, and take no notice of what it says about its configuration.
+run_but_for_config() {
+    { said=$(eval "LC_ALL=C \"\$real\" $globals \"\$@\" 2>&1 >&3") && status=0 || status=$?; } 3>&1
+    case $said in *'Branch is renamed, but update of config-file failed'* | *'Branch is copied, but update of'*) status=0 ;; esac
+    printf '%s' "$said" | sed '/config file .*: Device or resource busy/d; /pdate of config-file failed/d' >&2
+    exit $status
+}
+
+check_config() {
+    eval "\"\$real\" $globals config \"\$@\""
+    status=$?
+    # 4: the file cannot be written.
+    if [ $status -eq 4 ]; then
+        printf '%s\n' 'claudebox: this box holds .git/config read-only (git on the host obeys it).' \
+            '  For one command: git -c NAME=VALUE … For good: ask the user to do it outside of the box.' >&2
+    fi
+    exit $status
+}
+
+check_submodule() {
+    while :; do
+        case ${1-} in -q | --quiet) shift ;; *) break ;; esac
+    done
+    action=${1-}
+    command="submodule $action"
+    case $action in
+        update) shift && update_submodules "$@" ;;
+        add | deinit | sync | set-url | set-branch | absorbgitdirs) stop_if_config "$BY_USER" ;;
+    esac
+}
+
+# Git would write the configuration of each submodule anew, which is held. Those that are here only need a checkout.
+update_submodules() {
+    valued=
+    collect "$@"
+    held=
+    for line in $known; do
+        split "$line"
+        case $kind:$path in "held:$common/modules/"*/config) held=1 ;; esac
+    done
+    [ -n "$held$config" ] || return 0
+    for option in $(printf %s "$options" | tr ' ' '\n'); do
+        case $option in
+            --init | --recursive | --checkout | -q | --quiet | -N | --no-fetch | -f | --force | --progress) ;;
+            *) stop_if_config "Without $option it would work for submodules that are here. $BY_USER" ;;
+        esac
+    done
+    modules=$(ask -c core.quotePath=false -C "$top" ls-files -s -- $plain $paths | sed -n 's/^160000 //p')
+    for module in $modules; do
+        place=${module#*"$tab"}
+        [ -e "$top/$place/.git" ] || stop_if_config "The submodule $place is not here yet. $BY_USER"
+    done
+    for module in $modules; do
+        place=$top/${module#*"$tab"} wanted=${module%% *}
+        if [ "$("$real" -C "$place" rev-parse HEAD)" != "$wanted" ]; then
+            "$real" -C "$place" cat-file -e "$wanted" 2>/dev/null || "$real" -C "$place" fetch -q origin || exit 1
+            "$0" -C "$place" checkout -q --detach "$wanted" || exit 1
+            has -q --quiet || printf "Submodule path '%s': checked out '%s'\n" "${module#*"$tab"}" "$wanted"
+        fi
+        if has --recursive && [ -e "$place/.gitmodules" ]; then "$0" -C "$place" submodule update --recursive || exit 1; fi
+    done
+    exit 0
+}
+
+check_command() {
+    case $command in
+        checkout | switch) check_checkout "$@" ;;
+        restore) check_restore "$@" ;;
+        reset) check_reset "$@" ;;
+        merge) check_merge "$@" ;;
+        pull) check_pull "$@" ;;
+        rebase) check_rebase "$@" ;;
+        cherry-pick | revert) check_pick "$@" ;;
+        stash) check_stash "$@" ;;
+        am | apply) check_patch "$@" ;;
+        bisect) check_bisect "$@" ;;
+        clean) check_clean "$@" ;;
+        rm | mv) check_names "$@" ;;
+        worktree) check_worktree "$@" ;;
+        remote) check_remote "$@" ;;
+        branch) check_branch "$@" ;;
+        config) check_config "$@" ;;
+        submodule) check_submodule "$@" ;;
+        push)
+            valued='-o --push-option --repo --receive-pack --exec'
+            collect "$@"
+            ! has -u --set-upstream || stop_if_config 'Leave out -u: git push REMOTE BRANCH.'
+            ;;
+        sparse-checkout) case ${1-} in list | check-rules) ;; *) stop_if_config "$BY_USER" ;; esac ;;
+    esac
+    stop_if_found
+}
+
+check() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+            -C | -c | --git-dir | --work-tree | --namespace | --config-env) add_global "$1" && add_global "${2-}" && shift ;;
+            -*) add_global "$1" ;;
+            *) break ;;
+        esac
+        [ $# -eq 0 ] || shift
+    done
+    if [ $# -eq 0 ] || is_harmless "$1"; then return; fi
+    command=$1
+    shift
+    alias=$(ask config --get "alias.$command") || alias=
+    case $alias in
+        '' | '!'*) ;;
+        *)
+            # Only words are split: what the alias quotes is no option and no commit.
+            IFS=" $tab$nl"
+            # shellcheck disable=SC2086
+            set -- $alias "$@"
+            command=$1
+            shift
+            ;;
+    esac
+    IFS=$nl
+    look_around || return 0
+    check_command "$@"
+}
+
+check "$@"
+exec "$real" "$@"
