@@ -83,7 +83,7 @@ def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> No
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     package = CHECKOUT / "src/claudebox"
-    files = [*package.rglob("*.py"), *package.rglob("*.toml"), package / "py.typed"]
+    files = [*package.rglob("*.py"), *package.rglob("*.toml"), *package.rglob("*.sh"), package / "py.typed"]
     sources = {path.relative_to(CHECKOUT / "src").as_posix() for path in files}
     about, shared = f"claudebox_cli-{__version__}.dist-info", f"claudebox_cli-{__version__}.data/data/share"
     assert names == sources | {

@@ -48,8 +48,12 @@ add_global() {
     globals="$globals '$quoted$rest'"
 }
 
+ask_aloud() {
+    eval "GIT_OPTIONAL_LOCKS=0 LC_ALL=C \"\$real\" $globals \"\$@\""
+}
+
 ask() {
-    eval "GIT_OPTIONAL_LOCKS=0 LC_ALL=C \"\$real\" $globals \"\$@\" 2>/dev/null"
+    ask_aloud "$@" 2>/dev/null
 }
 
 # The same from the top of the checkout, to which all names are relative.
@@ -445,16 +449,18 @@ check_worktree_add() {
     case $globals in *" '-C' "*) case $1 in /*) ;; *) return 0 ;; esac ;; esac
     [ -n "$1" ] || return 0
     place=$(real_of "$1")
-    for above in $kept /tmp /var/tmp; do
+    for above in $kept; do
         case $place/ in "$above"/*) return 0 ;; esac
     done
+    # Who names a place for what is temporary wants no more.
+    case $place/ in "$HOME"/*) ;; /tmp/* | /var/tmp/*) return 0 ;; esac
     refuse "$place would be gone when the box ends: only these stay:" $kept \
         "Nothing has changed. Choose a place in there, for example .claude/worktrees/${place##*/}, or ask the user for" \
         "--mount-rw with a directory for worktrees."
 }
 
 check_worktree_prune() {
-    for name in $(ask worktree prune -n -v 2>&1 | sed -n 's,^Removing worktrees/\(.*\): .*,\1,p'); do
+    for name in $(ask_aloud worktree prune -n -v 2>&1 | sed -n 's,^Removing worktrees/\(.*\): .*,\1,p'); do
         for one in $linked; do
             [ "${one##*/}" != "$name" ] ||
                 refuse "the worktree \"$name\" is not gone, this box just does not see it, or may not change it." \

@@ -1,0 +1,160 @@
+"""What git cannot do in a box because its own files are held: it changes nothing, and says why."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from conftest import Account, Box, git
+from running.needs import needed
+
+pytestmark = pytest.mark.req("WORK-01")
+
+TRY = """
+try() { "$@" >/tmp/out 2>&1; echo "$? $*"; grep -q '^claudebox: ' /tmp/out || cat /tmp/out; }
+state() { git for-each-ref; git status --porcelain; cat .git/config; git worktree list; ls -R .git/worktrees; }
+state > /tmp/before 2>&1
+"""
+SAME = "state > /tmp/after 2>&1; diff /tmp/before /tmp/after"
+
+
+@pytest.fixture
+@needed("box")
+def shop(user: Account) -> Box:
+    project = user.home / "src" / "shop"
+    user.write(project / "README.md", "a shop\n")
+    git(user, project, "init", "-q")
+    git(user, project, "add", "-A")
+    git(user, project, "commit", "-qm", "outside")
+    git(user, project, "branch", "other")
+    git(user, project, "branch", "spare")
+    return Box(user, project)
+
+
+def tries(box: Box, *commands: str, options: tuple[str, ...] = ()) -> list[str]:
+    """How each command ends, and what it says if that is not claudebox's. Nothing of git may have changed."""
+    script = TRY + "\n".join(f"try {command}" for command in commands) + f"\n{SAME}"
+    return box.sh(script, options=options).splitlines()
+
+
+def test_what_would_write_the_configuration_does_not_begin(shop: Box) -> None:
+    commands = [
+        "git remote add far https://example.org/x",
+        "git branch -u other",
+        "git branch --track new other",
+        "git push -u . main:pushed",
+        "git checkout -q -b new --track other",
+        "git worktree add --track -b new wt other",
+        "git sparse-checkout set src",
+        "git submodule add ./x x",
+    ]
+    assert tries(shop, *commands) == [f"1 {command}" for command in commands]
+    # As before, git itself says that it cannot: it has changed nothing. The reason comes after it.
+    done = shop.inside("sh", "-c", "git config a.b c; echo $?; git -C /tmp init -q own && git -C /tmp/own config a.b c")
+    assert done.stdout == "4\n"
+    assert "Device or resource busy\nclaudebox: this box holds .git/config read-only" in done.stderr
+    assert "git -c NAME=VALUE" in done.stderr
+
+
+def test_branches_are_renamed_and_deleted_without_a_word(shop: Box) -> None:
+    """Git itself fails at its configuration, which says nothing of these branches, after it has done the job."""
+    git(shop.account, shop.project, "config", "branch.other.description", "kept")
+    script = "git branch -m spare renamed && git branch -d renamed && git branch -c main copy && git branch"
+    done = shop.inside("sh", "-c", script)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["  copy", "* main", "  other"]), done.stderr
+    assert "config" not in done.stderr.partition("copied")[2]
+    assert tries(shop, "git branch -m other renamed") == ["1 git branch -m other renamed"]
+
+
+@pytest.mark.req("GIT-03")
+def test_worktree_that_the_box_does_not_see_is_not_pruned(shop: Box) -> None:
+    """Git would forget it, and with it the index and what was checked out."""
+    outside = shop.account.home / "trees" / "linked"
+    git(shop.account, shop.project, "worktree", "add", "-q", "-b", "side", str(outside))
+    assert tries(shop, "git worktree prune", f"git worktree remove {outside}") == [
+        "1 git worktree prune",
+        f"1 git worktree remove {outside}",
+    ]
+    assert git(shop.account, outside, "status", "--porcelain") == ""
+    # One of its own is pruned.
+    shop.sh(
+        "git worktree add -q /tmp/own -b own && rm -r /tmp/own && ! git worktree prune && git worktree remove /tmp/own"
+    )
+    assert git(shop.account, outside, "status", "--porcelain") == ""
+
+
+@pytest.mark.req("GIT-03")
+def test_worktree_of_an_earlier_box_is_removed_whole_or_not_at_all(shop: Box) -> None:
+    place = ".claude/worktrees/one"
+    shop.sh(f"git worktree add -q {place} -b one && echo work > {place}/work")
+    assert tries(shop, f"git worktree remove --force {place}", "git worktree remove -f one") == [
+        f"1 git worktree remove --force {place}",
+        "1 git worktree remove -f one",
+    ]
+    assert (shop.project / place / "work").read_text() == "work\n"
+    git(shop.account, shop.project, "worktree", "remove", "--force", place)
+    shop.sh(f"git worktree add -q {place} one && git worktree remove {place} && git worktree prune")
+    assert not (shop.project / place).exists()
+
+
+@pytest.mark.parametrize("mode", ["off", "on"])
+def test_worktree_that_would_vanish_is_not_made(shop: Box, mode: str) -> None:
+    other = shop.account.home / "elsewhere"
+    other.mkdir()
+    shop.account.own(other)
+    options = ("--review", mode) if mode == "off" else ("--review",)
+    commands = ["git worktree add ../x", "git worktree add ~/x -b x", "git worktree add -b x ../../y other"]
+    expected = [f"1 {command}".replace("~", str(shop.account.home)) for command in commands]
+    assert tries(shop, *commands, options=options) == expected
+    shop.sh(
+        "git worktree add -q ../../elsewhere/x && git worktree add -q in && git worktree add -q /tmp/z",
+        options=(*options, "--mount-rw", str(other)),
+    )
+    assert (other / "x" / "README.md").exists()
+
+
+def test_git_that_says_so_is_first_and_cannot_be_changed(shop: Box) -> None:
+    """What git itself starts calls git itself."""
+    seen = shop.sh("command -v git; git -c alias.which='!command -v git' which").splitlines()
+    assert (seen[0], seen[1] != seen[0]) == ("/etc/claudebox/bin/git", True)
+    assert shop.inside("sh", "-c", "echo x > /etc/claudebox/bin/git || rm /etc/claudebox/bin/git").returncode != 0
+
+
+@pytest.mark.req("GIT-03")
+def test_submodules_that_are_here_are_updated(shop: Box) -> None:
+    account, project = shop.account, shop.project
+    library = account.home / "library"
+    account.write(library / "l", "1\n")
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["commit", "-qm", "one"],
+        ["commit", "-q", "--allow-empty", "-m", "two"],
+    ):
+        git(account, library, *words)
+    git(account, project, "submodule", "--quiet", "add", str(library), "lib")
+    git(account, project, "commit", "-qm", "with submodule")
+    script = """
+    git -C lib checkout -q HEAD~1 && git submodule update --init && git submodule status | cut -c1
+    git -C lib log --format=%s -1
+    """
+    done = shop.inside("sh", "-c", script)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, [" ", "two"]), done.stderr
+    git(account, project, "submodule", "deinit", "-q", "-f", "lib")
+    assert tries(shop, "git submodule update --init") == ["1 git submodule update --init"]
+
+
+def test_names_of_held_files_are_data(shop: Box) -> None:
+    """They are written into a script: what a project calls its files is never run, not even in the box."""
+    name = "$(touch ran)'`touch ran`\"; touch ran.code-workspace"
+    shop.account.write(shop.project / name, "{}\n")
+    git(shop.account, shop.project, "add", "-A")
+    git(shop.account, shop.project, "commit", "-qm", "strange")
+    assert tries(shop, "git checkout HEAD~1") == ["1 git checkout HEAD~1"]
+    assert not os.path.lexists(shop.project / "ran")
+    done = shop.inside("sh", "-c", f"git rm {shlex.quote(name)}")
+    assert (done.returncode, name in done.stderr) == (1, True)
+    assert Path(shop.project, name).exists()
