@@ -83,6 +83,15 @@ def test_edit_and_commit_arrive_on_the_host(user_talk: Talk) -> None:
     assert git(user_talk.account, user_talk.project, "status", "--porcelain") == ""
 
 
+@pytest.mark.req("WORK-01")
+def test_git_says_beforehand_what_it_cannot_do(user_talk: Talk) -> None:
+    """Claude's shell makes a PATH of its own from the one that it was started with."""
+    repository(user_talk.account, user_talk.project)
+    (said,) = user_talk(commands=("git remote add far https://example.org/x",)).results
+    assert "was not started" in said
+    assert "Ask the user to run it outside of the box: git remote add far https://example.org/x" in said
+
+
 @pytest.mark.req("INST-01", "SAND-08")
 def test_conversation_is_continued_in_the_next_box(user_talk: Talk) -> None:
     user_talk(prompt="the word is heliotrope")

@@ -10,9 +10,9 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.git import config as gitconfig
-from claudebox.model import FROM_HOST, RO, Finding, Mount, Origin
+from claudebox.model import FROM_HOST, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
-from claudebox.paths import expand_home, is_inside, move, normalize, parents
+from claudebox.paths import expand_home, is_inside, move, normalize
 from claudebox.places import contained_secret, refuse_readable
 from claudebox.record import Record
 
@@ -125,11 +125,10 @@ class _Box:
         return all(self.is_visible(place) for place in (path, *(link for link, _ in self.tree.links(path)), real))
 
     def is_visible(self, path: str) -> bool:
-        for above in (path, *parents(path)):
-            if self.tree.is_link(above):
-                return True  # judged by where it leads
         holder = find_holder(path, self.mounts)
-        return holder is not None and holder.kind in FROM_HOST and move(path, holder.path, holder.source) == path
+        if holder is None or holder.kind not in (*FROM_HOST, SYMLINK):
+            return False
+        return holder.kind == SYMLINK or move(path, holder.path, holder.source) == path
 
 
 def environment_of(facts: Facts, box: _Box, python: str) -> str:
