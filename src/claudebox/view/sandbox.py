@@ -48,11 +48,11 @@ Directories above them cannot be renamed either, and a rename from one into anot
 use `mv`, or copy and delete, instead of `git mv`.
 """
 GUARDED_GIT = """\
-Git works: commit, branch, checkout, stash, merge, rebase, fetch, worktree add. What would change `.git/config` says
-"could not write config file … Device or resource busy": `git config`, `git remote add`, setting an upstream (the
-branch itself is made), `git branch -m` (the branch is renamed anyway), `git submodule init` and `update`,
-`git sparse-checkout`. Use `git -c NAME=VALUE …` for one command, name remote and branch (`git pull origin main`), and
-`git -C SUBMODULE checkout COMMIT` instead of `git submodule update`.
+Git works: commit, branch, checkout, stash, merge, rebase, fetch, submodule update. A command that would change one of
+these files, or `.git/config` (`git remote add`, `push -u`, `branch -u`, `submodule add`, `sparse-checkout`), does not
+begin ("was not started") and says why; nothing has changed then. For one command use `git -c NAME=VALUE …`, and name
+remote and branch (`git push origin BRANCH`). Make worktrees in the project (`.claude/worktrees/NAME`): elsewhere they
+would vanish.
 """
 REVIEWED = """\
 ## Your changes wait for the user
