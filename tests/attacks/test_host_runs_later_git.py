@@ -157,7 +157,6 @@ CHANGES_OF_THE_CONFIGURATION = (
     "git config some.key value",
     "git remote add other ../x",
     "git branch --set-upstream-to=origin/main || git config --get branch.main.merge",
-    "git submodule update",
 )
 
 
@@ -168,8 +167,8 @@ def test_what_would_change_the_configuration_says_so_and_can_be_opened(
     git(account, repository, "update-ref", "refs/remotes/origin/main", "HEAD")
     git(account, repository, "remote", "add", "origin", "../x")
     closed = box.inside("sh", "-c", command)
-    assert "could not write config file" in closed.stderr
-    opened = box.inside("sh", "-c", command, options=("--writable", ".git/config", "--writable", ".git/modules"))
+    assert "could not write config file" in closed.stderr or "it would write .git/config" in closed.stderr
+    opened = box.inside("sh", "-c", command, options=("--writable", ".git/config"))
     assert "could not write config file" not in opened.stderr
     assert opened.returncode == 0
 

@@ -158,3 +158,25 @@ def test_names_of_held_files_are_data(shop: Box) -> None:
     done = shop.inside("sh", "-c", f"git rm {shlex.quote(name)}")
     assert (done.returncode, name in done.stderr) == (1, True)
     assert Path(shop.project, name).exists()
+
+
+def test_change_of_the_users_own_in_a_held_file_is_left_alone(shop: Box) -> None:
+    """Git would throw it away half-way: first it writes what is not held."""
+    shop.account.write(shop.project / ".gitlab-ci.yml", "one\n")
+    git(shop.account, shop.project, "add", "-A")
+    git(shop.account, shop.project, "commit", "-qm", "ci")
+    shop.account.write(shop.project / ".gitlab-ci.yml", "two\n")
+    shop.account.write(shop.project / "README.md", "changed\n")
+    commands = ["git stash", "git reset -q --hard", "git checkout .", "git restore .", "git checkout -f main"]
+    assert tries(shop, *commands) == [f"1 {command}" for command in commands]
+    done = shop.inside("sh", "-c", "git restore README.md && git switch -q -c new && git status --short")
+    assert (done.returncode, done.stdout) == (0, " M .gitlab-ci.yml\n"), done.stderr
+
+
+def test_masked_file_is_not_cleaned_half_way(shop: Box) -> None:
+    shop.account.write(shop.project / ".env", "PASSWORD=hunter2-hunter2\n")
+    assert tries(shop, "git clean -f -d -x", "git stash --all") == ["1 git clean -f -d -x", "1 git stash --all"]
+    assert shop.sh("touch a && git clean -f -d -x -e .env && git stash -u && ls -A").splitlines()[-2:] == [
+        ".git",
+        "README.md",
+    ]

@@ -106,6 +106,7 @@ git pull -q --no-rebase . ci
 git pull -q --rebase . ci
 git stash apply -q kept
 git diff main ci | git apply
+git diff main ci | git apply --index -
 git format-patch -q --stdout ci -1 | git am -q
 git bisect start ci main~1
 git rm -q -r .
@@ -214,6 +215,22 @@ def test_what_would_stop_half_way_does_not_begin(shop: Box, file: str, mode: tup
     assert len(others) == len(OVER_HELD)
     assert {line: what for line, what in zip(OVER_HELD, others, strict=True) if what != start} == {}
     assert git(shop.account, shop.project, "status", "--porcelain") == ""
+
+
+def test_branch_that_is_not_named_is_looked_at(shop: Box) -> None:
+    make_branch(shop, ".gitlab-ci.yml")
+    git(shop.account, shop.project, "branch", "-q", "-u", "ci")
+    script = (
+        "for command in 'rebase' 'merge' 'pull --rebase' 'pull --no-rebase'; do git $command 2>&1 | head -n 1; done"
+    )
+    said = shop.sh(f"{script}; git checkout -q topic; git checkout - | tail -n 1").splitlines()
+    assert [line.split('"')[1] for line in said if "was not started" in line] == [
+        "git rebase",
+        "git merge",
+        "git pull",
+        "git pull",
+    ]
+    assert git(shop.account, shop.project, "status", "--porcelain", "-b") == "## main...ci [behind 1]\n"
 
 
 @pytest.mark.req("LAND-01")

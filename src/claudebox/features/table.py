@@ -101,6 +101,16 @@ def _has_repository(facts: Facts) -> bool:
     return bool(facts.repository.git_dir)
 
 
+def _has_hooks(facts: Facts) -> bool:
+    """Whether git would run a hook: there is one beside the samples, or the configuration names another place."""
+    tree, git_dir = facts.tree, facts.repository.git_dir
+    if not git_dir:
+        return False
+    config = tree.text(f"{git_dir}/config")  # a worktree has none of its own
+    is_elsewhere = config is None or "hookspath" in config.lower()
+    return is_elsewhere or any(not name.endswith(".sample") for name in tree.entries(f"{git_dir}/hooks"))
+
+
 def _is_limited(facts: Facts) -> bool:
     settings = facts.settings
     return bool(settings.memory or settings.pids or settings.cpu)
@@ -134,7 +144,7 @@ DECIDING = (
     Decision("wishes", "decide_hides", _always),
     Decision("kernel.decide", "decide", _always),
     Decision("review.decide", "decide", _has_layer),
-    Decision("git.hooks", "decide", _has_repository),
+    Decision("git.hooks", "decide", _has_hooks),
     Decision("git.shim", "decide", _has_repository),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),

@@ -28,6 +28,10 @@ UNSIGNED_TOLD = (
 )
 
 
+LFS = "/etc/claudebox/lfs"  # in the box
+LFS_LINES = ['[filter "lfs"]', f"\tclean = {LFS} clean", f"\tsmudge = {LFS} smudge", "\trequired = true"]
+
+
 class Identity(Record):
     """Who commits."""
 
@@ -45,12 +49,20 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     masked = facts.secrets.ignored if facts.secrets is not None else b""
     carried = carry(users)
     # The names of masked files come last: whatever the user's list says, git must not add them.
+    lfs = lfs_filter(facts, users)
     config = config_files(
-        identity, facts.home, facts.project, repository, carried, ignored.patterns + masked, _is_guarded(facts)
+        identity,
+        facts.home,
+        facts.project,
+        repository,
+        carried,
+        ignored.patterns + masked,
+        _is_guarded(facts),
+        bool(lfs),
     )
     signs = signed_by(users, own)
     return Contribution(
-        mounts=(*repository_mounts(repository, homes, places, LAYER if facts.is_reviewed else RW), *config),
+        mounts=(*repository_mounts(repository, homes, places, LAYER if facts.is_reviewed else RW), *config, *lfs),
         variables=tuple(unsigned_variables(own)),
         findings=(
             *git_findings(repository, identity_in([*users, *own]), homes, places),
@@ -103,6 +115,7 @@ def config_files(
     carried: Carried,
     ignored: bytes,
     is_guarded: bool,
+    has_lfs: bool = False,
 ) -> list[Mount]:
     """The user's configuration of git, and the list of files that git does not add."""
     trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
@@ -117,6 +130,7 @@ def config_files(
     lines += ["[branch]", "\tautoSetupMerge = false"] if is_guarded else []
     # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
     lines += ["[core]", f"\texcludesFile = {IGNORED}"] if ignored else []
+    lines += LFS_LINES if has_lfs else []
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     ignore = Origin.of_rule(RULE, "what git does not add: your own list, and masked files")
     return [
@@ -193,3 +207,12 @@ def unsigned_findings(signs: tuple[str, ...]) -> list[Finding]:
     what = " and ".join(SIGNING[key] for key in signs)
     text = f"{what} of this box are not signed, since your keys stay outside; how to sign them is said at the end"
     return [Finding(Finding.NOTE, "git", text)] if signs else []
+
+
+def lfs_filter(facts: Facts, users: gitconfig.Pairs) -> list[Mount]:
+    """A filter for files of Git LFS, if the user has installed that: without one, git would commit their content."""
+    if not any(name in ("filter.lfs.clean", "filter.lfs.process") for name, _ in users):
+        return []
+    script = facts.tree.read_plain(f"{facts.host.own_source}/features/git/lfs.sh")
+    origin = Origin.of_rule(RULE, "files of Git LFS, without its server")
+    return [Mount(COVER, LFS, origin, content=script, mode=0o555)] if script else []

@@ -14,6 +14,7 @@ from claudebox.model import FROM_HOST, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, is_inside, move, normalize
 from claudebox.places import contained_secret, refuse_readable
+from claudebox.quoting import quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit", "pre-push")
 ENV = "/usr/bin/env"
 PRE_COMMIT = "INSTALL_PYTHON="  # in the hook that pre-commit has written
+LONGEST = 200
 OF_NODE = ("npx", "npm", "pnpm", "yarn", "bun", "node")
 SHOWN = Origin.of_rule("git", "pre-commit, which the hooks run")
 TOLD = (
@@ -48,13 +50,13 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(Mount(RO, root, SHOWN, source=root) for root in dict.fromkeys(shown.values())),
         findings=tuple(_finding(one) for one in missing),
-        told=tuple(TOLD.format(hook=one.hook, program=one.program) for one in missing),
+        told=tuple(TOLD.format(hook=one.hook, program=one.program.replace("`", "")) for one in missing),
     )
 
 
 def _finding(one: Needed) -> Finding:
     place = posixpath.dirname(posixpath.dirname(one.program))
-    remedy = f"show it with --mount-ro {place}" if place else "show the directory that has it with --mount-ro"
+    remedy = f"show it with --mount-ro {quote(place)}" if place else "show the directory that has it with --mount-ro"
     text = f"the hook {one.hook} needs {one.program}, which is not in the box: commits fail there; {remedy}"
     return Finding(Finding.NOTE, "git", text)
 
@@ -71,7 +73,8 @@ def find_needed(facts: Facts) -> list[Needed]:
         if posixpath.basename(posixpath.dirname(directory)) == ".husky":
             script = tree.text(f"{posixpath.dirname(directory)}/{hook}") or ""
             found += [Needed(hook, word) for word in _first_words(script) if word in OF_NODE]
-    return [one for one in dict.fromkeys(found) if one.program.isprintable()]
+    # What the repository says is shown, and told to the agent: a name, not a text.
+    return [one for one in dict.fromkeys(found) if one.program.isprintable() and len(one.program) <= LONGEST]
 
 
 def hooks_directory(facts: Facts) -> str:

@@ -34,6 +34,8 @@ known=@KNOWN@
 nl='
 '
 tab='	'
+upstream_name='@{upstream}'
+last_branch='@{-1}'
 
 # The words before the command, quoted, so that git can be asked with the same ones.
 globals=
@@ -161,7 +163,7 @@ collect() {
         else
             case $word in
                 --) dashes=1 ;;
-                -) plain="$plain@{-1}$nl" ;;
+                -) plain=$plain$last_branch$nl ;;
                 -*) case " $valued " in *" $word "*) awaited=$word ;; *) options="$options$word " ;; esac ;;
                 *) plain=$plain$word$nl ;;
             esac
@@ -268,7 +270,7 @@ check_merge() {
     valued='-m -F --file -s -X --strategy --strategy-option --into-name --cleanup'
     collect "$@"
     ! goes_on || return 0
-    for word in ${plain:-@\{upstream\}}; do merged "$word"; done
+    for word in ${plain:-$upstream_name}; do merged "$word"; done
 }
 
 check_pull() {
@@ -291,7 +293,7 @@ check_rebase() {
     valued='--onto -s -X -x --exec --strategy --strategy-option --whitespace --empty'
     collect "$@"
     ! goes_on || return 0
-    upstream=$(first "${plain:-@\{upstream\}}") branch=$(first "${plain#*"$nl"}") onto=$(value_of --onto)
+    upstream=$(first "${plain:-$upstream_name}") branch=$(first "${plain#*"$nl"}") onto=$(value_of --onto)
     if [ "$plain" = "${plain#*"$nl"}" ]; then branch=; fi
     if has --root; then
         touched "${upstream:-HEAD}"
@@ -344,6 +346,7 @@ check_patch() {
     collect "$@"
     if goes_on || has --cached --check --stat --numstat --summary || [ -z "$rels" ]; then return; fi
     copy=
+    [ "$plain" != "$last_branch$nl" ] || plain=  # a dash: what comes
     if [ -z "$plain$paths" ] && [ ! -t 0 ]; then
         # What comes once is read twice.
         copy=$(mktemp) || return 0
