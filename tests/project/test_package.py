@@ -118,6 +118,17 @@ def test_installed_command_runs(installed: Path, somebody: Account) -> None:
     assert (version.returncode, version.stdout.splitlines()[0]) == (0, f"claudebox {__version__}")
 
 
+@pytest.mark.req("PKG-01", "WORK-01")
+def test_installed_command_has_its_scripts(installed: Path, somebody: Account) -> None:
+    """They are no modules: however it was installed, they are there."""
+    project = somebody.home / "project"
+    for name in ("HEAD", "config", "objects/x", "refs/x"):
+        somebody.write(project / ".git" / name)
+    bwrap = somebody.write(somebody.home / "bwrap", "#!/bin/sh\n", 0o755)
+    audit = ("--bwrap", str(bwrap), "--audit", "--run", "true")
+    assert "/etc/claudebox/bin/git" in somebody.run(str(installed), *audit, cwd=project).stdout
+
+
 def test_installed_command_loads_nothing_that_a_generated_script_would(installed: Path, somebody: Account) -> None:
     def loaded(*command: str) -> set[str]:
         listing = somebody.run(command[0], "-X", "importtime", *command[1:]).stderr

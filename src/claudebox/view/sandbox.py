@@ -181,7 +181,7 @@ def _guarded(plan: Plan) -> list[str]:
 
 def _told(plan: Plan) -> list[str]:
     """What features have to say."""
-    return ["## Git\n\n" + "\n".join(f"- {sentence}" for sentence in plan.told) + "\n"] if plan.told else []
+    return ["## Good to know\n\n" + "\n".join(f"- {sentence}" for sentence in plan.told) + "\n"] if plan.told else []
 
 
 def _path(mount: Mount, plan: Plan) -> str:

@@ -28,6 +28,7 @@ UNSIGNED_TOLD = (
 )
 
 
+SCRIPTS = "claudebox/features/git"  # in a claudebox that is a single file
 LFS = "/etc/claudebox/lfs"  # in the box
 LFS_LINES = ['[filter "lfs"]', f"\tclean = {LFS} clean", f"\tsmudge = {LFS} smudge", "\trequired = true"]
 
@@ -213,6 +214,12 @@ def lfs_filter(facts: Facts, users: gitconfig.Pairs) -> list[Mount]:
     """A filter for files of Git LFS, if the user has installed that: without one, git would commit their content."""
     if not any(name in ("filter.lfs.clean", "filter.lfs.process") for name, _ in users):
         return []
-    script = facts.tree.read_plain(f"{facts.host.own_source}/features/git/lfs.sh")
+    script = shipped(facts, "lfs.sh")
     origin = Origin.of_rule(RULE, "files of Git LFS, without its server")
     return [Mount(COVER, LFS, origin, content=script, mode=0o555)] if script else []
+
+
+def shipped(facts: Facts, name: str) -> bytes | None:
+    """A script that comes with this feature. If claudebox is a single file, who loaded this module has all files."""
+    packed: dict[str, bytes] = getattr(__spec__.loader, "files", {})
+    return packed.get(f"{SCRIPTS}/{name}") or facts.tree.read_plain(f"{facts.host.own_source}/features/git/{name}")

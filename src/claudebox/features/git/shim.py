@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.features.git.decide import shipped
 from claudebox.model import COVER, RO, RW, Directory, Mount, Origin
-from claudebox.quoting import quote
 
 DIRECTORY = "/etc/claudebox/bin"  # in the box
-SCRIPT = "features/git/shim.sh"
+SCRIPT = "shim.sh"
 KNOWN = b"@KNOWN@"
 ORIGIN = Origin.of_rule("git", "says beforehand what git cannot do here")
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     """It needs to know everything that is held, so it comes after what covers and after what is a layer."""
-    script = facts.tree.read_plain(f"{facts.host.own_source}/{SCRIPT}")
+    script = shipped(facts, SCRIPT)
     if script is None:
         return Contribution()
-    content = script.replace(KNOWN, quote("\n".join(known_places(facts, draft))).encode(errors="surrogateescape"), 1)
+    # All of it is printable: single quotes are enough for the shell.
+    known = "\n".join(known_places(facts, draft)).replace("'", "'\\''")
+    content = script.replace(KNOWN, f"'{known}'".encode(), 1)
     return Contribution(
         mounts=(Mount(COVER, f"{DIRECTORY}/git", ORIGIN, content=content, mode=0o555),),
         path=(Directory(DIRECTORY, Directory.FIRST),),

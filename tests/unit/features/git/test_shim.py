@@ -1,0 +1,69 @@
+"""What the `git` of a box knows: each place that is held, with the reason, and where files outlive the box."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.git.shim import DIRECTORY
+from claudebox.model import COVER, Mount
+from hosts.machine import EVERYONE, TREES, Machine
+
+SCRIPT = "/usr/lib/python3/claudebox/features/git/shim.sh: #!/bin/sh\\nknown=@KNOWN@\\n"
+PROJECT = "/home/alice/shop"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path).plant(SCRIPT).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    return machine.plant("~/shop/.git/config: \\n\n~/shop/.git/HEAD: ref: refs/heads/main\\n\n~/shop/.envrc: \\n")
+
+
+def shim(machine: Machine, *words: str) -> Mount | None:
+    return next((mount for mount in machine.plan(*words).mounts if mount.path == f"{DIRECTORY}/git"), None)
+
+
+def known(machine: Machine, *words: str) -> list[str]:
+    mount = shim(machine, *words)
+    assert mount is not None
+    text = mount.content.decode()
+    assert text.startswith("#!/bin/sh\nknown='")
+    return text.removeprefix("#!/bin/sh\nknown='").removesuffix("'\n").split("\n")
+
+
+@pytest.mark.req("WORK-01")
+def test_knows_what_is_held_and_what_is_kept(machine: Machine) -> None:
+    machine.plant("~/data/x: \\n")
+    lines = known(machine, "--review", "off", "--mount-rw", "/home/alice/data")
+    assert f"held\t{PROJECT}/.envrc\tdirenv runs it on cd" in lines
+    assert f"held\t{PROJECT}/.git/config\tgit obeys it" in lines
+    assert lines[-2:] == [f"kept\t{PROJECT}", "kept\t/home/alice/data"]
+    assert all(line.startswith(("held\t", "kept\t")) for line in lines)
+
+
+def test_what_is_opened_is_not_held(machine: Machine) -> None:
+    assert not any(".envrc" in line for line in known(machine, "--writable", ".envrc"))
+
+
+def test_it_is_first_on_path_and_read_only(machine: Machine) -> None:
+    plan = machine.plan()
+    path = next(variable.value for variable in plan.environment if variable.name == "PATH")
+    assert path.split(":")[0] == DIRECTORY
+    mount = shim(machine)
+    assert mount is not None
+    assert (mount.kind, mount.mode) == (COVER, 0o555)
+
+
+def test_name_with_a_line_break_cannot_add_a_line(machine: Machine) -> None:
+    name = "x\nkept\t\n.code-workspace"
+    (machine.root / f"home/alice/shop/{name}").write_text("{}")
+    assert [line for line in known(machine) if line.startswith("kept")] == [f"kept\t{PROJECT}"]
+    assert not any("workspace" in line for line in known(machine))
+
+
+def test_project_without_a_repository_has_none(machine: Machine) -> None:
+    for name in ("config", "HEAD"):
+        (machine.root / f"home/alice/shop/.git/{name}").unlink()
+    (machine.root / "home/alice/shop/.git").rename(machine.root / "home/alice/shop/nogit")
+    assert shim(machine) is None
