@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 
+# What every JSON of claudebox begins with.
+HEAD: dict[str, Any] = {"claudebox": str, "schema": 1}
+
+
 @dataclass(frozen=True)
 class Either:
     shapes: tuple[Any, ...]

@@ -20,7 +20,7 @@ MODES = {
     "audit": ("showing", "show_audit"),
     "dry_run": ("showing", "show_dry_run"),
     "explain": ("showing", "show_explanation"),
-    PROFILES: ("modes", "show_profiles"),
+    PROFILES: ("printing", "print_profiles"),
     "instances": ("instances", "tend_instances"),
     "review": ("reviewing", "tend_layers"),
     "auth_log": ("features.broker.log", "show_auth_log"),

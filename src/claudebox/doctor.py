@@ -206,16 +206,18 @@ def _row(row: CheckRow, style: Style) -> list[str]:
 
 def report_json(rows: list[CheckRow]) -> str:
     return dump(
-        [
-            {
-                "state": row.state.lower(),
-                "name": row.name,
-                "measured": row.measured,
-                "why": row.why,
-                "fix": list(row.fix),
-            }
-            for row in rows
-        ]
+        {
+            "check": [
+                {
+                    "state": row.state.lower(),
+                    "name": row.name,
+                    "measured": row.measured,
+                    "why": row.why,
+                    "fix": list(row.fix),
+                }
+                for row in rows
+            ]
+        }
     )
 
 
@@ -238,6 +240,8 @@ def versions(request: Request) -> str:
     host = read_host()
     settings, _ = _settings(host, request)
     found = _versions(host, settings)
+    if request.json:
+        return dump({"version": __version__, "programs": dict(found)})
     lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
     return "\n".join(lines) + "\n"
 

@@ -15,9 +15,11 @@ from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import CACHE_LOCK, Instance, State, canonical_root
 from claudebox.terminal import output_style, says_yes, show
+from claudebox.view.as_json import dump
 from claudebox.view.text import Style, bytes_text, escape, fill
 
 DAY = 24 * 3600
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 BLOCK = 512  # bytes, in which the kernel counts what a file takes
 MOST_COUNTED = 1_000_000  # files of one project: a second or two
 DEEPEST = 200  # directories that are open at a time
@@ -151,6 +153,29 @@ def listing(instances: list[Listed], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
+def listing_json(instances: list[Listed]) -> str:
+    return dump(
+        {
+            "instances": [
+                {
+                    "project": instance.project or None,
+                    "directory": instance.directory,
+                    "last_use": time.strftime(MOMENT, time.gmtime(instance.last_use)),
+                    "size": instance.size.amount,
+                    "cache": instance.cache.amount,
+                    "is_whole": instance.size.is_whole and instance.cache.is_whole,
+                    "is_gone": instance.is_gone,
+                    "reviews": [
+                        {"number": int(layer.number), "project": layer.project, "size": size_of(layer)}
+                        for layer in instance.reviews
+                    ],
+                }
+                for instance in instances
+            ]
+        }
+    )
+
+
 def collect(instances: list[Listed]) -> list[Listed]:
     """The instances whose project no longer exists."""
     return [instance for instance in instances if instance.is_gone]
@@ -185,7 +210,7 @@ def tend_instances(request: Request) -> int:
         root = canonical_root(host.cwd, find_own_repository(reach_of(host)))
         _drop_caches([one for one in found if one.project == root], yes=request.yes)
     else:
-        show(listing(found, output_style()))
+        show(listing_json(found) if request.json else listing(found, output_style()))
     return 0
 
 

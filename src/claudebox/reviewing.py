@@ -26,6 +26,7 @@ from claudebox.settings.values import Word
 from claudebox.settings.words import Request
 from claudebox.state import State, canonical_root
 from claudebox.terminal import ask, can_ask, output_style, say, says_yes, show
+from claudebox.view.as_json import dump
 from claudebox.view.review import amount, counts, listing, summary
 from claudebox.view.text import escape
 
@@ -56,12 +57,12 @@ def tend_layers(request: Request) -> int:
     place = Place(host, instance.layers)
     deed, *number = request.review
     if deed == "list":
-        return show_list(place)
+        return show_list_json(place) if request.json else show_list(place)
     if deed == "bundle":
         return make_bundle(place, request, number[0])
     layer = _choose(place, number)
     if deed == "show":
-        return show_layer(place, layer)
+        return show_layer_json(place, layer) if request.json else show_layer(place, layer)
     _take(layer)
     if deed == "discard":
         return _discard(layer, yes=request.yes)
@@ -118,6 +119,47 @@ def show_list(place: Place) -> int:
         show(f"{layer.number:>4}  {amount(store.size_of(layer)):>5}  {counts(kept.items)}\n")
         os.close(held)
     return 0
+
+
+def show_list_json(place: Place) -> int:
+    """A layer that a box works in has no changes to list yet: they may be half written."""
+    listed: list[dict[str, object]] = []
+    for layer in store.list_layers(place.directory, place.host.cwd):
+        held = store.lock(layer)
+        changes = changes_json(Kept(layer, place.host.person.home)) if held >= 0 else None
+        listed.append({**_layer_json(layer), "is_in_use": held < 0, "changes": len(changes) if changes else 0})
+        if held >= 0:
+            os.close(held)
+    show(dump({"reviews": listed, "damaged": list(store.list_damaged(place.directory))}))
+    return 0
+
+
+def show_layer_json(place: Place, layer: Layer) -> int:
+    held = _take(layer)
+    kept = Kept(layer, place.host.person.home)
+    never = [{"path": one.path, "reason": one.reason} for one in kept.never]
+    show(dump({**_layer_json(layer), "changes": changes_json(kept), "never_lands": never}))
+    os.close(held)
+    return 0
+
+
+def _layer_json(layer: Layer) -> dict[str, object]:
+    return {"number": int(layer.number), "project": layer.project, "size": store.size_of(layer)}
+
+
+def changes_json(kept: Kept) -> list[dict[str, object]]:
+    return [
+        {
+            "path": item.change.path,
+            "kind": item.change.kind,
+            "what": item.change.what,
+            "size": item.change.size,
+            "target": item.change.target or None,
+            "is_conflict": item.change.is_conflict,
+            "host_runs": item.reason or None,
+        }
+        for item in kept.items
+    ]
 
 
 def show_layer(place: Place, layer: Layer) -> int:

@@ -17,7 +17,7 @@ from claudebox.view.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
 from running.versions import versions
-from shapes import either, faults
+from shapes import HEAD, either, faults
 
 FIXED_ROWS = [
     CheckRow(OK, "bwrap", "0.12.0, /usr/bin/bwrap, not setuid"),
@@ -42,7 +42,7 @@ def tools(account: Account) -> Path:
 
 
 def rows(box: Box, *options: str) -> dict[str, dict[str, object]]:
-    found = json.loads(box.claudebox("--check", "--json", *options).stdout)
+    found = json.loads(box.claudebox("--check", "--json", *options).stdout)["check"]
     return {row["name"]: row for row in found}
 
 
@@ -84,7 +84,7 @@ def test_setuid_bwrap_fails(box: Box, account: Account, tools: Path) -> None:
 @pytest.mark.req("UX-05")
 def test_version_with_a_known_hole_fails(box: Box, tools: Path) -> None:
     fake_bwrap(box, tools, "0.3.1", "no")
-    found = json.loads(box.claudebox("--check", "--json").stdout)
+    found = json.loads(box.claudebox("--check", "--json").stdout)["check"]
     assert any("CVE-2019-12439" in row["why"] and row["state"] == "fail" for row in found)
 
 
@@ -136,7 +136,8 @@ def test_screen_is_exactly_this(golden: Golden) -> None:
 
 @pytest.mark.req("UX-05")
 def test_json_has_this_shape(box: Box) -> None:
-    shape = [{"state": either("ok", "note", "fail"), "name": str, "measured": str, "why": str, "fix": [str]}]
+    row = {"state": either("ok", "note", "fail"), "name": str, "measured": str, "why": str, "fix": [str]}
+    shape = {**HEAD, "check": [row]}
     assert faults(shape, json.loads(report_json(FIXED_ROWS))) == []
     assert faults(shape, json.loads(box.claudebox("--check", "--json").stdout)) == []
 

@@ -34,7 +34,7 @@ DEFAULT_ROUTE = "ip address add 198.51.100.2/24 dev eth0; ip route add default v
 
 
 def rows_of(output: str) -> dict[str, dict[str, Any]]:
-    return {row["name"]: row for row in json.loads(output)}
+    return {row["name"]: row for row in json.loads(output)["check"]}
 
 
 def check(box: Box, *options: str, around: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:

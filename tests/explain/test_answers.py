@@ -19,7 +19,7 @@ from claudebox.view.text import WIDTH, Style, escape, width
 from explain.asking import Asked, ask
 from golden import Golden, difference
 from hosts.machine import EVERYONE, TREES, Machine
-from shapes import either, faults, maybe
+from shapes import HEAD, either, faults, maybe
 
 PLAIN = Style(False)
 TOKEN = "ghp_" + "a1" * 18
@@ -295,7 +295,7 @@ def test_json_has_this_shape_and_says_what_the_screen_says(machine: Machine) -> 
         text = explanation_json(each)
         assert text.isascii()
         told = json.loads(text)
-        assert faults({"thing": str, "answers": [ANSWER]}, told) == []
+        assert faults({**HEAD, "thing": str, "answers": [ANSWER]}, told) == []
         assert told["thing"] == each.thing
         screen = "".join(explanation_text(each, PLAIN).split())
         for answer in told["answers"]:

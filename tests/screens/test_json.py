@@ -13,10 +13,11 @@ from claudebox.view.argv import Data, bwrap_operations, program_words
 from claudebox.view.as_json import audit_json, dry_run_json
 from golden import Golden
 from screens.boxes import SCREENS, debian
-from shapes import Table, either, faults, maybe
+from shapes import HEAD, Table, either, faults, maybe
 
 PLACE = {"path": str, "reason": str}
 AUDIT = {
+    **HEAD,
     "project": str,
     "mounts": [
         {
@@ -49,6 +50,7 @@ AUDIT = {
     "findings": [{"kind": either(Finding.SECRET, Finding.RISK, Finding.NOTE), "subject": str, "text": str}],
 }
 DRY_RUN = {
+    **HEAD,
     "uplink": maybe({"pasta": [str], "nft": str, "ruleset": str}),
     "executable": str,
     "options": [[either(str, {"text": str}, {"hex": str})]],

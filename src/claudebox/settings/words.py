@@ -19,7 +19,11 @@ WITHOUT_CLAUDE = frozenset("instances review demo completion man schema uninstal
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
-JSON_MODES = ("audit", "dry_run", "check", "explain", "network_log", "prove")
+# Modes that print data: each can print it as JSON. Some do only if nothing follows that does something.
+JSON_MODES = (
+    *("audit", "dry_run", "check", "explain", "network_log", "auth_log", "prove", "version", PROFILES),
+    *("instances", "review"),
+)
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
 CLAUDE_TAKES_VALUE = frozenset(
@@ -185,7 +189,9 @@ def parse(words: list[str]) -> Request:
     reader = _CommandLine(words)
     reader.read()
     mode = _one_mode(reader.modes)
-    json = bool(reader.json_at) and mode in JSON_MODES
+    json = bool(reader.json_at) and mode != LAUNCH
+    if json:
+        _require_data(mode, reader)
     for place in reversed(reader.json_at if not json else []):
         reader.claude.insert(place, "--json")
     if mode in WITHOUT_CLAUDE and reader.claude:
@@ -216,6 +222,17 @@ def parse(words: list[str]) -> Request:
         claude=tuple(reader.claude),
         review=reader.review,
     )
+
+
+def _require_data(mode: str, reader: _CommandLine) -> None:
+    """Refuse `--json` where nothing is printed that could be JSON. On its own it is claude's."""
+    said = dict(reader.said).get(mode, "")
+    does_something = (mode == "instances" and said) or (mode == REVIEW and reader.review[0] not in ("list", "show"))
+    if mode in JSON_MODES and not does_something and "suggest" not in reader.switches:
+        return
+    option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))
+    words = [option, said or " ".join(reader.review), "--suggest" if "suggest" in reader.switches else ""]
+    raise Problem(f"{' '.join(filter(None, words))} prints no data that could be JSON", "leave out --json")
 
 
 def _one_mode(modes: list[str]) -> str:

@@ -1,9 +1,10 @@
-"""A Plan as JSON, for programs. A secret is null."""
+"""What programs are told, as JSON: a Plan, and what each mode prints. A secret is null."""
 
 from __future__ import annotations
 
 import json
 
+from claudebox import __version__
 from claudebox.model import FILE, Broker, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
 from claudebox.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from claudebox.allowed import Allowed, Names
+
+
+SCHEMA = 1  # goes up when a field changes its meaning or goes
 
 
 def audit_json(plan: Plan) -> str:
@@ -137,6 +141,8 @@ def _argument(word: str) -> str | None:
     return None if secret_value(word) else word
 
 
-def dump(value: Any) -> str:
+def dump(value: dict[str, Any]) -> str:
+    """One object that says who wrote it, and in which form. A field may be added; another form has another number."""
     # ASCII makes names with terminal codes or broken UTF-8 harmless.
-    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
+    head = {"claudebox": __version__, "schema": SCHEMA}
+    return json.dumps(head | value, indent=2, ensure_ascii=True) + "\n"

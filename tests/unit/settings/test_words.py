@@ -6,11 +6,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from claudebox.cli import MODES
 from claudebox.problem import Problem
 from claudebox.settings.table import BY_OPTION, COMMAND, LIST, MODE, OPERAND, SETTINGS, SWITCH, VALUE, Setting
 from claudebox.settings.words import (
     CLAUDE_SUBCOMMANDS,
     CLAUDE_TAKES_VALUE,
+    JSON_MODES,
+    LAUNCH,
     PROFILES,
     WITH_ARGUMENT,
     WITHOUT_CLAUDE,
@@ -181,6 +184,24 @@ def test_profile_without_a_name_lists_them(line: list[str]) -> None:
 @pytest.mark.parametrize("line", [["--profile", "aws", "--profile", "go"], ["--profile=aws", "-p", "--profile=go"]])
 def test_profiles_are_named_one_by_one(line: list[str]) -> None:
     assert parse(line).said == (("profile", "aws"), ("profile", "go"))
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != LAUNCH])
+def test_json_is_for_each_mode_that_prints_data_and_an_error_with_the_others(mode: str) -> None:
+    option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))
+    words = [option, {"explain": "git", "completion": "bash", "review": "list"}.get(mode, "")]
+    line = [*filter(None, words), "--json"]
+    if mode in JSON_MODES:
+        assert (parse(line).mode, parse(line).json, parse(line).claude) == (mode, True, ())
+    else:
+        with pytest.raises(Problem, match="prints no data"):
+            parse(line)
+
+
+@pytest.mark.parametrize("line", ["--instances gc", "--review land", "--review discard 3", "--network-log --suggest"])
+def test_json_is_an_error_where_something_is_done(line: str) -> None:
+    with pytest.raises(Problem, match=f"^{line} prints no data"):
+        parse([*line.split(), "--json"])
 
 
 @pytest.mark.parametrize("mode", ["audit", "dry_run", "check"])

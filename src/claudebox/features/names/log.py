@@ -19,5 +19,5 @@ def show_network_log(request: Request) -> int:
     if request.suggest:
         show(suggestion(entries))
     else:
-        show(dump(entries) if request.json else log_text(entries))
+        show(dump({"network_log": entries}) if request.json else log_text(entries))
     return 0
