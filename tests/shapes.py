@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-
 # What every JSON of claudebox begins with.
 HEAD: dict[str, Any] = {"claudebox": str, "schema": 1}
 

@@ -14,12 +14,23 @@ from shapes import HEAD, Table, faults, maybe
 ENTRIES = Table(maybe(str))
 REVIEW = {"number": int, "project": str, "size": int}
 CHANGE = {
-    **{"path": str, "kind": str, "what": str, "size": int},
-    **{"target": maybe(str), "is_conflict": bool, "host_runs": maybe(str)},
+    "path": str,
+    "kind": str,
+    "what": str,
+    "size": int,
+    "target": maybe(str),
+    "is_conflict": bool,
+    "host_runs": maybe(str),
 }
 INSTANCE = {
-    **{"project": maybe(str), "directory": str, "last_use": str, "size": int, "cache": int},
-    **{"is_whole": bool, "is_gone": bool, "reviews": [REVIEW]},
+    "project": maybe(str),
+    "directory": str,
+    "last_use": str,
+    "size": int,
+    "cache": int,
+    "is_whole": bool,
+    "is_gone": bool,
+    "reviews": [REVIEW],
 }
 # What is typed, and the form of what is printed. The rest of the modes have tests of their own.
 SHAPES: dict[str, dict[str, Any]] = {
