@@ -91,6 +91,21 @@ def test_published_port_is_open_on_loopback_and_nowhere_else(
     assert ask(host, "127.0.0.1", 3000) == NOBODY
 
 
+@pytest.mark.req("NET-04")
+@pytest.mark.parametrize("tier", OWN_NETWORK)
+def test_published_server_may_listen_at_either_loopback(
+    box: Box, account: Resident, pasta: str, internet: Internet, tier: str
+) -> None:
+    """Many development servers listen at ::1 alone. On this host the port is open at 127.0.0.1 as ever, and nobody has
+    to know; what listens at neither is refused."""
+    servers = "::1 3000 127.0.0.1 4000 ::1 4001"
+    ports = [word for port in ("3000", "4000", "8001:4001", "5000") for word in ("--publish", port)]
+    with serving(box, account, tier, servers, *ports):
+        answers = {port: ask(internet.host, "127.0.0.1", port) for port in (3000, 4000, 8001, 5000)}
+        assert ask(internet.host, "::1", 3000) == NOBODY
+    assert answers == {3000: "box 3000", 4000: "box 4000", 8001: "box 4001", 5000: NOBODY}
+
+
 @pytest.mark.req("NET-04", "FAIL-01")
 @pytest.mark.parametrize("tier", OWN_NETWORK)
 def test_port_that_is_taken_is_named(box: Box, pasta: str, internet: Internet, tier: str) -> None:

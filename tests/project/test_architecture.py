@@ -67,6 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 EXCEPTIONS = {
     "features.guard.quarantine": "features act",
     "features.review.commits": "features act",
+    "features.network.carrier": "features act",
     "features.review.show": "features act",
     "features.review.end": "features act",
     "features.login.keep_in_step": "features act",
@@ -86,7 +87,13 @@ PURE = (
     *("explain", "explain.*", "view", "view.*", "features.*"),
 )
 ACTING = (
-    *("features.*.act", "features.*.check", "features.network.connection", "features.nix.fetch"),
+    *(
+        "features.*.act",
+        "features.*.check",
+        "features.network.connection",
+        "features.network.carrier",
+        "features.nix.fetch",
+    ),
     *("features.guard.quarantine", "features.review.commits", "features.review.show", "features.review.end"),
     *("features.broker.server", "features.broker.server.*", "features.login.*"),
     *("features.names.server", "features.names.server.*", "features.names.namespace", "features.names.trial"),
@@ -105,7 +112,7 @@ READING = {
 STARTING = ("exec", "fork", "spawn", "posix_spawn", "system", "popen")
 # Modules of ours that a function imports when it needs them. Each saves a launch that does not need it something that
 # can be measured; everything else that is optional goes through `features.table.load`.
-LATE_MOST = 47
+LATE_MOST = 48
 LONGEST_FUNCTION = 50
 LONGEST_FILE = 400
 
@@ -233,6 +240,7 @@ def test_few_become_or_start_another_program() -> None:
     assert becoming == {
         *("launch.child", "launch.parent.attend", "launch.parent.keeper"),
         *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
+        "features.network.carrier",
         *("features.names.act", "process.programs"),
         "prove.probe",  # which forks, to try what cannot be undone
     }

@@ -11,7 +11,7 @@ import _socket
 import os
 import sys
 
-from claudebox.features.names.terms import ALL, LIFE, LONGEST_WORDS, MAKER, MEMORY, READY
+from claudebox.features.names.terms import ALL, FOR_IPV6, LIFE, LONGEST_WORDS, MAKER, MEMORY, READY
 from claudebox.model import Plan, Port
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
@@ -137,14 +137,22 @@ def _start_maker() -> int:
             os.setsid()
             die_with_parent()
             close_all_but([theirs.fileno()])
-            while theirs.recv(1):
-                made = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-                _hand_over(theirs, ".", made.fileno())
-                made.close()
+            while family := theirs.recv(1):
+                _make_socket(theirs, _socket.AF_INET6 if family == FOR_IPV6 else _socket.AF_INET)
         finally:
             os._exit(0)
     theirs.close()
     return ours.detach()
+
+
+def _make_socket(channel: _socket.socket, family: int) -> None:
+    try:
+        made = _socket.socket(family, _socket.SOCK_STREAM)
+    except OSError:
+        channel.send(b".")  # a kernel may know no IPv6
+        return
+    _hand_over(channel, ".", made.fileno())
+    made.close()
 
 
 def after(plan: Plan) -> Callable[[bool], None]:

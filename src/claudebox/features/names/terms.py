@@ -17,3 +17,4 @@ MEMORY = 8192  # bytes in which the process outside says what it refused: a line
 LENGTH = 4  # bytes at its beginning, in which the length of the rest is said
 HELPS = "+"  # before a line: a longer list would allow it
 STOPPED = "stopped"  # the verdict of a line that says that no more are written
+FOR_IPV4, FOR_IPV6 = b"4", b"6"  # what a socket is to be made for

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.network.decide import FIRST_FREE_PORT
+from claudebox.features.network.decide import FIRST_FREE_PORT, published_by_pasta
 from claudebox.features.network.tun import is_about_tun
 from claudebox.model import Network, Plan, Uplink
 from claudebox.problem import Problem
@@ -36,8 +36,22 @@ KERNEL_SETTINGS = (
 
 
 def inside(plan: Plan, life: int, pastas_end: int) -> None:
-    assert plan.network.uplink is not None
-    connect(plan.network, plan.network.uplink, life, pastas_end)
+    network = plan.network
+    assert network.uplink is not None
+    if not network.published:
+        connect(network, network.uplink, life, pastas_end)
+        return
+    from claudebox.features.network.carrier import listening_ports, start_carrier
+
+    listening = listening_ports(network.published, {port.host for port in network.host_ports})
+    connect(network, _leading_to(listening, network, network.uplink), life, pastas_end)
+    start_carrier(network.published, listening)
+
+
+def _leading_to(listening: dict[int, int], network: Network, uplink: Uplink) -> Uplink:
+    """The uplink whose published ports lead to the carrier. A command that was pasted has none: there pasta does it."""
+    ways = {published_by_pasta(port): published_by_pasta(port, listening[port.host]) for port in network.published}
+    return uplink.replace(options=tuple(ways.get(option, option) for option in uplink.options))
 
 
 def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.network.decide import check_ports, plan_network
+from claudebox.features.network.decide import check_ports, plan_network, published_by_pasta
 from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
 from claudebox.features.network.tun import tun_hint
 from claudebox.host.network import Neighbourhood
@@ -152,7 +152,7 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     for resolver in resolvers:
         if not resolver.address:
             options += ["--dns-forward", resolver.alias]
-    published = [f"127.0.0.1/{port.host}:{port.box}" for port in settings.publish]
+    published = [published_by_pasta(port) for port in settings.publish]
     for ports in published or ["none"]:
         options += ["--tcp-ports", ports]
     return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")

@@ -10,9 +10,10 @@ import socket
 import threading
 
 from claudebox.features.names.server.refusal import Refusal
+from claudebox.features.names.terms import FOR_IPV4, FOR_IPV6
 
 CONNECT_SECONDS = 5.0
-REQUEST = b"."
+LOOPBACKS = ((FOR_IPV4, "127.0.0.1"), (FOR_IPV6, "::1"))  # in this order: most servers are at the first one
 
 
 class Maker:
@@ -23,13 +24,24 @@ class Maker:
         self.lock = threading.Lock()
 
     def connect(self, port: int) -> socket.socket:
+        """Connect to a port of the box's loopback. Many development servers listen at ::1 alone."""
+        problem: Exception | None = None
+        for family, address in LOOPBACKS:
+            try:
+                return self._connect(family, address, port)
+            except (OSError, IndexError) as error:
+                problem = problem or error
+        raise Refusal(f"nobody answers at port {port} of the box: {problem}", 0)
+
+    def _connect(self, family: bytes, address: str, port: int) -> socket.socket:
+        with self.lock:
+            self.channel.send(family)
+            _, descriptors, _, _ = socket.recv_fds(self.channel, len(family), 1)
+        made = socket.socket(fileno=descriptors[0])
+        made.settimeout(CONNECT_SECONDS)
         try:
-            with self.lock:
-                self.channel.send(REQUEST)
-                _, descriptors, _, _ = socket.recv_fds(self.channel, len(REQUEST), 1)
-            made = socket.socket(fileno=descriptors[0])
-            made.settimeout(CONNECT_SECONDS)
-            made.connect(("127.0.0.1", port))
-        except (OSError, IndexError) as error:
-            raise Refusal(f"nobody answers at port {port} of the box: {error}", 0) from None
+            made.connect((address, port))
+        except OSError:
+            made.close()
+            raise
         return made
