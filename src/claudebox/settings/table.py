@@ -276,7 +276,7 @@ SETTINGS = (
     Setting("setup", MODE, "try what this machine can do of the strict box, and make it your choice"),
     Setting("prove", MODE, "attack the box that these options build, from inside, and say what held"),
     Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),
-    Setting("json", SWITCH, "with what prints data (--audit, --check, --instances, --review list …): as JSON"),
+    Setting("json", SWITCH, "with what prints data, such as --audit, --check or --instances: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
     Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
     Setting("man", MODE, "print the manual page"),
