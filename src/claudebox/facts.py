@@ -49,6 +49,7 @@ class Masked(Record):
     device: int
     decoy: bytes | None  # None: the box sees it empty
     mode: int
+    is_editable: bool = False  # whether what a box changes in its decoy can be brought back
 
 
 class Secrets(Record):

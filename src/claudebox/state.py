@@ -6,6 +6,7 @@
     decisions                 what the user said about files of projects
     packages/                 what Nix said about packages
     nix-trial                 what came of trying the Nix daemon
+    masks.lock                a lock on each file that a box masks
     auth.lock                 a lock of those who keep logins in step
     auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
     broker/                   sockets of brokers that are running; broker.lock beside it
@@ -120,6 +121,11 @@ class State(Record):
         return f"{self.directory}/auth.lock"
 
     @property
+    def masks_lock(self) -> str:
+        """One for all projects: a file may be in several, if one lies in the other."""
+        return f"{self.directory}/masks.lock"
+
+    @property
     def broker(self) -> str:
         return f"{self.directory}/broker"
 
@@ -140,6 +146,10 @@ class Instance(Record):
 
     directory: str
     root: str  # whose it is: the project, or the repository of its worktrees
+
+    def all_projects(self) -> State:
+        """What is kept for all projects of the same user."""
+        return State(self.directory.rsplit("/", 3)[0])
 
     @property
     def project(self) -> str:

@@ -23,12 +23,19 @@ MASKED = """\
 ## Files with made-up values
 
 These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
-of the real ones (many begin with `masked`), or the file is empty; it cannot be changed, moved or deleted. A login that
-fails with such a value is not a bug. If a task needs the real ones, ask the user for `--reveal PATH`; never ask for a
-secret itself.
+of the real ones (many begin with `masked`), or the file is empty; it cannot be moved or deleted, and changed only where
+this says so. A login that fails with such a value is not a bug. If a task needs the real ones, ask the user for
+`--reveal PATH`; never ask for a secret itself.
 
 """
 MOST_MASKED = 30
+EDITABLE = """
+You can edit those marked "editable": add lines, and change lines without a secret. When the box ends, these lines land
+in the user's file, which keeps its secrets. Write in place (an editing tool, `>>`): what replaces the file, such as
+`sed -i` or `mv`, fails ("Device or resource busy"). Write plain lines, `KEY=value`, with quotes around spaces. What
+holds `$`, a made-up value or the address of another host does not land, nor a change to a line with a secret: tell the
+user instead.
+"""
 ABSENT = """\
 ## Not available
 
@@ -150,11 +157,13 @@ def _files(plan: Plan) -> str:
 
 
 def _masked(plan: Plan) -> list[str]:
-    paths = [f"- `{_path(mount, plan)}`" for mount in plan.mounts if mount.origin.is_rule(SECRETS)]
+    masks = [mount for mount in plan.mounts if mount.origin.is_rule(SECRETS)]
+    paths = [f"- `{_path(mount, plan)}`{', editable' if mount.is_editable else ''}" for mount in masks]
     if not paths:
         return []
     more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
-    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
+    editable = EDITABLE if any(mount.is_editable for mount in masks) else ""
+    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n" + editable]
 
 
 def _layered(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, UNREAD, Entry
-from claudebox.model import HIDE, MASK, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, MASK, RW, Mount, Origin, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
 from claudebox.settings.values import Settings
@@ -23,14 +23,25 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     if facts.secrets is None:
         return Contribution()
     closed = [path for place in facts.secrets.closed for path in find_appearances(place, draft.mounts)]
+    masks = mask_mounts(facts.secrets, draft.mounts, draft.wished)
+    masks = [mount.replace(is_editable=_is_editable(mount, facts, draft.mounts)) for mount in masks]
+    is_kept = facts.state is not None and any(mount.kind == MASK for mount in masks)
     return Contribution(
         mounts=(
-            *mask_mounts(facts.secrets, draft.mounts, draft.wished),
+            *masks,
             *(Mount(HIDE, path, Origin.of_rule(RULE, CLOSED)) for path in closed),
         ),
         findings=facts.secrets.findings,
         preparations=facts.secrets.preparations,
+        steps=(Step(Step.BESIDE, "secrets"), Step(Step.AFTER, "secrets")) if is_kept else (),
     )
+
+
+def _is_editable(mount: Mount, facts: Facts, mounts: list[Mount]) -> bool:
+    """Whether the box may write this decoy: where it may write around it, and changes reach the host at once."""
+    around = [one for one in mounts if one.kind in FROM_HOST and is_inside(mount.path, one.path)]
+    is_open = bool(around) and max(around, key=lambda one: len(one.path)).kind == RW
+    return mount.is_editable and is_open and mount.path == mount.covers and facts.state is not None
 
 
 def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
@@ -49,7 +60,8 @@ def _mount(masked: Masked, path: str) -> Mount:
     identity = masked.device, masked.inode
     if masked.decoy is None:
         return Mount(HIDE, path, origin, is_dir=False, covers=masked.path, identity=identity)
-    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
+    mask = Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
+    return mask.replace(is_editable=masked.is_editable)
 
 
 def find_secrets(

@@ -7,11 +7,12 @@ import stat
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
 from claudebox.features.secrets.invention import Inventor
-from claudebox.features.secrets.rows import KEY, STRICTEST
+from claudebox.features.secrets.rows import EDITABLE, KEY, LOOKS, STRICTEST, VALUES
 from claudebox.features.secrets.table import Candidate, original
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
+from claudebox.merging import is_editable
 from claudebox.model import Finding
 from claudebox.paths import absolute, is_inside
 from claudebox.problem import Problem
@@ -20,6 +21,7 @@ from claudebox.settings.values import Settings, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable
 
 LONGEST = 1 << 18  # bytes that are read of a file; of a longer one the box sees nothing
@@ -130,7 +132,16 @@ class Search:
         invent = self.inventor.for_file(path)
         decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut, invent=invent)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
-        return None if decoy is None else unreadable.replace(decoy=decoy, mode=mode)
+        if decoy is None:
+            return None
+        can_edit = not is_cut and self._may_be_edited(candidate, status) and is_editable(content, decoy)
+        return unreadable.replace(decoy=decoy, mode=mode, is_editable=can_edit)
+
+    def _may_be_edited(self, candidate: Candidate, status: os.stat_result) -> bool:
+        """Whether it is such a file, has no other name, and its owner may write it."""
+        is_one = candidate.style in (VALUES, LOOKS) and candidate.reason in EDITABLE
+        is_ours = status.st_nlink == 1 and bool(status.st_mode & stat.S_IWUSR)
+        return is_one and is_ours and is_inside(candidate.path, self.project)
 
     def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
         """Whether git has this very content: then the agent can read it there, and a mask would hide nothing.

@@ -132,7 +132,10 @@ def test_project_file_cannot_reveal_by_itself(machine: Machine) -> None:
 
 def test_explained(machine: Machine) -> None:
     answer = explained(machine, ".env")
-    assert (answer.state, answer.verdict) == (MASKED, "in, read-only, with made-up values")
+    assert (answer.state, answer.verdict) == (
+        MASKED,
+        "in, with made-up values; its other lines can be edited, and land",
+    )
     assert answer.because[0].text == "rule `secrets` masks ~/shop/.env (variables of the program)"
     assert [change.option for change in answer.changes] == [("--reveal", ".env"), ("--hide", ".env")]
     answer = explained(machine, ".env", "--reveal", ".env")
@@ -148,7 +151,7 @@ def test_told_to_the_user_and_to_the_agent(machine: Machine) -> None:
     kinds = {mount["path"]: mount["kind"] for mount in json.loads(audit_json(plan))["mounts"]}
     assert kinds[f"{SHOP}/.env"] == "mask"
     told = sandbox_md(plan)
-    assert "- `~/shop/.env`\n- `~/shop/app/.env`\n" in told
+    assert "- `~/shop/.env`, editable\n- `~/shop/app/.env`, editable\n" in told
     assert "hunter2" not in shown + told + audit_json(plan)
 
 

@@ -1,0 +1,66 @@
+"""Lets a box edit masked files: it gets decoys that it can write, and what it changes is brought back.
+
+Every box with masks holds a lock on each file that it masks. Bringing something back replaces the file, and in another
+box the mask would fall off: so it is done only if no other box has one there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.features.secrets import locks
+from claudebox.features.table import load
+from claudebox.model import MASK, Mount, Plan
+from claudebox.problem import Problem
+from claudebox.process.lifetime import Companion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PRIVATE_DIRECTORY, PRIVATE_FILE = 0o700, 0o600
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def beside(plan: Plan) -> tuple[Plan, Companion]:
+    """Hold the masked files as long as the box lives, and lay out those that it may edit."""
+    state = plan.state
+    assert state is not None
+    try:
+        held = locks.open_lock(state.all_projects().masks_lock)
+        for mount in plan.mounts:
+            if mount.kind == MASK and mount.identity is not None:
+                locks.hold(held, mount.identity)
+        plan = plan.replace(mounts=_laid_out(plan.mounts, state.edited))
+    except OSError as error:
+        hint = "see whose it is, and whether the disk is full: df -h ~"
+        raise Problem(f"cannot write below {state.all_projects().directory}: {error.strerror}", hint) from None
+    return plan, Companion(
+        life=held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held)
+    )
+
+
+def _laid_out(mounts: tuple[Mount, ...], place: str) -> tuple[Mount, ...]:
+    """Write each decoy that the box may edit into a file of its own. No two boxes share one."""
+    if not any(mount.is_editable for mount in mounts):
+        return mounts
+    directory = f"{place}/{os.getpid()}-{os.urandom(6).hex()}"
+    os.makedirs(directory, PRIVATE_DIRECTORY)
+    made = []
+    for number, mount in enumerate(mounts):
+        if mount.is_editable:
+            mount = mount.replace(source=f"{directory}/{number}")
+            descriptor = os.open(mount.source, NEW_FILE, PRIVATE_FILE)
+            try:
+                os.write(descriptor, mount.content)
+                os.fchmod(descriptor, mount.mode | PRIVATE_FILE)
+            finally:
+                os.close(descriptor)
+        made.append(mount)
+    return tuple(made)
+
+
+def after(plan: Plan) -> Callable[[bool], None]:
+    """Load what is needed later now: the agent might be at work on this very program."""
+    bring_back = load("secrets.bringing", "bring_back")
+    return lambda _: bring_back(plan)
