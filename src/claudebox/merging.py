@@ -23,6 +23,7 @@ IN_KEYS = LETTERS | frozenset("0123456789.-")
 # In a value without quotes, a shell or a parser would see more than text in these.
 SPECIAL = frozenset("\"'`\\;|&<>()")
 REFERENCES = ("$", "`", "\\", "{{", "%(", "%{", "#{", "<%")
+YAML_MARKS = frozenset("&*!|>%@[{-?")  # with which YAML begins what is no plain text
 LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 # Words of a name under which an address is expected. With another address, secrets would be sent elsewhere.
 ADDRESS_WORDS = frozenset(
@@ -280,7 +281,7 @@ def _entry(line: str, more: list[str]) -> Entry | None:
     if not key or key[0] not in LETTERS or rest[:1] not in ("=", ":") or rest.startswith("://"):
         return None
     separator, value = rest[0], rest[1:].strip()
-    if separator == ":" and "=" in value:
+    if separator == ":" and not _is_flat(line, value):
         return None
     if value[:1] in tuple(QUOTES):
         return _quoted(line, key, separator, value, more)
@@ -288,6 +289,11 @@ def _entry(line: str, more: list[str]) -> Entry | None:
     if any(one in SPECIAL for one in value):
         return None
     return Entry(line, key, value, f"{comment}{tail}", separator)
+
+
+def _is_flat(line: str, value: str) -> bool:
+    """Whether `key: value` is that and nothing else, and not a part of something nested, or a reference."""
+    return not line[0].isspace() and bool(value) and "=" not in value and value[0] not in YAML_MARKS
 
 
 def _without_comment(value: str) -> tuple[str, str, str]:

@@ -46,6 +46,16 @@ open(".env", "w").write(text)
     assert not list((account.home / ".claudebox/instances").glob("*/edited/*"))
 
 
+def test_number_of_the_old_file_is_forgotten(box: Box, env: Path, project: Path, account: Account) -> None:
+    """Another file gets its inode, and was then taken for a secret that somebody had moved."""
+    old = env.stat().st_ino
+    box.sh("echo NEW=1 >>.env")
+    assert env.stat().st_ino != old
+    (memory,) = (account.home / ".claudebox/instances").glob("*/masked")
+    assert f"\n{old}\t" not in memory.read_text()
+    assert f"\n{env.stat().st_ino}\t" in memory.read_text()
+
+
 def test_what_would_move_a_secret_does_not_land(box: Box, env: Path, account: Account) -> None:
     """A reference, the address around the password, the password under another key: each on its own would do."""
     script = (

@@ -223,6 +223,8 @@ def test_text_of_several_lines_is_one_line() -> None:
     [
         f"[db]\npassword={SECRET}\n",
         f"db:\n  password: {SECRET}\n",
+        f"db: x\n  password: {SECRET}\n",
+        f"password: &p {SECRET}\nother: *p\n",
         f"A=it's\nPASSWORD={SECRET}\n",
         f'A="x\\"\nPASSWORD={SECRET}\n',
         f"A='x\nPASSWORD={SECRET}\n",
@@ -239,6 +241,7 @@ def test_file_that_can_be_read_in_several_ways_is_not_editable(real: str) -> Non
 
 
 def test_usual_file_is_editable() -> None:
+    assert is_editable(b"name: shop\npassword: x\n", b"name: shop\npassword: y\n")
     assert is_editable(REAL.encode(), GIVEN)
     assert is_editable(
         f"# x\n\nexport A_TOKEN={SECRET}\nB = 'c d'\nC=\n".encode(), shown(f"export A_TOKEN={SECRET}\nB = 'c d'\nC=\n")
