@@ -9,6 +9,7 @@ from claudebox.features.secrets.rows import (
     KEY,
     LOOKS,
     MARKUP,
+    NOTED,
     QUOTED,
     ROWS,
     SHAPE,
@@ -27,7 +28,8 @@ KEPT = {VALUES: "password", LOOKS: "password", SHELL: "TOKEN", QUOTED: "PASSWORD
 
 def rows() -> dict[str, str]:
     """A name for each row and for each rule about names, with the style that is expected there."""
-    found = {_name(name): style for style, _, names in ROWS for name in names.split() if not name.startswith(".git/")}
+    masked = [(style, names) for style, _, names in ROWS if style != NOTED]
+    found = {_name(name): style for style, names in masked for name in names.split() if not name.startswith(".git/")}
     found |= {f"my-{word}.yml": LOOKS if word == "token" else VALUES for word in WORDS}
     found |= {f"my-{word}.txt": "whole" for word in WORDS} | {f"my-{word}": "plain" for word in WORDS}
     found |= {

@@ -251,6 +251,13 @@ def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Accoun
     assert CANARY not in box.inside("cat", "app/.env").stdout
 
 
+def test_committed_settings_with_a_password_are_mentioned(box: Box, planted: Path, account: Account) -> None:
+    account.write(planted / "config.json", '{"db": {"password": "hunter2"}}')
+    git(account, planted, "add", "config.json")
+    said = " ".join(box.claudebox("--audit", "--run", "true").stdout.split())
+    assert "config.json: not masked, and something in it looks like a password: git has it as it is" in said
+
+
 def test_worktree_and_submodule(box: Box, account: Account) -> None:
     """Their configuration lies with the repository, which is mounted for them."""
     repository, lib = account.home / "src" / "main", account.home / "src" / "lib"

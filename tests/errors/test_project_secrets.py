@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.secrets import masks, memory
+from claudebox.features.secrets import act, masks, memory
 from claudebox.host import walk as project
 from claudebox.problem import FAILED
 from errors.scene import STATE_OF_SHOP, Problems, Scene, Stage
@@ -57,7 +57,24 @@ def too_much_to_look_into(scene: Scene) -> None:
     scene.planted("~/shop/.env: KEY=one").plan()
 
 
+def no_value_of_that_name(scene: Scene) -> None:
+    scene.planted("~/shop/.env: PORT=1\\nDB_PASSWORD=one\\n").plan("--reveal", ".env:DB_PASS")
+
+
+def no_value_in_a_key_file(scene: Scene) -> None:
+    scene.planted("~/shop/.netrc: machine x password one").plan("--reveal", ".netrc:x")
+
+
+def no_place_for_the_lock_of_masks(scene: Scene) -> None:
+    plan = scene.planted("~/shop/.env: KEY=one").machine.plan()
+    assert plan.state is not None
+    act.beside(plan.replace(state=plan.state.replace(directory="/proc/none/.claudebox/instances/x")))
+
+
 PROBLEMS: Problems = {
+    "project-secrets-no-such-value": (no_value_of_that_name, FAILED),
+    "project-secrets-no-values": (no_value_in_a_key_file, FAILED),
+    "project-secrets-no-lock": (no_place_for_the_lock_of_masks, FAILED),
     "project-secrets-bytes": (too_much_to_look_into, FAILED),
     "project-secrets-candidates": (lambda scene: many_secrets(scene, "MOST_CANDIDATES"), FAILED),
     "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),

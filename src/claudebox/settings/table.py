@@ -183,7 +183,7 @@ SETTINGS = (
     ),
     Setting("strict", SWITCH, "do not start if a package is not available"),
     Setting(
-        *("reveal", LIST, "show PATH in the project as it is, although it looks secret"),
+        *("reveal", LIST, "show PATH in the project as it is, although it looks secret; PATH:KEY for one value of it"),
         metavar="PATH",
         key="reveal",
         shape=TEXTS,

@@ -25,7 +25,7 @@ MASKED = """\
 These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
 of the real ones (many begin with `masked`), or the file is empty; it cannot be moved or deleted, and changed only where
 this says so. A login that fails with such a value is not a bug. If a task needs the real ones, ask the user for
-`--reveal PATH`; never ask for a secret itself.
+`--reveal PATH`, or `--reveal PATH:KEY` for one of them; never ask for a secret itself.
 
 """
 MOST_MASKED = 30

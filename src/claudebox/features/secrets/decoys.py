@@ -6,7 +6,7 @@ What stands for a secret is as long as it, and of the same characters, and drawn
 
 from __future__ import annotations
 
-from claudebox.features.secrets.invention import MASKED, plain
+from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.keys import kind_of_key, throw_away_certificate
 from claudebox.features.secrets.lines import LineMasker
 from claudebox.features.secrets.markup import mask_markup, mask_quoted
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from claudebox.features.secrets.invention import Invent
 
 NOTHING = f"# {MASKED}\n".encode()  # a comment, in most formats
 EMPTY_DOCUMENT = b"{}\n"
@@ -264,6 +263,9 @@ class _JsonMasker:
         result = {}
         said = next((table[one] for one in NAMING if isinstance(table.get(one), str) and "value" in table), "")
         for number, (name, value) in enumerate(table.items()):
+            if self.invent.shows(name):
+                result[name] = value
+                continue
             shown = name if not name or self._is_kept(name) else self._noted(name, f"{MASKED}-{number}")
             under = said if said and name == "value" else f"{key}_{name}" if names_secret(key) else name
             result[shown] = self.masked(under, value, depth + 1)

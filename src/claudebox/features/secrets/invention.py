@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Invent = Callable[[str, str], str]  # what stands for a value, and what that value is called
-
 MASKED = "masked-by-claudebox"
 MARK = "masked"  # how a stand-in begins, if it is long enough and may have these letters
 SHORTEST_MARKED = 16
@@ -34,14 +32,26 @@ MOST_WEAK = 64  # secrets that somebody could guess, of which an agent can learn
 BLOCK = 64  # bytes, of SHA-256
 
 
-def plain(value: str, name: str) -> str:  # noqa: ARG001  (an Invent)
-    """What stands for everything where no key is at hand."""
-    return MASKED
+class Invent:
+    """Makes up the values of one file, except under the names that the user wants to be shown."""
+
+    def __init__(self, draw: Callable[[str, str], str], revealed: frozenset[str] = frozenset()) -> None:
+        self.draw = draw
+        self.revealed = revealed
+        self.names: dict[str, None] = {}  # those of the file, if one is to be shown
+
+    def __call__(self, value: str, name: str) -> str:
+        return self.draw(value, name)
+
+    def shows(self, name: str) -> bool:
+        """Whether the value under this name is shown as it is."""
+        if self.revealed:
+            self.names[name] = None
+        return name in self.revealed
 
 
-def blank(value: str, name: str) -> str:  # noqa: ARG001  (an Invent)
-    """Leaves a gap, to see what else there is."""
-    return ""
+plain = Invent(lambda _value, _name: MASKED)  # where no key is at hand
+blank = Invent(lambda _value, _name: "")  # leaves a gap, to see what else there is
 
 
 class Inventor:
@@ -51,7 +61,7 @@ class Inventor:
         self.key = key
         self.weak = dict.fromkeys(weak)  # marks of the secrets that somebody could guess, in the order they were seen
 
-    def for_file(self, path: str) -> Invent:
+    def for_file(self, path: str, revealed: frozenset[str] = frozenset()) -> Invent:
         times: dict[str, int] = {}
 
         def invent(value: str, name: str) -> str:
@@ -60,7 +70,7 @@ class Inventor:
             times[name] = times.get(name, 0) + 1
             return self._draw(f"place\0{path}\0{name}\0{times[name]}", value)
 
-        return invent
+        return Invent(invent, revealed)
 
     def _is_linked(self, value: str, name: str) -> bool:
         """Whether the value has the same stand-in wherever it is."""

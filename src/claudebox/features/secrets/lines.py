@@ -6,7 +6,7 @@ rest. So a file that means something else than it seems to shows less, not more.
 
 from __future__ import annotations
 
-from claudebox.features.secrets.invention import MASKED, plain
+from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.values import (
     BEGIN,
     change,
@@ -18,10 +18,6 @@ from claudebox.features.secrets.values import (
 )
 from claudebox.secret_values import looks_secret
 from claudebox.settings.parsing import is_variable_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.features.secrets.invention import Invent
 
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")
@@ -46,6 +42,7 @@ class LineMasker:
         self._ahead: list[str] = []  # the lines that come, the next one last
         self._until = ""  # what ends a value that goes on over several lines
         self._keeps_until = False
+        self._shows_text = False  # whether that value is one that the user wants to be shown
         self._block = -1  # how far the key is indented to which a text of several lines belongs
         self._keeps_block = False
         self._drops_rest = False  # whether the last value was changed, so that lines that continue it are dropped
@@ -65,8 +62,8 @@ class LineMasker:
         body = line.strip()
         if self._until:
             self._until = "" if self._until in line else self._until
-            return self._in_text(line) if self._keeps_until else None
-        self._keeps_until = False
+            return line if self._shows_text else self._in_text(line) if self._keeps_until else None
+        self._keeps_until = self._shows_text = False
         indent = len(line) - len(line.lstrip())
         if self._block >= 0:
             if not body or indent > self._block:
@@ -132,8 +129,19 @@ class LineMasker:
             self.changed = self.changed or not is_kept
             return line if is_kept else None
         self._drops_rest = False
+        if self.invent.shows(name):
+            self._show(value)
+            return line
         changed = self._value(self._called(name, value, len(head)), value, indent)
         return f"{head}{key}{separator}{changed}"
+
+    def _show(self, value: str) -> None:
+        """Let a value be seen as it is, with the lines that it goes on over."""
+        quote = next((quote for quote in QUOTES if value.startswith(quote)), "")
+        if quote and quote not in value[len(quote) :]:
+            self._until, self._shows_text = quote, True
+        elif BEGIN in value and "-----END" not in value:
+            self._until, self._shows_text = "-----END", True
 
     def _is_secret_line(self, name: str, value: str, line: str) -> bool:
         is_pair = any(bracket in line for bracket in BRACKETS) and holds_pair(line)
@@ -307,6 +315,8 @@ class LineMasker:
         """Mask an item such as `- POSTGRES_PASSWORD=x`, as lists of variables have it."""
         bare = rest.strip("\"'")
         name, _, value = bare.partition("=")
+        if self.invent.shows(name.strip()):
+            return rest
         changed = change(name.strip(), value, gently=True, invent=self.invent)
         self.changed = self.changed or changed != value
         return rest if changed == value else f'"{name}={changed}"' if is_name(name) else f'"{MASKED}"'

@@ -6,13 +6,9 @@ What a text is called is taken from what stands before it: `PASSWORD = "x"`, `de
 
 from __future__ import annotations
 
-from claudebox.features.secrets.invention import MASKED, plain
+from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.values import change, holds_secret
 from claudebox.secret_values import looks_secret
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.features.secrets.invention import Invent
 
 QUOTES = "\"'`"
 # Their first text names the second.
@@ -84,6 +80,8 @@ def _last_name(between: str) -> str:
 
 
 def _masked(name: str, value: str, invent: Invent) -> str:
+    if invent.shows(name):
+        return value
     changed = change(name, value, gently=True, invent=invent)
     return changed.replace("\n", "\\n") if changed != value else value
 

@@ -6,9 +6,10 @@ import stat
 
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
-from claudebox.features.secrets.invention import Inventor
-from claudebox.features.secrets.rows import EDITABLE, KEY, LOOKS, STRICTEST, VALUES
+from claudebox.features.secrets.invention import Invent, Inventor
+from claudebox.features.secrets.rows import EDITABLE, KEY, LOOKS, NOTED, QUOTED, STRICTEST, SURE, VALUES
 from claudebox.features.secrets.table import Candidate, original
+from claudebox.features.secrets.values import is_name
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
@@ -34,6 +35,9 @@ LINES_COST = 4  # how much longer a byte takes of what is read line by line than
 MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
 MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
 MOST_NAMED = 5
+MOST_KEYS = 20
+MOST_MENTIONED = 3
+MOST_LOOKS = 100  # files that are read only to mention them
 PERMISSIONS = 0o555
 
 
@@ -48,7 +52,8 @@ class Search:
         self.home = home
         self.project = project
         self.indexes = Indexes(tree, project, git_dir)
-        self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals}
+        self.keys: dict[str, dict[str, Word]] = {}  # by the path of a file, those that are shown as they are
+        self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals if not self._names_key(reveal)}
         self.hidden = [place for hide in settings.hides for place in self._places(hide)]
         self.used: set[Word] = set()
         self.left = MOST_BYTES
@@ -56,10 +61,23 @@ class Search:
         self.masked: dict[str, Masked] = {}
         self.revealed: list[tuple[str, str, Word]] = []
         self.tracked: list[tuple[str, str, str]] = []
+        self.mentioned: list[tuple[str, bool]] = []  # not masked although it may hold a password; whether git has it
+        self.looks_left = MOST_LOOKS
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
         named = absolute(reveal.text, self.project, self.home)
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
+
+    def _names_key(self, reveal: Word) -> bool:
+        """Whether it is `FILE:KEY`, for one value of a file. A file of that very name comes first."""
+        file, colon, key = reveal.text.rpartition(":")
+        named = absolute(file, self.project, self.home) if file else ""
+        if not (colon and key and named) or self.tree.lstat(absolute(reveal.text, self.project, self.home)) is not None:
+            return False
+        if self.tree.lstat(named) is None:
+            return False
+        self.keys.setdefault(self.tree.resolve(named) or named, {})[key] = reveal
+        return True
 
     def is_hidden(self, path: str) -> bool:
         """Whether the user hides it, which is stronger than anything here."""
@@ -99,8 +117,9 @@ class Search:
             )
 
     def _judge(self, candidate: Candidate) -> None:
-        masked = self._mask(candidate)
+        masked = self._mask(candidate) if candidate.style != NOTED else None
         if masked is None:
+            self._mention(candidate)
             return
         self.judged.add(candidate.path)
         reveal = self._reveal(candidate.path)
@@ -129,13 +148,43 @@ class Search:
             return unreadable  # the agent, who is its owner in the box, can change that
         name, is_cut = named.rpartition("/")[2], len(content) > longest
         self.left -= 0 if is_cut else len(content) * (1 if is_document else LINES_COST)
-        invent = self.inventor.for_file(path)
+        revealed = self.keys.get(path, {})
+        invent = self.inventor.for_file(path, frozenset(revealed))
         decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut, invent=invent)
+        if revealed:
+            hidden = make_decoy(
+                content[:longest], candidate.style, name, is_cut=is_cut, invent=self.inventor.for_file(path)
+            )
+            self._check_keys(candidate, revealed, invent, shows_more=decoy != hidden)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
         if decoy is None:
             return None
         can_edit = not is_cut and self._may_be_edited(candidate, status) and is_editable(content, decoy)
         return unreadable.replace(decoy=decoy, mode=mode, is_editable=can_edit)
+
+    def _check_keys(self, candidate: Candidate, revealed: dict[str, Word], invent: Invent, *, shows_more: bool) -> None:
+        """Note the values that are shown as they are. One that is not there is a mistake."""
+        name = candidate.path.removeprefix(self.project + "/")
+        for key, word in revealed.items():
+            if key not in invent.names:
+                there = [one for one in invent.names if is_name(one)][:MOST_KEYS]
+                hint = f"it has: {', '.join(there)}" if there else f"all of it: --reveal {quote(name)}"
+                raise Problem(f"{word.origin.shown}: {name} has no value called {key}", hint)
+            if word not in self.used and shows_more:
+                self.used.add(word)
+                self.revealed.append((f"{candidate.path}:{key}", candidate.reason, word))
+
+    def _mention(self, candidate: Candidate) -> None:
+        """Note a file that is not masked although something in it looks like a password."""
+        if candidate.style not in (SURE, NOTED) or len(self.mentioned) >= MOST_MENTIONED or not self.looks_left:
+            return
+        self.looks_left -= 1
+        content = self.tree.read_plain(candidate.path, LONGEST + 1) or b""
+        name = candidate.path.rpartition("/")[2]
+        self.left -= len(content) * LINES_COST
+        style = QUOTED if candidate.style == NOTED else LOOKS
+        if len(content) <= LONGEST and self._reveal(candidate.path) is None and make_decoy(content, style, name):
+            self.mentioned.append((candidate.path, bool(self.indexes.blob(candidate.path))))
 
     def _may_be_edited(self, candidate: Candidate, status: os.stat_result) -> bool:
         """Whether it is such a file, has no other name, and its owner may write it."""
@@ -216,9 +265,13 @@ def _findings(search: Search) -> list[Finding]:
             found.append(Finding(Finding.SECRET if why else Finding.NOTE, name(path), text))
     if (more := len(search.tracked) - MOST_NAMED) > 0:
         found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
+    for path, has_git in search.mentioned:
+        text = "not masked, and something in it looks like a password: "
+        text += "git has it as it is" if has_git else f"to keep it out, --hide {quote(name(path))}"
+        found.append(Finding(Finding.NOTE, name(path), text))
     found += [
         Finding(Finding.NOTE, reveal.text, f"{reveal.origin.shown} would show it, but nothing in it is masked")
-        for reveal in search.reveals
+        for reveal in (*search.reveals, *(word for keys in search.keys.values() for word in keys.values()))
         if reveal not in search.used
     ]
     return found

@@ -18,8 +18,9 @@ KEY = "key"  # a private key in text, or one long word
 WHOLE = "whole"  # all of it: no part would be of use without the secret
 PLAIN = "plain"  # like WHOLE, unless it is a program
 GIT = "git"  # like LOOKS, and git still has to work with it
+NOTED = "noted"  # source code that programs need as it is: never masked, but mentioned if something looks secret
 # What hides most comes first. A style of another version hides all.
-STRICTEST = (WHOLE, PLAIN, VALUES, SHAPE, KEY, SHELL, QUOTED, MARKUP, LOOKS, SURE, GIT)
+STRICTEST = (WHOLE, PLAIN, VALUES, SHAPE, KEY, SHELL, QUOTED, MARKUP, LOOKS, SURE, GIT, NOTED)
 
 # Files that are lines of `KEY=value` for the project's own programs. An agent may edit the decoys of these: their other
 # lines are as much its business as the source code. What programs of the host obey is not among them.
@@ -160,6 +161,7 @@ ROWS = (
     (SURE, "settings", "settings.yml"),
     (SURE, "settings", "settings.yaml settings.toml settings.ini production.json production.yml docker-compose*.yml"),
     (SURE, "settings", "compose.yml compose.yaml docker-compose*.yaml default.json development.json settings.conf"),
+    (NOTED, "settings", "settings.py config.py settings.js config.js config.ts"),
     # Git
     (GIT, "passwords in addresses of remotes", ".git/config .git/config.worktree .gitmodules .gitconfig .lfsconfig"),
     (WHOLE, "git passwords", ".git/credentials"),

@@ -6,14 +6,10 @@ fish; where quotes do not end, all of the script is left out.
 
 from __future__ import annotations
 
-from claudebox.features.secrets.invention import MASKED, plain
+from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.lines import LineMasker
 from claudebox.features.secrets.values import change, holds_secret, is_name, is_placeholder, stand_in
 from claudebox.settings.parsing import is_variable_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.features.secrets.invention import Invent
 
 BREAKS = " \t\n;|&()<>"
 PLAIN = "-_.:/@%+=,?"  # besides letters and digits, what a shell takes as it is
@@ -89,6 +85,8 @@ class _Script:
         name = name.removesuffix("+").lower().removeprefix("$env:") if "$" in name else name.removesuffix("+")
         if self.said and self.said[0].startswith("mysql") and word.startswith("-p") and len(word) > len("-p"):
             self.made.append(f"-p{_masked('password', word[2:], self)}")
+        elif equals and is_variable_name(name) and self.invent.shows(name):
+            self.made.append(word)
         elif equals and is_variable_name(name):
             self.made.append(f"{word.partition('=')[0]}={_masked(name, value, self)}")
         else:

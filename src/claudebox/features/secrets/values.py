@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from claudebox.features.secrets.invention import blank, in_sections, plain
+from claudebox.features.secrets.invention import Invent, blank, in_sections, plain
 from claudebox.features.secrets.keys import throw_away_key
 from claudebox.secret_values import (
     SHORTEST_TOKEN,
@@ -20,10 +20,6 @@ from claudebox.secret_values import (
     names_secret,
     secret_value,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.features.secrets.invention import Invent
 
 MASKED_WORD = "masked"
 MASKED_HOST = "masked.invalid"

@@ -125,6 +125,96 @@ def test_reveal_of_nothing_is_a_note(machine: Machine) -> None:
     assert said == [(Finding.NOTE, "nothing"), (Finding.NOTE, "/etc")]
 
 
+KEYS = """~/shop/.env.local: PORT=1\\nDB_PASSWORD=hunter2\\nOTHER_TOKEN=hunter3\\nURL=https://joe:hunter4@x.example/\\n
+~/shop/s.json: {"db": {"password": "hunter5", "token": "hunter6"}}
+~/shop/secrets.json: {"db": {"password": "hunter5", "token": "hunter6"}}
+~/shop/.envrc: export A_TOKEN=hunter7 B_TOKEN=hunter8\\n
+~/shop/database.yml: x:\\n  password: hunter9\\n  token: hunter0\\n
+~/shop/wp-config.php: define('DB_PASSWORD', 'hunterA'); define('AUTH_KEY', 'hunterB');
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "path", "shown", "not_shown"),
+    [
+        (".env.local:DB_PASSWORD", ".env.local", b"DB_PASSWORD=hunter2\n", (b"hunter3", b"hunter4")),
+        ("./.env.local:URL", ".env.local", b"URL=https://joe:hunter4@x.example/\n", (b"hunter2", b"hunter3")),
+        ("secrets.json:password", "secrets.json", b'"hunter5"', (b"hunter6",)),
+        (".envrc:B_TOKEN", ".envrc", b"B_TOKEN=hunter8\n", (b"hunter7",)),
+        ("database.yml:password", "database.yml", b"  password: hunter9\n", (b"hunter0",)),
+        ("wp-config.php:DB_PASSWORD", "wp-config.php", b"'hunterA'", (b"hunterB",)),
+    ],
+)
+def test_one_value_of_a_file_is_revealed(
+    machine: Machine, word: str, path: str, shown: bytes, not_shown: tuple[bytes, ...]
+) -> None:
+    machine.plant(KEYS)
+    plan = machine.plan("--reveal", word)
+    (content,) = [mount.content for mount in plan.mounts if mount.path == f"{SHOP}/{path}"]
+    assert shown in content
+    assert not any(one in content for one in not_shown)
+    name = f"{path}:{word.rpartition(':')[2]}"
+    assert [(one.kind, one.subject) for one in plan.flagged] == [(Finding.SECRET, name)]
+    assert find_news(plan, (frozenset(agreement(machine.plan())),)).is_grave
+
+
+def test_value_that_is_not_there_is_an_error_that_names_the_others(machine: Machine) -> None:
+    machine.plant(KEYS)
+    with pytest.raises(Problem, match="has no value called DB_PASS") as caught:
+        machine.plan("--reveal", ".env.local:DB_PASS")
+    assert caught.value.hint == "it has: PORT, DB_PASSWORD, OTHER_TOKEN, URL"
+    assert "hunter" not in str(caught.value) + (caught.value.hint or "")
+
+
+def test_path_with_a_colon_is_a_path(machine: Machine) -> None:
+    machine.plant(KEYS)
+    (machine.root / "home/alice/shop/.env.local:DB_PASSWORD").write_text("TOKEN=hunter2\n")
+    plan = machine.plan("--reveal", ".env.local:DB_PASSWORD")
+    assert ".env.local:DB_PASSWORD" not in masked(plan)
+    assert all(b"hunter2" not in mount.content for mount in plan.mounts), "the value of that name is not shown"
+
+
+def test_value_that_is_no_secret_need_not_be_revealed(machine: Machine) -> None:
+    machine.plant(KEYS)
+    plan = machine.plan("--reveal", ".env.local:PORT", "--reveal", "README.md:X", "--reveal", "nothing:X")
+    assert not plan.flagged
+    assert {subject for _, subject, _ in findings(plan, ".env.local:PORT", "README.md:X", "nothing:X")} >= {
+        ".env.local:PORT"
+    }
+
+
+def test_project_file_cannot_reveal_a_value_by_itself(machine: Machine) -> None:
+    machine.plant(KEYS + '~/shop/.claudebox.toml: reveal = [".env.local:DB_PASSWORD"]\\n')
+    assert all(b"hunter2" not in mount.content for mount in machine.plan().mounts)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", '{"db": {"password": "hunter2"}}'),
+        ("settings.py", "DATABASES = {'default': {'PASSWORD': 'hunter2'}}\\n"),
+        ("config.yml", "db:\\n  password: hunter2\\n"),
+    ],
+)
+def test_settings_with_a_password_are_mentioned(machine: Machine, name: str, content: str) -> None:
+    machine.plant(f"~/shop/{name}: {content}")
+    plan = machine.plan()
+    assert name not in masked(plan)
+    ((kind, _, text),) = findings(plan, name)
+    assert kind == Finding.NOTE
+    assert text == f"not masked, and something in it looks like a password: to keep it out, --hide {name}"
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("config.json", '{"port": 3000, "tokens": 5}'), ("settings.py", "DEBUG = True\\nNAME = 'shop'\\n")],
+)
+def test_settings_without_a_password_are_not(machine: Machine, name: str, content: str) -> None:
+    machine.plant(f"~/shop/{name}: {content}")
+    assert findings(machine.plan(), name) == []
+
+
 def test_project_file_cannot_reveal_by_itself(machine: Machine) -> None:
     machine.plant('~/shop/.claudebox.toml: reveal = [".env"]\\n')
     assert masked(machine.plan()) == {".env", "app/.env"}
