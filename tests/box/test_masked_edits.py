@@ -85,6 +85,7 @@ def test_rename_over_it_says_why(box: Box, env: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("gradle.properties", f"org.gradle.jvmargs=-Xmx1g\nsigningPassword={CANARY}\n"),
         (".npmrc", f"registry=https://r.example/\n//r.example/:_authToken={CANARY}\n"),
         ("database.yml", f"x:\n  password: {CANARY}\n"),
         ("secrets.json", f'{{"password": "{CANARY}"}}\n'),

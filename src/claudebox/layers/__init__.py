@@ -26,6 +26,7 @@ class Review(Record):
     covered: tuple[Covered, ...]  # the project, or directories in it; and its repository, if that is elsewhere
     git: str = ""  # that repository's directory
     layer: str = ""  # the number of the layer, known when the box is launched
+    decoys: str = ""  # the directory with what the box sees instead of masked files of the project
 
     @property
     def is_whole(self) -> bool:

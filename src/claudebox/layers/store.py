@@ -2,6 +2,7 @@
 
 upper/, work/          what the kernel writes for the project's directory
 git-upper/, git-work/  the same for a repository's directory outside of the project (a linked worktree)
+decoys/                what the box sees instead of masked files
 note                   whose it is, when its first box began, and what claudebox has changed on the host since
 lock                   held while a box uses the layer, or somebody lands or discards it
 journal, stage/        a landing that is under way

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 
-from claudebox.layers import files, store
+from claudebox.layers import decoys, files, store
 from claudebox.layers.recovery import recover
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
 from claudebox.model import COVER, FILE, MASK, Mount, Plan
+from claudebox.mounts import is_layered
 from claudebox.paths import is_below
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function, layer_label
@@ -31,6 +33,8 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     assert plan.review is not None
     layer, held = _take_layer(plan.review)
     _require_attributes(layer)
+    plan = _with_decoys(plan, layer)
+    assert plan.review is not None
     review = plan.review.replace(layer=layer.number)
     return plan.replace(review=review, mounts=usable_mounts(plan.mounts, layer)), Companion(
         life=held,
@@ -38,6 +42,39 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
         why_ended=lambda: None,
         clear=lambda: os.close(held),
     )
+
+
+def _with_decoys(plan: Plan, layer: Layer) -> Plan:
+    """Put the masked files that the box may edit into the layer, below what it writes, instead of mounting them."""
+    assert plan.review is not None
+    masks = [one for one in plan.mounts if one.is_editable and is_layered(one.path, plan.mounts)]
+    if not plan.review.is_whole or not (masks or os.path.lexists(decoys.place_of(layer))):
+        return plan
+    for mask in masks:
+        _require_same(mask)
+    length = len(plan.project) + 1
+    found = [decoys.Decoy(one.covers[length:], one.content, one.mode | stat.S_IRUSR | stat.S_IWUSR) for one in masks]
+    try:
+        decoys.lay_out(layer, found)
+    except OSError as error:
+        raise Problem(f"{layer.directory}: {error.strerror}", "see whether the disk is full: df -h ~") from None
+    review = plan.review.replace(decoys=decoys.place_of(layer))
+    return plan.replace(review=review, mounts=tuple(one for one in plan.mounts if one not in masks))
+
+
+def _require_same(mask: Mount) -> None:
+    """The secret has to be where it was found: an agent in another box may have moved a directory above it."""
+    directory, name = os.path.split(mask.covers)
+    try:
+        here = store.open_project(directory)
+    except OSError:
+        raise _changed(mask.covers) from None
+    try:
+        status = files.lstat(here, name)
+    finally:
+        os.close(here)
+    if status is None or (status.st_dev, status.st_ino) != mask.identity:
+        raise _changed(mask.covers)
 
 
 def _take_layer(review: Review) -> tuple[Layer, int]:
@@ -89,10 +126,10 @@ def mount(plan: Plan) -> None:
     assert review is not None
     parts = {root: (upper, work) for root, upper, work in store.load(review.place, review.layer).parts()}
     for number, covered in enumerate(review.covered):
-        _cover(number, covered, *parts[covered.path])
+        _cover(number, covered, *parts[covered.path], review.decoys if covered.path == review.project else "")
 
 
-def _cover(number: int, covered: Covered, upper: str, work: str) -> None:
+def _cover(number: int, covered: Covered, upper: str, work: str, made_up: str = "") -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
     try:
         lower = store.open_project(covered.path)
@@ -104,6 +141,9 @@ def _cover(number: int, covered: Covered, upper: str, work: str) -> None:
     above, beside = os.open(upper, files.DIRECTORY), os.open(work, files.DIRECTORY)
     names = {"lowerdir": lower, "upperdir": above, "workdir": beside}
     options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
+    if made_up:
+        between = os.open(made_up, files.DIRECTORY)
+        options = options.replace("lowerdir=", f"lowerdir=/proc/self/fd/{between}:", 1)
     target = f"/proc/self/fd/{lower}".encode()
     words = (layer_label(number), target, b"overlay", 0, options.encode())
     call = c_function("mount")

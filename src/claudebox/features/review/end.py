@@ -12,7 +12,8 @@ from claudebox.features.table import load
 from claudebox.host import read_host
 from claudebox.host.git.repository import find_repository
 from claudebox.layers import store
-from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Changes
+from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Change, Changes
+from claudebox.layers.decoys import merged
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
@@ -20,6 +21,7 @@ from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import ALL, ASK, SAFE
+from claudebox.state import Instance
 from claudebox.terminal import ask, errors_style, say
 from claudebox.tools import trusted_program
 from claudebox.view.review import commits_text, listing, summary
@@ -46,12 +48,15 @@ class Kept:
 
     def read(self) -> None:
         self.looked_at = time.time_ns()
-        self.changes: Changes = self.layer.read()
+        edited = merged(self.layer, self.layer.read())
+        self.changes: Changes = edited.changes
+        self.contents = edited.contents
         project = self.layer.project
         # The project as it is now, not as the directory from which somebody called.
         host = read_host().replace(cwd=project)
         held = load("guard.held", "find_held")(host, project) if self.changes.changes else ()
         self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), held)
+        self.items = [item.replace(reason=item.reason or edited.apart.get(item.change.path, "")) for item in self.items]
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
         is_known = os.path.lexists(f"{project}/{DOT_GIT}")
         never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)
@@ -68,10 +73,28 @@ class Kept:
 
     def land(self, chosen: list[Item]) -> int:
         changes = with_parents(chosen, self.items)
-        if changes:
-            self.layer = land(self.layer, changes, self.looked_at)
-            self.read()
+        masked = {change.path: change for change in changes if change.path in self.contents}
+        state = Instance(self.layer.directory.rsplit("/", 2)[0], self.layer.project)
+        lock = load("secrets.locks", "take_all")(state, [_identity(one, self.layer.project) for one in masked.values()])
+        if lock is None:
+            say("claudebox: a masked file does not land: another box has it masked\n")
+            changes = [change for change in changes if change.path not in masked]
+        try:
+            if changes:
+                self.layer = land(self.layer, changes, self.looked_at, self.contents)
+                self.read()
+            if masked:
+                paths = [f"{self.layer.project}/{path}" for path in masked]
+                load("secrets.bringing", "note_inodes")(paths, state)
+        finally:
+            if lock is not None and lock >= 0:
+                os.close(lock)
         return len(changes)
+
+
+def _identity(change: Change, project: str) -> tuple[int, int]:
+    assert change.old is not None
+    return os.lstat(project).st_dev, change.old.inode
 
 
 def finish(plan: Plan, may_ask: bool) -> None:

@@ -11,6 +11,7 @@ import os
 from claudebox.features.secrets import locks
 from claudebox.features.table import load
 from claudebox.model import MASK, Mount, Plan
+from claudebox.mounts import is_layered
 from claudebox.problem import Problem
 from claudebox.process.lifetime import Companion
 
@@ -42,13 +43,14 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
 
 def _laid_out(mounts: tuple[Mount, ...], place: str) -> tuple[Mount, ...]:
     """Write each decoy that the box may edit into a file of its own. No two boxes share one."""
-    if not any(mount.is_editable for mount in mounts):
+    direct = {mount.path for mount in mounts if mount.is_editable and not is_layered(mount.path, mounts)}
+    if not direct:
         return mounts
     directory = f"{place}/{os.getpid()}-{os.urandom(6).hex()}"
     os.makedirs(directory, PRIVATE_DIRECTORY)
     made = []
     for number, mount in enumerate(mounts):
-        if mount.is_editable:
+        if mount.path in direct:
             mount = mount.replace(source=f"{directory}/{number}")
             descriptor = os.open(mount.source, NEW_FILE, PRIVATE_FILE)
             try:

@@ -18,6 +18,7 @@ from claudebox.model import Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.prepare import prepare
 from claudebox.problem import Problem
+from claudebox.state import Instance
 from claudebox.terminal import say
 from claudebox.view.text import escape
 
@@ -37,19 +38,19 @@ def bring_back(plan: Plan) -> None:
         if has_changed:
             kept = _keep(mount, plan) if merged.held or merged.trouble else ""
             say(report(mount.covers.removeprefix(f"{plan.project}/"), merged, kept))
-    _note_inodes([mount.covers for mount in edited], plan)
+    assert plan.state is not None
+    note_inodes([mount.covers for mount in edited], plan.state)
     for directory in {os.path.dirname(mount.source) for mount in edited}:
         _remove(directory)
 
 
-def _note_inodes(paths: list[str], plan: Plan) -> None:
+def note_inodes(paths: list[str], state: Instance) -> None:
     """Remember the files as they are now: what gets the number of an old one must not be taken for it."""
-    assert plan.state is not None
     try:
-        known = memory.recall(Tree(), plan.state, os.getuid())
+        known = memory.recall(Tree(), state, os.getuid())
         inodes = {path: os.lstat(path).st_ino for path in paths if path in known}
         if any(known[path].inode != inode for path, inode in inodes.items()):
-            prepare(memory.replaced(plan.state, known, inodes))
+            prepare(memory.replaced(state, known, inodes))
     except (OSError, Problem):
         pass  # the next start looks for them
 

@@ -9,8 +9,8 @@ from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, UNREAD, Entry
-from claudebox.model import FROM_HOST, HIDE, MASK, RW, Mount, Origin, Step
-from claudebox.mounts import find_appearances
+from claudebox.model import FROM_HOST, HIDE, MASK, WRITABLE, Mount, Origin, Step
+from claudebox.mounts import find_appearances, find_holder
 from claudebox.paths import absolute, is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
@@ -38,9 +38,9 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 
 
 def _is_editable(mount: Mount, facts: Facts, mounts: list[Mount]) -> bool:
-    """Whether the box may write this decoy: where it may write around it, and changes reach the host at once."""
-    around = [one for one in mounts if one.kind in FROM_HOST and is_inside(mount.path, one.path)]
-    is_open = bool(around) and max(around, key=lambda one: len(one.path)).kind == RW
+    """Whether the box may write this decoy: where it may write around it, on the host or in a layer."""
+    around = find_holder(mount.path, (one for one in mounts if one.kind in FROM_HOST))
+    is_open = around is not None and around.kind in WRITABLE
     return mount.is_editable and is_open and mount.path == mount.covers and facts.state is not None
 
 

@@ -6,6 +6,8 @@ import fcntl
 import os
 import struct
 
+from claudebox.state import Instance
+
 SET_LOCK = 37  # F_OFD_SETLK: the lock belongs to whoever has the descriptor, also after a fork
 SHARED, ALONE, NONE = 0, 1, 2
 FORM = "@hhqqi"  # struct flock: kind, whence, start, length, process
@@ -33,6 +35,17 @@ def take(descriptor: int, identity: tuple[int, int]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def take_all(state: Instance, identities: list[tuple[int, int]]) -> int | None:
+    """Take these files for oneself: a descriptor that holds them, -1 if there are none, None if a box masks one."""
+    if not identities:
+        return -1
+    descriptor = open_lock(state.all_projects().masks_lock)
+    if all(take(descriptor, identity) for identity in identities):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _lock(descriptor: int, identity: tuple[int, int], kind: int) -> None:
