@@ -129,7 +129,7 @@ def read_address(text: str) -> tuple[str, str, str] | None:
     place, _, path = rest.partition("/")
     host, port = _split_port(place)
     is_name = bool(host) and (_plain(host, ".-_") or (place.startswith("[") and _plain(host, ":.")))
-    is_fine = is_name and _plain(path, "/-._~", may_be_empty=True) and (port.isdigit() or not port)
+    is_fine = text.isascii() and is_name and _plain(path, "/-._~", may_be_empty=True) and (port.isdigit() or not port)
     return (scheme, host.lower(), port) if is_fine and scheme in SCHEMES and len(text) <= LONGEST_ADDRESS else None
 
 

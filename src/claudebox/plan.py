@@ -23,7 +23,7 @@ from claudebox.reach import TrustedSource, find_own_repository, host_certificate
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, canonical_root, check_state
-from claudebox.tools import choose_bwrap
+from claudebox.tools import check_named, choose_bwrap
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -37,6 +37,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     """Find out what several features need to know."""
     tree, environ, home = host.tree, host.environ, host.person.home
     places, reach = _check_places(host), reach_of(host)
+    check_named(tree, (settings.pasta, settings.nft), host.cwd)
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
     repository = find_own_repository(reach)
     person = box_person(host.person)

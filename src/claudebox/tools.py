@@ -51,6 +51,20 @@ def choose_uplink(
     return tuple(_choose(tree, name, named[name], search_path, cwd, reach)[0] for name in named)
 
 
+def check_named(tree: Tree, named: tuple[Word | None, ...], cwd: str) -> None:
+    """Raise a Problem if somebody names a program that is none, although this box may do without it."""
+    for word in named:
+        path = normalize(posixpath.join(cwd, word.text)) if word is not None else ""
+        if word is not None and not tree.is_executable(path):
+            raise _no_program(word, path)
+
+
+def _no_program(named: Word, path: str) -> Problem:
+    return Problem(
+        f"{named.origin.shown}: {path} is not a program", f"look for it: command -v {posixpath.basename(path)}"
+    )
+
+
 def _choose(
     tree: Tree, name: str, named: Word | None, search_path: str, cwd: str, reach: Reach
 ) -> tuple[str, Iterator[str]]:
@@ -61,7 +75,7 @@ def _choose(
     if named is not None:
         path = normalize(posixpath.join(cwd, named.text))
         if not tree.is_executable(path):
-            raise Problem(f"{named.origin.shown}: {path} is not a program")
+            raise _no_program(named, path)
         candidates = iter([path])
     elif name in pinned.PROGRAMS:
         candidates = iter([pinned.PROGRAMS[name]])

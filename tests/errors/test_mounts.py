@@ -39,6 +39,7 @@ def git_led_elsewhere(scene: Scene) -> None:
 
 
 PROBLEMS: Problems = {
+    "writable-without-a-path": (lambda scene: scene.plan("--writable", ""), FAILED),
     "git-led-elsewhere": (git_led_elsewhere, FAILED),
     "guard-too-much": (too_much_to_guard, FAILED),
     "source-replaced": (source_replaced, FAILED),

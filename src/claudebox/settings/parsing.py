@@ -20,6 +20,7 @@ SIZES = ("memory", TMP_SIZE)
 # With less, not even bwrap starts, or programs cannot work.
 LEAST = {"memory": 16 << 20, "pids": 10, "cpu": A_SECOND // 100, TMP_SIZE: 16 << 20}
 LIMITED = ("requests", "tokens", "streams", "minutes")  # what a box may use of the broker
+OPENING = ("reveal", "writable")  # a variable that is not set ("$GONE") must not mean the whole project
 MOST_DIGITS = 15
 MOST_DIGITS_OF_AN_AMOUNT = 13
 EXAMPLES = {"memory": "4G", "pids": "500", "cpu": "1.5", TMP_SIZE: "4G"}
@@ -38,6 +39,8 @@ def read_text(setting: Setting, text: str, origin: Origin) -> Value:
         raise Problem(f"{origin.shown}: `{text}` is not a value of {setting.name}", f"{', '.join(others)} or {last}")
     if setting.name == "drop_env" and not is_variable_name(text):
         raise _bad_name(text, origin, "NAME")
+    if not text and setting.name in OPENING:
+        raise Problem(f"{origin.shown} needs a path", f"for the whole project: {setting.option} .")
     word = Word(text, origin)
     # Only what is wrong is of interest here: whoever uses it reads it again.
     if setting.name in LEAST:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from claudebox.host.tree import Tree
-from claudebox.known_variables import LEADING, is_harmless
+from claudebox.known_variables import LEADING, ROUTE_OF, is_harmless
 from claudebox.model import FROM_HOST, Mount
 from claudebox.mounts import find_holder
 from claudebox.paths import expand_home, move, normalize
@@ -87,9 +87,9 @@ def _trouble(name: str, value: str) -> str:
     """Why a variable of the settings does not enter; "" if it does."""
     if name == SCRUB:
         return OWN_SANDBOX
-    if not is_harmless(name, value):
-        return "it is not known to be configuration; to pass it: --env NAME=VALUE"
-    return "it looks secret" if looks_secret(name, value) else ""
+    if name in ROUTE_OF or looks_secret(name, value):
+        return f"it looks secret; if the box needs it, export it, then: --env {name}"
+    return "" if is_harmless(name, value) else "it is not known to be configuration; to pass it: --env NAME=VALUE"
 
 
 def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, Any], list[str]]:

@@ -108,7 +108,7 @@ class Ways:
         trouble = trouble_with_route(url)
         if trouble:
             return f"stays outside: {trouble}"
-        if API_KEY in self.wishes or AUTH_TOKEN in self.wishes:
+        if any(name in self.wishes and name not in self.dropped for name in (API_KEY, AUTH_TOKEN)):
             return ""
         if users.holds:
             return (
@@ -157,10 +157,16 @@ class Ways:
         return strays
 
     def _goes_astray(self, name: str, route: str) -> bool:
-        if name in self.facts.users.holds:
-            return True  # Claude on the host takes another one from its settings, so nobody knows whose this is
         there = self.route_on_host(route).rstrip("/")
-        return bool(there) and there != self.route_in_box(route).rstrip("/")
+        # If Claude on the host takes another one from its settings, nobody knows whose this one is.
+        is_other = name in self.facts.users.holds
+        return bool(there) and (is_other or there != self.route_in_box(route).rstrip("/"))
+
+    def credential(self) -> str:
+        """What Claude in the box will send along."""
+        hosts = [name for name in (AUTH_TOKEN, API_KEY) if name in self.wishes or name in self.facts.host.environ]
+        asked = [name for name in hosts if name not in self.dropped and (name == API_KEY or name in self.wishes)]
+        return asked[0] if asked else "Claude's login"
 
     # Proxies and certificates.
 
@@ -260,7 +266,9 @@ def _mounts(bundles: list[EnvVar], mounts: list[Mount]) -> list[Mount]:
 def _risks(ways: Ways, proxies: list[EnvVar], bundles: list[EnvVar]) -> list[Finding]:
     """What the user should see, because a project may have set such a variable: direnv runs its .envrc."""
     findings = []
-    foreign = [one for one in bundles if not is_systems(one.value) and not is_inside(one.value, NIX_STORE)]
+    named = EnvVar(CERTIFICATE_VARIABLES[0], ways.facts.certificates, CERTIFICATES)
+    foreign = [one for one in (*bundles, named) if one.value and not is_systems(one.value)]
+    foreign = [one for one in foreign if not is_inside(one.value, NIX_STORE)]
     for bundle in foreign:
         text = f"programs in the box believe whoever {bundle.value} names, also in the place of the API"
         findings.append(Finding(Finding.RISK, bundle.name, text))
@@ -273,6 +281,6 @@ def _risks(ways: Ways, proxies: list[EnvVar], bundles: list[EnvVar]) -> list[Fin
     if url and BASE_URL not in ways.kept_out and not is_typed:
         address = None if may_hold_password(url) else read_address(url)
         place = address[1] if address is not None else "another host than usual"
-        text = f"Claude's requests go to {place}, and the credential with them"
+        text = f"Claude's requests go to {place}, and {ways.credential()} with them"
         findings.append(Finding(Finding.RISK, BASE_URL, text))
     return findings

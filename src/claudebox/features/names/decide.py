@@ -6,6 +6,7 @@ from claudebox.allowed import Allowed, Names
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.names.rules import NameList, in_force, is_address, read_allowed, read_denied
+from claudebox.known_variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Finding, Mount, Origin, Plan, Step
 from claudebox.problem import Problem
 from claudebox.settings.table import NAMES, OFF
@@ -44,11 +45,14 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 
 def refuse_without_effect(facts: Facts, _: Draft) -> Contribution:
-    """Refuse a list that was typed for a box that does not go by it. One in a file waits for a box that does."""
+    """Refuse a list that was typed for a box that does not go by it. One in a file waits for a box that does, if it is
+    right: nobody should find out on the day on which it matters that it is not."""
     for word in (*facts.settings.allow, *facts.settings.deny, facts.settings.ask):
         if word.origin.is_typed:
             tier = facts.settings.network.text
             raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {NAMES}")
+    read_allowed(facts.settings.allow)
+    read_denied(facts.settings.deny)
     return Contribution()
 
 
@@ -83,16 +87,19 @@ def _check_address(row: Allowed, near: tuple[str, ...]) -> None:
 def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
     """Say what will not work."""
     assert plan.names is not None
-    has_own_api = any(variable.name == "ANTHROPIC_BASE_URL" for variable in plan.environment)
-    is_claude = plan.program.title == "claude" and plan.broker is None and not has_own_api
-    findings = list_findings(plan.names, is_claude=is_claude)
+    own = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
+    is_claude = plan.program.title == "claude" and plan.broker is None
+    findings = list_findings(plan.names, own, is_claude=is_claude)
     return plan.replace(findings=(*plan.findings, *findings))
 
 
-def list_findings(names: Names, *, is_claude: bool) -> list[Finding]:
+def list_findings(names: Names, own_api: str, *, is_claude: bool) -> list[Finding]:
     if not names.allowed:
         text = "the list is empty, so the box reaches nothing; --network-log --suggest says afterwards what it needed"
         return [Finding(Finding.NOTE, "--network names", text)]
-    if is_claude and not NameList(names.allowed, names.denied).permits(API, HTTPS):
-        return [Finding(Finding.NOTE, "--network names", "claude does not reach its API: --allow @claude")]
+    _, host, port = read_address(own_api) or ("https", API, "")
+    is_near = bool(own_api) and is_loopback(host)
+    if is_claude and not is_near and not NameList(names.allowed, names.denied).permits(host, int(port or HTTPS)):
+        way = f"--allow {host}{':' if port else ''}{port}" if own_api else "--allow @claude"
+        return [Finding(Finding.NOTE, "--network names", f"claude does not reach its API: {way}")]
     return []

@@ -93,7 +93,7 @@ def test_value_that_makes_the_c_library_read_a_file_stays_outside(desk: Desk, na
 def test_key_enters_with_the_gateway_that_it_belongs_to(desk: Desk) -> None:
     plan = desk.plan(**{BASE_URL: GATEWAY, API_KEY: KEY})
     assert entering(plan, BASE_URL, API_KEY) == {BASE_URL: GATEWAY, API_KEY: KEY}
-    assert about(plan, BASE_URL) == ["risk: Claude's requests go to gateway.example, and the credential with them"]
+    assert about(plan, BASE_URL) == [f"risk: Claude's requests go to gateway.example, and {API_KEY} with them"]
 
 
 @pytest.mark.req("SEC-01")
@@ -183,6 +183,30 @@ def test_gateway_stays_outside_if_what_it_is_used_with_does(desk: Desk, case: st
     assert not any(value in finding.text for finding in plan.findings for value in (KEY, TOKEN, "another"))
 
 
+@pytest.mark.req("SEC-01", "EXT-01")
+@pytest.mark.parametrize("name", [AUTH_TOKEN, API_KEY])
+def test_project_that_drops_the_token_does_not_send_the_login_in_its_place(desk: Desk, name: str) -> None:
+    """A project's file takes away without being asked."""
+    plan = desk.plan(
+        "--env", name, plant=f'~/shop/.claudebox.toml: drop_env = ["{name}"]', **{BASE_URL: GATEWAY, name: KEY}
+    )
+    assert entering(plan, BASE_URL, name) == {}
+
+
+@pytest.mark.req("SEC-01", "EXT-01")
+def test_other_credential_for_the_same_gateway_is_news(desk: Desk) -> None:
+    words = ("--env", AUTH_TOKEN, "--env", BASE_URL)
+    first = desk.plan(*words, **{BASE_URL: GATEWAY, AUTH_TOKEN: TOKEN})
+    news = find_news(desk.plan(*words, "--drop-env", AUTH_TOKEN), (frozenset(agreement(first)),))
+    assert news.is_grave
+
+
+@pytest.mark.req("SEC-01")
+def test_key_of_the_shell_enters_where_there_is_no_gateway(desk: Desk) -> None:
+    plan = desk.plan(settings={"env": {API_KEY: "another"}}, **{API_KEY: KEY})
+    assert entering(plan, API_KEY) == {API_KEY: KEY}
+
+
 @pytest.mark.req("SEC-01")
 def test_token_that_was_asked_for_brings_its_gateway(desk: Desk) -> None:
     plan = desk.plan("--env", AUTH_TOKEN, **{BASE_URL: GATEWAY, AUTH_TOKEN: TOKEN})
@@ -212,6 +236,14 @@ def test_strange_gateway_enters_with_its_key_or_not_at_all(desk: Desk, url: str)
     assert entering(plan, BASE_URL, API_KEY) == {}
     assert len(about(plan, BASE_URL)) == len(about(plan, API_KEY)) == 1
     assert not any("secret" in finding.text for finding in plan.findings if BASE_URL in finding.subject)
+
+
+def test_gateway_that_is_not_in_the_list_of_names_is_named(desk: Desk) -> None:
+    words = ("--network", "names", "--allow", "example.org")
+    plan = desk.plan(*words, **{BASE_URL: GATEWAY, API_KEY: KEY})
+    assert about(plan, "--network names") == ["note: claude does not reach its API: --allow gateway.example"]
+    listed = desk.plan(*words, "--allow", "gateway.example")
+    assert about(listed, "--network names") == []
 
 
 @pytest.mark.req("SEC-01")
@@ -278,6 +310,7 @@ def test_proxy_that_may_hold_a_password_is_named_and_not_shown(desk: Desk, value
     plan = desk.plan(https_proxy=value, NO_PROXY="x")
     assert entering(plan, "https_proxy", "NO_PROXY") == {}
     assert "--env https_proxy passes it" in about(plan, "https_proxy")[0]
+    assert ("may hold a password" in about(plan, "https_proxy")[0]) is ("@" in value or "%" in value)
     assert not any("hunter2" in finding.text for finding in plan.findings)
 
 
@@ -366,6 +399,7 @@ def test_proxy_and_certificates_together_are_flagged(desk: Desk) -> None:
 
 CHANGES = {
     "gateway": ({BASE_URL: GATEWAY, API_KEY: KEY}, {BASE_URL: OTHER}),
+    "port": ({BASE_URL: f"{OTHER}:1", API_KEY: KEY}, {BASE_URL: f"{OTHER}:2"}),
     "new-gateway": ({API_KEY: KEY}, {BASE_URL: OTHER}),
     "proxy": ({"HTTPS_PROXY": PROXY}, {"HTTPS_PROXY": "http://evil.example:3128"}),
     "around": ({"HTTPS_PROXY": PROXY, "NO_PROXY": "a"}, {"NO_PROXY": "*"}),
@@ -392,7 +426,7 @@ def test_change_of_who_gets_the_requests_is_news(desk: Desk, case: str, auth: st
 
 
 @pytest.mark.req("SEC-01")
-@pytest.mark.parametrize("case", ["gateway", "new-gateway", "certificates"])
+@pytest.mark.parametrize("case", ["gateway", "new-gateway", "certificates", "bundle"])
 def test_changed_gateway_or_trust_is_flagged(desk: Desk, case: str) -> None:
     before, after = CHANGES[case]
     plan = desk.plan(plant=f"{OWN_BUNDLE}\n~/certs/other.pem: {CERTIFICATE}", **(before | after))
