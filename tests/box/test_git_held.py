@@ -180,3 +180,21 @@ def test_masked_file_is_not_cleaned_half_way(shop: Box) -> None:
         ".git",
         "README.md",
     ]
+
+
+@pytest.mark.parametrize("mode", ["off", "on"])
+def test_files_are_moved_where_the_kernel_renames_none(shop: Box, mode: str) -> None:
+    """Above what is held, directories are mounts; in a layer, directories of the host cannot be renamed."""
+    names = ("deep/.vscode/tasks.json", "deep/x y", "deep/dir/in/z", "other/.vscode/tasks.json", "other/a", "plain/b")
+    for name in names:
+        shop.account.write(shop.project / name, f"{name} has a line\n")
+    git(shop.account, shop.project, "add", "-A")
+    git(shop.account, shop.project, "commit", "-qm", "more")
+    script = """
+    (cd deep && git mv "x y" ../other) && git mv deep/dir other/a . && git mv dir/in plain/moved
+    git commit -qm moved && git show --format= --name-status && git status --short
+    """
+    options = ("--review", mode) if mode == "off" else ("--review",)
+    moved = {"deep/x y": "other/x y", "deep/dir/in/z": "plain/moved/z", "other/a": "a"}
+    expected = [f"R100\t{old}\t{new}" for old, new in sorted(moved.items(), key=lambda pair: pair[0])]
+    assert sorted(shop.sh(script, options=options).splitlines()) == sorted(expected)

@@ -52,7 +52,7 @@ file system", "Device or resource busy"): {names}.
 If the task needs it, write down the change that you would make and ask the user to make it, or to start claudebox again
 with `--writable PATH`. What you create of this kind is shown to the user when the box ends.
 Directories above them cannot be renamed either, and a rename from one into another fails ("Invalid cross-device link"):
-use `mv`, or copy and delete, instead of `git mv`.
+use `mv` or `git mv`, which copy then.
 """
 GUARDED_GIT = """\
 Git works: commit, branch, checkout, stash, merge, rebase, fetch, submodule update. A command that would change one of
@@ -68,8 +68,8 @@ What you write in the project is real for you, and for nobody else: when the box
 what they want. So work as usual, and commit as usual; commits arrive on the user's machine, hooks and configuration of
 git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
 themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
-Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv`, which copies, and `git add`,
-instead of `git mv`. A local `git clone` needs `--no-hardlinks`.
+Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv` or `git mv`, which copy then.
+A local `git clone` needs `--no-hardlinks`.
 """
 REVIEWED_PARTS = """\
 ## Changes that wait for the user

@@ -36,6 +36,7 @@ nl='
 tab='	'
 upstream_name='@{upstream}'
 last_branch='@{-1}'
+nothing=0000000000000000000000000000000000000000
 
 # The words before the command, quoted, so that git can be asked with the same ones.
 globals=
@@ -404,21 +405,70 @@ check_clean() {
         "Nothing has changed. Leave it out: git clean -e NAME …"
 }
 
-check_names() {
+check_rm() {
     valued=
     collect "$@"
     ! has --cached -n --dry-run || return 0
-    prefix=$(ask rev-parse --show-prefix)
-    for name in $plain $paths; do
-        case $name in
-            . | ./) name=${prefix%/} ;;
-            /*) name=${name#"$top"/} ;;
-            *) name=$prefix${name#./} ;;
-        esac
-        meet "${name%/}"
+    words=
+    for word; do
+        case $word in -q | --quiet) ;; *) words=$words$word$nl ;; esac
     done
-    # What git does not know it does not remove.
-    [ "$command" != rm ] || [ -z "$found" ] || found=$(ask_top ls-files -- $found)
+    removed=$nl$(ask -c core.quotePath=false rm -n $words)$nl
+    for held in $rels; do
+        case $removed in *"${nl}rm '$held'"* | *"${nl}rm '$held/"*) note "$held" ;; esac
+    done
+}
+
+check_mv() {
+    valued=
+    collect "$@"
+    ! has -n --dry-run || return 0
+    for last in $plain $paths; do :; done
+    for word in $plain $paths; do
+        name=$(place_of "${word%/}") || continue
+        # Something can be moved into a directory in which something else is held.
+        if [ "$word" != "$last" ] || [ ! -d "$name" ]; then meet "${name#"$top"/}"; fi
+    done
+    stop_if_found
+    case $globals in *" '-C' "*) ;; *) move "$@" ;; esac
+}
+
+# A rename out of a directory that is a mount, or of a directory in a layer, is refused by the kernel, and git gives up
+# where it is. `mv` copies instead. What is unusual is left to git.
+move() {
+    if has -f --force -k -n --dry-run -v --verbose || ! ask mv -n "$@" >/dev/null; then return; fi
+    sources='' to=''
+    for word in $plain $paths; do
+        [ -z "$to" ] || sources=$sources$to$nl
+        to=$(place_of "${word%/}") || return
+        case $to/ in "$top"/*) ;; *) return ;; esac
+    done
+    for source in $sources; do
+        # A submodule knows where it is, and a name with special characters is quoted.
+        entries=$(ask -C "$top" --literal-pathspecs ls-files -s -- "${source#"$top"/}")
+        case $nl$entries in "$nl" | *"$nl"160000* | *'"'*) return ;; esac
+    done
+    for source in $sources; do
+        new=$to
+        [ ! -d "$to" ] || new=$to/${source##*/}
+        from=${source#"$top"/} index=
+        for entry in $(ask_top ls-files -s -- "$from"); do
+            name=${entry#*"$tab"}
+            index=$index"0 $nothing$tab$name$nl${entry%%"$tab"*}$tab${new#"$top"/}${name#"$from"}$nl"
+        done
+        mv -- "$source" "$new" || exit 1
+        printf '%s' "$index" | ask_top update-index --index-info || exit 1
+    done
+    exit 0
+}
+
+# The real path of what has this name, be it a symlink.
+place_of() {
+    case $1 in
+        . | .. | */. | */..) (cd -P "$1" && pwd -P) ;;
+        */*) printf '%s/%s' "$(cd -P "${1%/*}/" && pwd -P)" "${1##*/}" ;;
+        *) printf '%s/%s' "$(pwd -P)" "$1" ;;
+    esac
 }
 
 # The real path of a name, of which the last parts need not exist.
@@ -590,7 +640,8 @@ check_command() {
         am | apply) check_patch "$@" ;;
         bisect) check_bisect "$@" ;;
         clean) check_clean "$@" ;;
-        rm | mv) check_names "$@" ;;
+        rm) check_rm "$@" ;;
+        mv) check_mv "$@" ;;
         worktree) check_worktree "$@" ;;
         remote) check_remote "$@" ;;
         branch) check_branch "$@" ;;
