@@ -138,14 +138,14 @@ def _granted(plan: Plan) -> list[Mount]:
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:
     source, path = _word(mount.source), _word(mount.path)
-    if mount.kind == RO and mount.origin.is_rule("claude"):
+    if mount.kind == RO and mount.origin.is_rule("claude", "toolchain"):
         source, path = _any_version(source), _any_version(path)
     what = source if source == path else f"{source} as {path}"
     return (f"{RW} {what}",) if mount.kind == RW else (f"{mount.kind} {what}", f"{RW} {what}")
 
 
 def _any_version(path: str) -> str:
-    """The path with `*` for a version: Claude updates itself every few days, into a new directory each time."""
+    """The path with `*` for a version: Claude and toolchains are updated into a new directory each time."""
     return "/".join("*" if _is_version(part) else part for part in path.split("/"))
 
 

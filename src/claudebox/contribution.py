@@ -61,7 +61,8 @@ class Draft:
     @property
     def search_path(self) -> tuple[str, ...]:
         """The directories in which the box looks for programs, in order."""
-        return tuple(directory.path for directory in sorted(self.path, key=lambda directory: directory.rank))
+        in_order = sorted(self.path, key=lambda directory: directory.rank)
+        return tuple(dict.fromkeys(directory.path for directory in in_order))
 
     def hidden_places(self, places: tuple[SecretPlace, ...]) -> tuple[SecretPlace, ...]:
         """The secret places, without those that a feature shows on purpose."""

@@ -337,7 +337,7 @@ class Question(Record):
 class Directory(Record):
     """A directory of programs, and its rank: a lower one comes earlier in PATH."""
 
-    FIRST, CLAUDE, ASKED_FOR, PACKAGE, SYSTEM, LAST = range(6)
+    FIRST, CLAUDE, ASKED_FOR, PACKAGE, TOOLCHAIN, SYSTEM, LAST = range(7)
 
     path: str
     rank: int

@@ -49,11 +49,12 @@ FILES = """
 ~/shop/3000
 """
 # In the system, in the user's home, in the project, nowhere; some need what never enters.
-PROGRAMS = ("git", "docker", "kubectl", "gh", "rustc", "lint", "hidden-tool", "registry")
+PROGRAMS = ("git", "docker", "kubectl", "gh", "rustc", "deploy", "lint", "hidden-tool", "registry")
 PROGRAM_FILES = """
 /usr/bin/docker*
 /usr/bin/hidden-tool*
 ~/.cargo/bin/rustc*
+~/scripts/deploy*
 ~/.kube/config
 ~/shop/node_modules/.bin/lint*
 """
@@ -194,7 +195,8 @@ def test_word_that_is_several_things_gets_several_answers(machine: Machine) -> N
 
 def test_programs(machine: Machine, golden: Golden) -> None:
     machine.plant(PROGRAM_FILES)
-    machine.environ["PATH"] = "/home/alice/.cargo/bin:/home/alice/shop/node_modules/.bin:/usr/bin:/bin"
+    places = ("~/.cargo/bin", "~/scripts", "~/shop/node_modules/.bin", "/usr/bin", "/bin")
+    machine.environ["PATH"] = ":".join(place.replace("~", "/home/alice") for place in places)
     asked = ask(machine.host(), "--hide", "/usr/bin/hidden-tool", "--run", "true")
     golden.check_scene("paths.txt", "programs", transcript(asked, PROGRAMS))
 

@@ -86,6 +86,13 @@ def _has_layer(facts: Facts) -> bool:
     return facts.has_layer
 
 
+def _may_have_toolchains(facts: Facts) -> bool:
+    """Whether the host's PATH has a directory of the home, or one that may lead there, as fnm makes it."""
+    starts = (f"{facts.home}/", "/run/user/", *(f"{home}/" for home in facts.host.person.homes))
+    entries = facts.host.environ.get("PATH", "").split(":")
+    return facts.settings.toolchains.text != OFF and any(entry.startswith(starts) for entry in entries)
+
+
 def _keeps_cache(facts: Facts) -> bool:
     """A box without Claude on a host without any state leaves none behind, unless somebody asks for it."""
     said, state = facts.settings.cache, facts.claude.all_projects.directory
@@ -136,6 +143,7 @@ DECIDING = (
     Decision("environment.ways", "decide", _leads_somewhere),
     Decision("claude.project_settings", "decide", _has_project_settings),
     Decision("claude.options", "decide", _has_arguments),
+    Decision("toolchains.decide", "decide", _may_have_toolchains),
     Decision("wishes", "decide", _always),
     Decision("caches.decide", "decide", _keeps_cache),
     Decision("caches.decide", "decide_warnings", _has_writable_mount),

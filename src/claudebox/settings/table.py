@@ -227,6 +227,17 @@ SETTINGS = (
         )
     ),
     Setting(
+        *(
+            "toolchains",
+            VALUE,
+            "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off",
+        ),
+        metavar="HOW",
+        key="toolchains",
+        shape=TEXT,
+        choices=(AUTO, OFF),
+    ),
+    Setting(
         *("cache", VALUE, "what package managers download: kept for the project (default), over the host's, or none"),
         metavar="WHERE",
         key="cache",

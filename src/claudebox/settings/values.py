@@ -105,6 +105,7 @@ class Settings(Record):
     memory: Word | None = None
     pids: Word | None = None
     cpu: Word | None = None
+    toolchains: Word = Word(AUTO, BY_DEFAULT)
     cache: Word = Word(PROJECT, BY_DEFAULT)
     tmp_size: Word | None = None
     profiles: tuple[Word, ...] = ()

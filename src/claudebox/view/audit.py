@@ -58,7 +58,13 @@ MARKS = {
 }
 LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
-TELLING_REASONS = ("git", "claude", "cache", "secret", "root")  # the reasons of other rules are the same each time
+TELLING_REASONS = (
+    "git",
+    "claude",
+    "cache",
+    "secret",
+    "root",
+)  # the reasons of other rules are the same each time
 USUAL_RULES = (
     "box",
     "system",
@@ -72,6 +78,7 @@ USUAL_RULES = (
     "claude",
     "git",
     "cache",
+    "toolchain",
     "project",
 )
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}

@@ -16,6 +16,7 @@ from claudebox.view.audit import findings_lines, host_text, mount_text, package_
 from claudebox.view.text import BOLD, DIM, Style, cut, escape, fill, table_row, width
 
 INDENT = 15
+TOOLCHAIN = "toolchain"  # the rule
 MOST_LINES = (6, 3, 2)  # of a row: many where there is room
 STEP = 4  # columns by which a name that is too long is shortened at a time
 SHORTEST = 12  # columns, for a part of a name that still tells something
@@ -117,6 +118,7 @@ def _rows(plan: Plan) -> list[Row]:
         *_network(plan),
         _login(plan),
         _read_only(plan, mounts),
+        _toolchains(plan, mounts),
         _packages(plan),
         _temporary(plan, mounts),
         _hidden(plan, mounts),
@@ -132,11 +134,18 @@ def _runs(plan: Plan) -> Row:
 
 def _read_only(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     """What somebody asked for, by its path; what every box has, by its number."""
-    shown = [mount for mount in mounts if mount.kind == RO]
+    shown = [mount for mount in mounts if mount.kind == RO and not mount.origin.is_rule(TOOLCHAIN)]
     asked = tuple(mount_text(mount, plan.person.home) for mount in shown if mount.origin.is_said)
     claude = ", Claude and its configuration" if any(mount.origin.is_rule("claude") for mount in shown) else ""
     usual = f"{len(shown) - len(asked)} paths of the system{claude}"
     return Row("read-only", asked, f"and {usual}" if asked else usual, is_usual=not asked)
+
+
+def _toolchains(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
+    found = tuple(
+        mount_text(one, plan.person.home) for one in mounts if one.kind == RO and one.origin.is_rule(TOOLCHAIN)
+    )
+    return Row("tools", found, "(read-only: your PATH has them)" if found else "")
 
 
 def _temporary(plan: Plan, mounts: tuple[Mount, ...]) -> Row:

@@ -241,7 +241,19 @@ def _tools(plan: Plan) -> str:
         f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. {nix}"
         "Install into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home "
         "for this session only. Otherwise ask the user to install the program on the host: then it is here, too.\n"
-        f"{_packages(plan)}"
+        f"{_toolchains(plan)}{_packages(plan)}"
+    )
+
+
+def _toolchains(plan: Plan) -> str:
+    """The user's own toolchains, which are on PATH before those of the system."""
+    trees = [mount for mount in plan.mounts if mount.kind == RO and mount.origin.is_rule("toolchain")]
+    if not trees:
+        return ""
+    named = ", ".join(f"`{_path(mount, plan)}`" for mount in trees[:MOST_NAMED])
+    return (
+        f"\nFrom the user's home, read-only and on your PATH, at the user's versions: {named}. You cannot add to them "
+        "(`npm install -g`, `rustup toolchain install`): install into the project instead.\n"
     )
 
 

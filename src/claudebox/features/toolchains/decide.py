@@ -1,0 +1,194 @@
+"""Decides which toolchains of the home are in the box: those that the host's PATH would run, at the same version.
+
+PATH of the box is never the host's. Only directories that a row of the table knows enter, each as the tree that it
+needs, read-only; nothing from a place where an agent can write, and nothing that holds secrets.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Facts
+from claudebox.features.toolchains.table import MIXED, PROGRAMS, RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains.versions import chosen
+from claudebox.host.system import PLAIN_PATH
+from claudebox.model import FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
+from claudebox.paths import expand_home, is_below, is_inside, normalize
+from claudebox.places import contained_secret, refuse_readable
+
+ELF = b"\x7fELF"
+MOST_TREES = 40  # each is a mount
+MOST_ENTRIES = 300  # of a directory of programs
+MADE_FOR_BOX = Origin.of_rule(RULE, "rustup's default, without your other settings")
+MAY_HOLD_TOKENS = "may hold tokens"
+RUSTUP_KEYS = ("version", "default_toolchain", "default_host_triple", "profile")
+VENV = "pyvenv.cfg"
+PROJECT_VENVS = (".venv", "venv")
+
+
+def decide(facts: Facts, _: Draft) -> Contribution:
+    return Finder(facts).contribution()
+
+
+class Finder:
+    """Goes over the host's PATH once, and collects what of it the box gets."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.tree = facts.tree
+        self.home = facts.home
+        self.environ = facts.host.environ
+        self.trees: dict[str, Mount] = {}
+        self.links: dict[str, Mount] = {}
+        self.hides: list[Mount] = []
+        self.files: list[Mount] = []
+        self.path: dict[str, int] = {}
+        self.variables: dict[str, EnvVar] = {}
+        self.left_out: dict[str, str] = {}
+
+    def contribution(self) -> Contribution:
+        rank = Directory.TOOLCHAIN
+        for entry in self.environ.get("PATH", "").split(":"):
+            if normalize(entry) in PLAIN_PATH:
+                rank = Directory.LAST  # what comes later is found later, in the box, too
+            elif entry.startswith("/"):
+                self._take_entry(normalize(entry), rank)
+        for name in PROJECT_VENVS:
+            self._take_interpreter(f"{self.facts.project}/{name}")
+        return Contribution(
+            mounts=(*self.trees.values(), *self.links.values(), *self.files),
+            hides=tuple(self.hides),
+            path=tuple(Directory(path, rank) for path, rank in self.path.items()),
+            variables=tuple(self.variables.values()),
+            findings=tuple(Finding(Finding.NOTE, path, reason) for path, reason in self.left_out.items()),
+        )
+
+    def _take_entry(self, entry: str, rank: int) -> None:
+        """One directory of the host's PATH."""
+        real = self.tree.resolve(entry)
+        if real is None or not is_below(real, self.home):
+            return
+        for shims in SHIMS:
+            root = self._root(shims.root, shims.variable)
+            if real == f"{root}/{shims.directory}":
+                found = chosen(self.tree, shims, root, self.environ, self.facts.project, self.home)
+                for directory in found:
+                    self._take(self._programs_of(directory), rank)
+                return
+        if real in {expand_home(mixed, self.home) for mixed in MIXED}:
+            self._take_some(real, rank)
+        else:
+            self._take(real, rank, entry)
+
+    def _programs_of(self, version: str) -> str:
+        """The directory of a version's programs: `bin`, or the version itself where there is none."""
+        real = self.tree.resolve(version) or version
+        return f"{real}/bin" if self.tree.is_dir(f"{real}/bin") else real
+
+    def _take(self, directory: str, rank: int, named: str = "") -> None:
+        """Show the tree that a directory of programs needs, and put it on PATH."""
+        if self._show(directory, named):
+            self.path.setdefault(directory, rank)
+
+    def _take_some(self, directory: str, rank: int) -> None:
+        """Those programs of a mixed directory that a row knows. PATH gets the directory, which the box makes."""
+        for name in self.tree.entries(directory)[:MOST_ENTRIES]:
+            path = f"{directory}/{name}"
+            real = self.tree.resolve(path)
+            if real is None or not self.tree.is_executable(real) or name == "claude":
+                continue
+            if real == path and name in PROGRAMS and self._is_binary(path):
+                self._mount(path, "program", ())
+            elif real != path and (row_name := self._show(real, path)):
+                self.links[path] = Mount(SYMLINK, path, Origin.of_rule(RULE, row_name), source=real)
+            else:
+                continue
+            self.path.setdefault(directory, rank)
+
+    def _is_binary(self, path: str) -> bool:
+        return (self.tree.read(path, limit=len(ELF)) or b"") == ELF
+
+    def _root(self, root: str, variable: str) -> str:
+        """Where a version manager keeps its things: where its variable says, if that is in the home."""
+        named = normalize(self.environ.get(variable, "") or "/") if variable else "/"
+        written = named if is_below(named, self.home) else expand_home(root, self.home)
+        return self.tree.resolve(written) or written
+
+    def _show(self, path: str, named: str = "") -> str:
+        """Show the tree that a row knows for this path. Returns its name; "" if none does, or it may not be shown."""
+        for row in TOOLCHAINS:
+            tree = match(path, self._root(row.root, row.variable), row.tree)
+            if tree and (not row.mark or self.tree.exists(f"{tree}/{row.mark}")):
+                if not self._mount(tree, row.name, row.hidden, named):
+                    return ""
+                self._complete(row, tree)
+                return row.name
+        return ""
+
+    def _mount(self, tree: str, name: str, hidden: tuple[str, ...], named: str = "") -> bool:
+        if tree in self.trees:
+            return True
+        refusal = self._refusal(tree, named) if len(self.trees) < MOST_TREES else "there are too many"
+        if refusal:
+            self.left_out[tree] = f"is on PATH, and not in the box: {refusal}"
+            return False
+        origin = Origin.of_rule(RULE, name)
+        self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree))
+        for inner in hidden:
+            if self.tree.lstat(f"{tree}/{inner}") is not None:
+                secret = Origin.of_rule("secret", MAY_HOLD_TOKENS)
+                self.hides.append(Mount(HIDE, f"{tree}/{inner}", secret, is_dir=self.tree.is_dir(f"{tree}/{inner}")))
+        return True
+
+    def _refusal(self, tree: str, named: str) -> str:
+        reach, places = self.facts.reach, self.facts.places
+        if reach.enters(tree) or reach.leads_through(tree) or (named and reach.can_turn(named)):
+            return "an agent can write there"
+        if refused := refuse_readable(tree, self.facts.host.person.homes, places):
+            return refused
+        secret = contained_secret(tree, places)
+        return f"{secret.path} is in it ({secret.reason})" if secret is not None and secret.exists else ""
+
+    def _complete(self, row: Toolchain, tree: str) -> None:
+        """What else a toolchain needs."""
+        if row.sets and (not row.sets_for or f"/{row.sets_for}/" in tree):
+            self.variables.setdefault(row.sets, EnvVar(row.sets, tree, Origin.of_rule(RULE, row.name)))
+        if row.name == "cargo" and self.tree.is_executable(f"{tree}/rustup"):
+            self._add_rustup()
+        self._take_interpreter(tree)
+
+    def _add_rustup(self) -> None:
+        """cargo and rustc are rustup, which chooses one of its toolchains. Its settings name projects of the user."""
+        root = self._root("~/.rustup", "RUSTUP_HOME")
+        if not self.tree.is_dir(f"{root}/toolchains") or not self._mount(f"{root}/toolchains", "rustup", ()):
+            return
+        lines = (self.tree.text(f"{root}/settings.toml") or "").split("\n[")[0].splitlines()
+        kept = [line for line in lines if line.isprintable() and line.split("=")[0].strip() in RUSTUP_KEYS]
+        content = "".join(f"{line}\n" for line in kept).encode()
+        self.files.append(Mount(FILE, f"{root}/settings.toml", MADE_FOR_BOX, content=content, mode=0o644))
+        if root != f"{self.home}/.rustup":
+            self.variables["RUSTUP_HOME"] = EnvVar("RUSTUP_HOME", root, Origin.of_rule(RULE, "rustup"))
+
+    def _take_interpreter(self, environment: str) -> None:
+        """A virtual environment is of no use without the Python that it was made with: that one is shown, too."""
+        for line in (self.tree.text(f"{environment}/{VENV}") or "").splitlines():
+            key, _, value = line.partition("=")
+            real = self.tree.resolve(value.strip()) if key.strip() == "home" and value.strip().startswith("/") else None
+            if real is not None and is_below(real, self.home):
+                self._show(real)
+
+
+def match(path: str, root: str, pattern: str) -> str:
+    """The tree of this pattern that the path lies in; "" if it lies in none."""
+    if not is_inside(path, root):
+        return ""
+    parts = [part for part in path[len(root) :].split("/") if part]
+    wanted = [part for part in pattern.split("/") if part]
+    if len(parts) < len(wanted) or not all(map(_is_like, parts, wanted)):
+        return ""
+    return posixpath.join(root, *parts[: len(wanted)])
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

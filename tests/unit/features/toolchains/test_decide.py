@@ -1,0 +1,289 @@
+"""Which toolchains of a home are in the box, and what of them is not: a made-up home for each row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.toolchains.decide import match
+from claudebox.features.toolchains.table import RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
+from claudebox.paths import is_inside
+from claudebox.places import SECRET_PLACES
+from hosts.machine import EVERYONE, TREES, Machine
+
+pytestmark = pytest.mark.req("WORK-01", "SAND-10")
+
+SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+HOME = "/home/alice"
+PROGRAM = "\\x7fELF"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def with_path(machine: Machine, *entries: str) -> Machine:
+    machine.environ["PATH"] = ":".join([*(entry.replace("~", HOME) for entry in entries), SYSTEM])
+    return machine
+
+
+def shown(plan: Plan, kind: str = RO) -> list[str]:
+    found = [mount for mount in plan.mounts if mount.origin.is_rule(RULE) and mount.kind == kind]
+    return [mount.path.replace(HOME, "~") for mount in found]
+
+
+def path_of(plan: Plan) -> list[str]:
+    (value,) = [variable.value for variable in plan.environment if variable.name == "PATH"]
+    return value.replace(HOME, "~").split(":")
+
+
+def variable(plan: Plan, name: str) -> str:
+    return next((one.value.replace(HOME, "~") for one in plan.environment if one.name == name), "")
+
+
+def example(row: Toolchain) -> str:
+    """A tree of this row, with a version in the place of each `*`."""
+    tree = f"{row.root}/{row.tree}".rstrip("/")
+    return tree.replace("candidates/*", "candidates/java").replace("go*", "go1.22").replace("*", "1.2.3")
+
+
+@pytest.mark.parametrize("row", TOOLCHAINS, ids=lambda row: f"{row.name} {row.root}")
+def test_each_row_shows_its_tree_and_nothing_beside_it(machine: Machine, row: Toolchain) -> None:
+    tree = example(row)
+    programs = tree if tree.endswith("/bin") else f"{tree}/bin"
+    machine.plant(f"{programs}/tool*: {PROGRAM}\n{row.root}-beside/file\n{row.root}/../beside")
+    machine.plant("\n".join(f"{tree}/{name}: token" for name in (*row.hidden, *filter(None, (row.mark,)))))
+    plan = with_path(machine, programs).plan("--run", "true")
+    assert shown(plan) == [tree]
+    assert path_of(plan)[0] == programs
+    hidden = [mount.path.replace(HOME, "~") for mount in plan.mounts if mount.kind == HIDE]
+    assert {f"{tree}/{name}" for name in row.hidden} <= {*hidden}
+    if row.sets:
+        assert variable(plan, row.sets) == tree
+
+
+@pytest.mark.req("SAND-09")
+def test_no_row_shows_a_secret_place() -> None:
+    for row in TOOLCHAINS:
+        tree = f"{row.root}/{row.tree}".rstrip("/")
+        named = [place for place, _ in SECRET_PLACES if is_inside(tree, place) or is_inside(place, tree)]
+        assert named == [], row.name
+
+
+def test_programs_come_in_the_hosts_order_before_the_systems(machine: Machine) -> None:
+    machine.plant(
+        "~/.nvm/versions/node/v22.1.0/bin/node*\n~/.bun/bin/bun*\n~/.deno/bin/deno*\n~/.local/bin/other*: #!/bin/sh"
+    )
+    machine.environ["PATH"] = f"{HOME}/.bun/bin:{HOME}/.nvm/versions/node/v22.1.0/bin:{SYSTEM}:{HOME}/.deno/bin"
+    path = path_of(machine.plan("--run", "true"))
+    assert path[:2] == ["~/.bun/bin", "~/.nvm/versions/node/v22.1.0/bin"]
+    assert path[-1] == "~/.deno/bin"  # where the system has one of that name, the host runs that
+
+
+def test_only_the_version_on_path_is_shown(machine: Machine) -> None:
+    machine.plant(
+        "~/.nvm/versions/node/v22.1.0/bin/node*\n~/.nvm/versions/node/v18.0.0/bin/node*\n~/.nvm/alias/default: v18"
+    )
+    assert shown(with_path(machine, "~/.nvm/versions/node/v22.1.0/bin").plan("--run", "true")) == [
+        "~/.nvm/versions/node/v22.1.0"
+    ]
+
+
+def test_off_shows_none(machine: Machine) -> None:
+    machine.plant("~/.nvm/versions/node/v22.1.0/bin/node*")
+    plan = with_path(machine, "~/.nvm/versions/node/v22.1.0/bin").plan("--toolchains", "off", "--run", "true")
+    assert (shown(plan), [entry for entry in path_of(plan) if "nvm" in entry]) == ([], [])
+
+
+def test_directory_that_no_row_knows_stays_outside(machine: Machine) -> None:
+    machine.plant("~/scripts/deploy*: #!/bin/sh\nTOKEN=x\n~/.config/tool/bin/tool*")
+    plan = with_path(machine, "~/scripts", "~/.config/tool/bin").plan("--run", "true")
+    assert (shown(plan), [entry for entry in path_of(plan) if "scripts" in entry or "config" in entry]) == ([], [])
+
+
+def test_fnm_is_found_through_the_link_of_its_shell(machine: Machine) -> None:
+    machine.plant("~/.local/share/fnm/node-versions/v20.0.0/installation/bin/node*")
+    machine.plant("/run/user/1000/fnm_multishells/7_1 -> ~/.local/share/fnm/node-versions/v20.0.0/installation")
+    plan = with_path(machine, "/run/user/1000/fnm_multishells/7_1/bin").plan("--run", "true")
+    assert shown(plan) == ["~/.local/share/fnm/node-versions/v20.0.0/installation"]
+    assert path_of(plan)[0] == "~/.local/share/fnm/node-versions/v20.0.0/installation/bin"
+
+
+def test_variable_says_where_the_root_is(machine: Machine) -> None:
+    machine.plant("~/tools/nvm/versions/node/v22.1.0/bin/node*")
+    machine.environ["NVM_DIR"] = f"{HOME}/tools/nvm"
+    assert shown(with_path(machine, "~/tools/nvm/versions/node/v22.1.0/bin").plan("--run", "true")) == [
+        "~/tools/nvm/versions/node/v22.1.0"
+    ]
+
+
+@pytest.mark.parametrize("root", ["/", "/home", HOME, f"{HOME}/..", "relative"])
+def test_variable_cannot_name_the_home_or_what_is_above(machine: Machine, root: str) -> None:
+    machine.plant("~/versions/node/v1/bin/node*\n~/bin/tool*")
+    machine.environ.update({"NVM_DIR": root, "N_PREFIX": root, "BUN_INSTALL": root})
+    assert shown(with_path(machine, "~/versions/node/v1/bin", "~/bin").plan("--run", "true")) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "version"),
+    [
+        ("~/shop/.python-version", "3.11.7\\n", "3.11.7"),
+        ("~/.python-version", "3.12\\n", "3.12.10"),
+        ("~/.pyenv/version", "3.12.9", "3.12.9"),
+        ("~/shop/.python-version", "# mine\\n3.12.9\\n", "3.12.9"),
+    ],
+)
+def test_shims_choose_the_version_of_the_project(machine: Machine, written: str, text: str, version: str) -> None:
+    machine.plant("\n".join(f"~/.pyenv/versions/{one}/bin/python*" for one in ("3.11.7", "3.12.9", "3.12.10")))
+    machine.plant(f"~/.pyenv/shims/python*: #!/bin/sh\n{written}: {text}\n~/.pyenv/version: 3.11.7")
+    plan = with_path(machine, "~/.pyenv/shims").plan("--run", "true")
+    assert shown(plan) == [f"~/.pyenv/versions/{version}"]
+    assert path_of(plan)[0] == f"~/.pyenv/versions/{version}/bin"
+
+
+@pytest.mark.parametrize("text", ["..", "../../.ssh", "/etc", "", "system", "\\x1b[2J", "x/../../y", "a" * 300])
+def test_file_of_the_project_chooses_among_versions_and_nothing_else(machine: Machine, text: str) -> None:
+    machine.plant(
+        f"~/.pyenv/versions/3.11.7/bin/python*\n~/.pyenv/shims/python*\n~/shop/.python-version: {text}\n~/.ssh/bin/x*"
+    )
+    assert shown(with_path(machine, "~/.pyenv/shims").plan("--run", "true")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "expected"),
+    [
+        ("asdf", ("~/shop/.tool-versions: nodejs 20.1.0\\nruby 3.3.0 system\\n",), ["nodejs/20.1.0", "ruby/3.3.0"]),
+        (
+            "asdf",
+            ("~/.tool-versions: ruby 3.3.0\\n", "~/shop/.tool-versions: nodejs 20.1.0\\n"),
+            ["nodejs/20.1.0", "ruby/3.3.0"],
+        ),
+        ("mise", ('~/shop/mise.toml: [env]\\nnode = "1"\\n[tools]\\nnodejs = "20"\\n',), ["nodejs/20.1.0"]),
+        ("mise", ('~/.config/mise/config.toml: [tools]\\nruby = ["3.3.0"]\\n',), ["ruby/3.3.0"]),
+    ],
+)
+def test_shims_of_several_tools(machine: Machine, name: str, files: tuple[str, ...], expected: list[str]) -> None:
+    (row,) = [shims for shims in SHIMS if shims.name == name]
+    machine.plant(
+        "\n".join(f"{row.root}/installs/{one}/bin/x*" for one in ("nodejs/20.1.0", "nodejs/18.0.0", "ruby/3.3.0"))
+    )
+    machine.plant("\n".join((*files, f"{row.root}/shims/x*")))
+    assert sorted(shown(with_path(machine, f"{row.root}/shims").plan("--run", "true"))) == [
+        f"{row.root}/installs/{one}" for one in expected
+    ]
+
+
+def test_volta_runs_its_default_or_what_the_project_pins(machine: Machine) -> None:
+    image = "~/.volta/tools/image"
+    machine.plant(
+        f"{image}/node/20.1.0/bin/node*\n{image}/node/18.0.0/bin/node*\n{image}/yarn/4.0.0/bin/yarn*\n~/.volta/bin/node*"
+    )
+    default = '{"node": {"runtime": "20.1.0", "npm": null}, "yarn": "4.0.0"}'
+    machine.plant(f"~/.volta/tools/user/platform.json: {default}")
+    with_path(machine, "~/.volta/bin")
+    assert sorted(shown(machine.plan("--run", "true"))) == [f"{image}/node/20.1.0", f"{image}/yarn/4.0.0"]
+    machine.plant('~/shop/package.json: {"name": "shop", "volta": {"node": "18.0.0"}}')
+    assert sorted(shown(machine.plan("--run", "true"))) == [f"{image}/node/18.0.0", f"{image}/yarn/4.0.0"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "null", "[]", '{"volta": []}', '{"volta": {"node": 7}}', "{"])
+def test_what_volta_is_told_may_be_anything(machine: Machine, text: str) -> None:
+    machine.plant("~/.volta/tools/image/node/20.1.0/bin/node*\n~/.volta/bin/node*")
+    machine.plant(
+        f'~/.volta/tools/user/platform.json: {{"node": {{"runtime": "20.1.0"}}}}\n~/shop/package.json: {text}'
+    )
+    assert shown(with_path(machine, "~/.volta/bin").plan("--run", "true")) == ["~/.volta/tools/image/node/20.1.0"]
+
+
+def test_rustup_comes_with_its_toolchains_and_without_its_list_of_projects(machine: Machine) -> None:
+    settings = (
+        'version = "12"\\ndefault_toolchain = "stable"\\n\\n[overrides]\\n"/home/alice/secret-client" = "nightly"\\n'
+    )
+    machine.plant(f"~/.cargo/bin/rustup*: {PROGRAM}\n~/.cargo/bin/cargo -> rustup\n~/.cargo/credentials.toml: token")
+    machine.plant(
+        f"~/.rustup/toolchains/stable/bin/cargo*\n~/.rustup/settings.toml: {settings}\n~/.rustup/update-hashes/x"
+    )
+    plan = with_path(machine, "~/.cargo/bin").plan("--run", "true")
+    assert shown(plan) == ["~/.cargo/bin", "~/.rustup/toolchains"]
+    (made,) = [mount for mount in plan.mounts if mount.origin.is_rule(RULE) and mount.kind == FILE]
+    assert (made.path, made.content) == (
+        f"{HOME}/.rustup/settings.toml",
+        b'version = "12"\ndefault_toolchain = "stable"\n',
+    )
+
+
+def test_of_a_mixed_directory_only_known_programs_are_shown(machine: Machine) -> None:
+    machine.plant(
+        f"~/.local/bin/uv*: {PROGRAM}\n~/.local/bin/jq*: #!/bin/sh\\nTOKEN=x\n~/.local/bin/deploy*: {PROGRAM}"
+    )
+    machine.plant("~/.local/share/pipx/venvs/black/bin/black*\n~/.local/share/pipx/venvs/black/pipx_metadata.json: {}")
+    machine.plant(
+        "~/.local/bin/black -> ~/.local/share/pipx/venvs/black/bin/black\n~/.local/bin/key -> ~/.ssh/id\n~/.ssh/id*: x"
+    )
+    python = "~/.local/share/uv/python/cpython-3.12/bin/python3.12"
+    machine.plant(f"{python}*\n~/.local/bin/python3.12 -> {python}")
+    plan = with_path(machine, "~/.local/bin").plan("--run", "true")
+    trees = ["~/.local/bin/uv", "~/.local/share/pipx/venvs/black", "~/.local/share/uv/python/cpython-3.12"]
+    assert sorted(shown(plan)) == trees
+    assert sorted(shown(plan, SYMLINK)) == ["~/.local/bin/black", "~/.local/bin/python3.12"]
+    assert f"{HOME}/.local/share/pipx/venvs/black/pipx_metadata.json" in [
+        mount.path for mount in plan.mounts if mount.kind == HIDE
+    ]
+
+
+def test_python_of_a_virtual_environment_is_shown(machine: Machine) -> None:
+    """That of the project, too, which chooses among what the table knows."""
+    machine.plant(
+        "~/.local/share/uv/python/cpython-3.12/bin/python3*\n~/.pyenv/versions/3.11.7/bin/python3*\n~/.bun/bin/x*"
+    )
+    machine.plant("~/shop/.venv/pyvenv.cfg: home = ~/.local/share/uv/python/cpython-3.12/bin\\n")
+    plan = with_path(machine, "~/.bun/bin").plan("--run", "true")
+    assert sorted(shown(plan)) == ["~/.bun/bin", "~/.local/share/uv/python/cpython-3.12"]
+    assert not [entry for entry in path_of(plan) if "cpython" in entry]
+
+
+@pytest.mark.parametrize("home", ["/etc", "~/.ssh", "~", "~/.claudebox", "/home/alice/../bob"])
+def test_virtual_environment_of_the_project_shows_nothing_else(machine: Machine, home: str) -> None:
+    machine.plant(f"~/shop/.venv/pyvenv.cfg: home = {home}\\n\n~/.bun/bin/x*\n~/.ssh/id: x")
+    assert shown(with_path(machine, "~/.bun/bin").plan("--run", "true")) == ["~/.bun/bin"]
+
+
+def test_nothing_comes_from_where_an_agent_can_write(machine: Machine) -> None:
+    machine.plant("~/shop/evil/bin/node*\n~/.nvm/versions/node/v22.1.0 -> ~/shop/evil\n~/shop/node_modules/.bin/x*")
+    plan = with_path(machine, "~/.nvm/versions/node/v22.1.0/bin", "~/shop/node_modules/.bin").plan("--run", "true")
+    assert shown(plan) == []
+    machine.plant("~/.bun -> ~/shop/evil")
+    plan = with_path(machine, "~/.bun/bin").plan("--run", "true")
+    assert shown(plan) == []
+    assert [finding.text for finding in plan.findings if "on PATH" in finding.text] == [
+        "is on PATH, and not in the box: an agent can write there"
+    ]
+
+
+def test_new_version_is_no_news(machine: Machine) -> None:
+    from claudebox.agreement import agreement, find_news
+
+    machine.plant("~/.nvm/versions/node/v22.1.0/bin/node*\n~/.nvm/versions/node/v22.2.0/bin/node*")
+    agreed = frozenset(agreement(with_path(machine, "~/.nvm/versions/node/v22.1.0/bin").plan("--run", "true")))
+    assert (
+        find_news(with_path(machine, "~/.nvm/versions/node/v22.2.0/bin").plan("--run", "true"), (agreed,)).mounts == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "tree"),
+    [
+        ("/r/versions/node/v1/bin", "versions/node/*", "/r/versions/node/v1"),
+        ("/r/versions/node", "versions/node/*", ""),
+        ("/r2/versions/node/v1", "versions/node/*", ""),
+        ("/r/bin", "", "/r"),
+        ("/r", "", "/r"),
+        ("/r/go1.22/bin", "go*", "/r/go1.22"),
+        ("/r/other/bin", "go*", ""),
+    ],
+)
+def test_match(path: str, pattern: str, tree: str) -> None:
+    assert match(path, "/r", pattern) == tree
