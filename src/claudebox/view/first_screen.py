@@ -212,8 +212,9 @@ def _network(plan: Plan) -> list[Row]:
     ports = [f"{port.box} of the box is localhost:{port.host} here" for port in network.published]
     ports += [f"localhost:{port.box} in the box is 127.0.0.1:{port.host} here" for port in network.host_ports]
     hosts = tuple(map(host_text, plan.names.allowed)) if plan.names is not None else ()
+    said = "" if network.origin.is_default else f" ({network.origin.shown})"
     return [
-        Row("network", words=f"{network.tier}: {network.meaning}"),
+        Row("network", words=f"{network.tier}: {network.meaning}{said}"),
         Row("ports", tuple(ports)),
         Row("hosts", hosts),
         *([Row("nix", words=f"{plan.nix.mode}: {plan.nix.meaning}")] if plan.nix is not None else []),
