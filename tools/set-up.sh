@@ -42,6 +42,9 @@ package_of() {
     *:node) echo nodejs ;;
     apt-get:nix) echo nix-bin ;; # without the daemon, which is another package
     *:pasta) echo passt ;;
+    pacman:pip3) echo python-pip ;;
+    apk:pip3) echo py3-pip ;;
+    *:pip3) echo python3-pip ;;
     dnf:ps | pacman:ps) echo procps-ng ;;
     dnf:sqlite3 | pacman:sqlite3 | apk:sqlite3) echo sqlite ;;
     *:ps) echo procps ;;
@@ -59,6 +62,11 @@ package_of() {
     apk:ensurepip) echo py3-pip ;;
     dnf:ensurepip) echo python3-pip ;;
     dnf:shellcheck | zypper:shellcheck) echo ShellCheck ;;
+    # Not the server, which a package of that name would bring along.
+    apt-get:ssh) echo openssh-client ;;
+    dnf:ssh | zypper:ssh) echo openssh-clients ;;
+    pacman:ssh) echo openssh ;;
+    apk:ssh) echo openssh-client ;;
     *) echo "$1" ;;
     esac
 }

@@ -15,6 +15,7 @@ import pytest
 from conftest import CHECKOUT
 from running import machine, needs, pins
 from running.__main__ import make_parser, pytest_arguments
+from running.install import INSTALL
 
 RUNNER = str(CHECKOUT / "tests/running")
 
@@ -82,6 +83,18 @@ def test_needs_are_told_apart() -> None:
 
 def test_programs_of_needs_are_named_once() -> None:
     assert needs.programs_of(["nft", "network", "claude"]) == ["pasta", "nft", "ip", "node", "npm"]
+
+
+def test_programs_that_are_no_packages_of_debian_are_known(tmp_path: Path) -> None:
+    """One name that apt does not know, and all of them are installed one by one."""
+    (tmp_path / "apt-get").write_text("#!/bin/sh\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    words = [INSTALL, "--show", *needs.programs_of(needs.NEEDS)]
+    shown = subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout
+    named = shown.rpartition("--no-install-recommends ")[2].split()
+    no_packages = {"bwrap", "pasta", "nft", "ip", "node", "nix", "pip3", "ps", "ssh", "man", "python"}
+    assert no_packages & set(named) == set()
 
 
 def test_fixture_cannot_need_what_is_not_in_the_table() -> None:
