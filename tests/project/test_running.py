@@ -90,7 +90,7 @@ def test_programs_that_are_no_packages_of_debian_are_known(tmp_path: Path) -> No
     (tmp_path / "apt-get").write_text("#!/bin/sh\n")
     (tmp_path / "apt-get").chmod(0o755)
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    words = [INSTALL, "--show", *needs.programs_of(needs.NEEDS)]
+    words = [str(INSTALL), "--show", *needs.programs_of(needs.NEEDS)]
     shown = subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout
     named = shown.rpartition("--no-install-recommends ")[2].split()
     no_packages = {"bwrap", "pasta", "nft", "ip", "node", "nix", "pip3", "ps", "ssh", "man", "python"}
