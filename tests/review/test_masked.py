@@ -111,3 +111,26 @@ def test_symlink_in_its_place_never_lands(box: Box, env: Path) -> None:
     box.inside("sh", "-c", "rm .env; ln -s /etc/passwd .env", options=("--review", "on", "--land", "all"))
     assert not env.is_symlink()
     assert env.read_text() == ENV
+
+
+def test_file_that_cannot_be_merged_stays_masked_in_a_guarded_layer(box: Box, project: Path, account: Account) -> None:
+    """It is in a directory that is a layer, and keeps its mask whatever is done around it."""
+    settings = project / ".vscode/settings.json"
+    account.write(settings, f'{{"x.apiToken": "{CANARY}"}}\n')
+    account.write(project / ".vscode/tasks.json", "{}\n")
+    steps = [
+        "cat .vscode/settings.json >/dev/null",
+        "echo '{ }' >.vscode/tasks.json",
+        "touch .vscode/settings.json; chmod 666 .vscode/settings.json; echo x >>.vscode/settings.json",
+        "ln .vscode/settings.json linked; ln .vscode/settings.json .vscode/linked",
+        "mv .vscode/settings.json .vscode/other.json; rm .vscode/settings.json",
+        "mkdir .vscode/inner; mv .vscode elsewhere; cp -a .vscode copied",
+        "rm -rf .vscode",
+    ]
+    script = "\n".join(f"{step}\n{SEARCH} && echo seen after: {step.split(';')[0]!r}" for step in steps) + "\ntrue"
+    for options in (("--review", "guarded"), ("--review", "on")):
+        done = box.inside("sh", "-c", script, options=options)
+        assert CANARY not in done.stdout
+        assert "seen after" not in done.stdout
+        assert settings.read_text() == f'{{"x.apiToken": "{CANARY}"}}\n'
+        box.claudebox("--review", "discard", "--yes")

@@ -28,6 +28,7 @@ CODE = "+/"  # what Base64 has besides letters and digits
 JOINTS = "-_"  # what is a letter in Base64 for addresses, and harmless in every format
 STRONG_LENGTH = 20
 STRONG_HEX = 32
+MOST_STRONG = 500  # of one start: what looks random may be the hash of something that is not
 MOST_WEAK = 64  # secrets that somebody could guess, of which an agent can learn that two are the same
 BLOCK = 64  # bytes, of SHA-256
 
@@ -59,6 +60,8 @@ class Inventor:
 
     def __init__(self, key: bytes, weak: tuple[str, ...] = ()) -> None:
         self.key = key
+        self.pads = tuple(bytes(one ^ pad for one in key.ljust(BLOCK, b"\0")) for pad in (0x36, 0x5C))
+        self.strong: set[str] = set()  # what nobody can guess, of this start
         self.weak = dict.fromkeys(weak)  # marks of the secrets that somebody could guess, in the order they were seen
 
     def for_file(self, path: str, revealed: frozenset[str] = frozenset()) -> Invent:
@@ -75,10 +78,12 @@ class Inventor:
     def _is_linked(self, value: str, name: str) -> bool:
         """Whether the value has the same stand-in wherever it is."""
         if is_strong(value):
-            return True
+            if len(self.strong) < MOST_STRONG:
+                self.strong.add(value)
+            return value in self.strong
         if not names_secret(name):
             return False
-        mark = _keyed(self.key, f"weak\0{value}".encode(errors="surrogateescape"))[: BLOCK // 4].hex()
+        mark = self._keyed(f"weak\0{value}".encode(errors="surrogateescape"))[: BLOCK // 4].hex()
         if mark not in self.weak and len(self.weak) < MOST_WEAK:
             self.weak[mark] = None
         return mark in self.weak
@@ -87,9 +92,20 @@ class Inventor:
         number = 0
         while True:
             seed = f"{number}\0{source}".encode(errors="surrogateescape")
-            made = drawn(_stream(self.key, seed), value)
+            made = drawn(self._stream(seed), value)
             if value not in made:
                 return made
+            number += 1
+
+    def _keyed(self, message: bytes) -> bytes:
+        """HMAC with SHA-256."""
+        inner, outer = self.pads
+        return bytes.fromhex(sha256(outer + bytes.fromhex(sha256(inner + message))))
+
+    def _stream(self, seed: bytes) -> Iterator[int]:
+        number = 0
+        while True:
+            yield from self._keyed(b"%d\0" % number + seed)
             number += 1
 
 
@@ -99,20 +115,6 @@ def is_strong(value: str) -> bool:
         return True
     kinds = [one.isdigit() * 2 + one.isupper() for one in value]
     return len(value) >= STRONG_LENGTH and sum(a != b for a, b in pairwise(kinds)) * 3 >= len(value)
-
-
-def _keyed(key: bytes, message: bytes) -> bytes:
-    """HMAC with SHA-256."""
-    padded = key.ljust(BLOCK, b"\0")
-    inner = sha256(bytes(one ^ 0x36 for one in padded) + message)
-    return bytes.fromhex(sha256(bytes(one ^ 0x5C for one in padded) + bytes.fromhex(inner)))
-
-
-def _stream(key: bytes, seed: bytes) -> Iterator[int]:
-    number = 0
-    while True:
-        yield from _keyed(key, b"%d\0" % number + seed)
-        number += 1
 
 
 def drawn(stream: Iterator[int], value: str) -> str:

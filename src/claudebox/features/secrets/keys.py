@@ -20,6 +20,9 @@ MARKS = (
     (b"ecdsa-sha2-nistp384", "p384"),
     (b"ecdsa-sha2-nistp521", "p521"),
 )
+BEGIN = "-----BEGIN "
+RSA_NUMBER = 20  # bytes before the number that key and certificate have in common, or some after its beginning
+PUBLIC_BYTES = 32  # of what they have in common, enough to tell
 HEAD = 400  # bytes at the beginning of a key, among which its kind is named
 # Bytes up to which a key of RSA has that many bits. OpenSSH writes more than others.
 SIZES = ((1500, "rsa2048"), (2150, "rsa3072"), (1 << 20, "rsa4096"))
@@ -47,11 +50,43 @@ def _block(label: str, kind: str) -> str:
     return f"-----BEGIN {label}-----\n{lines}-----END {label}-----\n" if body else ""
 
 
-def kind_of_key(label: str, body: str) -> str:
+def throw_away_pair(key: bytes, certificate: bytes) -> bytes | None:
+    """What stands for a certificate, in a file of its own, beside the worthless key; None if it is not of this key.
+
+    A server does not start with a certificate that is not of its key.
+    """
+    kind, public = _public_part(key.decode(errors="replace"))
+    first, *others = certificate.decode(errors="replace").split(BEGIN)[1:] or [""]
+    label, _, rest = first.partition("-----")
+    shown = throw_away_certificate(kind)
+    if not public or not shown or label != "CERTIFICATE" or public not in _decoded(rest.partition("-----END")[0]):
+        return None
+    return (shown + "".join(f"{BEGIN}{other}" for other in others)).encode()
+
+
+def _public_part(pem: str) -> tuple[str, bytes]:
+    """The kind of the first private key, and some bytes of it that are in its certificate, too; none of Ed25519."""
+    for piece in pem.split(BEGIN)[1:]:
+        label, _, rest = piece.partition("-----")
+        body = rest.partition("-----END")[0]
+        kind, content = kind_of_key(label, body), _decoded(body)
+        if label in (PKCS8, RSA) and kind.startswith("rsa"):
+            start = RSA_NUMBER + (RSA_HEAD if label == PKCS8 else 0)
+            return kind, content[start : start + PUBLIC_BYTES]
+        if label in (PKCS8, "EC PRIVATE KEY") and kind in ("p256", "p384", "p521", "k256"):
+            return kind, content[-PUBLIC_BYTES:]
+    return "", b""
+
+
+def _decoded(body: str) -> bytes:
     try:
-        content = a2b_base64("".join(line for line in body.replace("\\n", "\n").splitlines() if ":" not in line))
+        return a2b_base64("".join(line for line in body.replace("\\n", "\n").splitlines() if ":" not in line))
     except (Error, ValueError):
-        content = b""
+        return b""
+
+
+def kind_of_key(label: str, body: str) -> str:
+    content = _decoded(body)
     named = next((kind for mark, kind in MARKS if mark in content[:HEAD]), "")
     if named or not content or (label in USUAL and b"ssh-rsa" not in content[:HEAD]):
         return named or USUAL.get(label, "rsa2048")

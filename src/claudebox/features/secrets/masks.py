@@ -7,6 +7,7 @@ import stat
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
 from claudebox.features.secrets.invention import Invent, Inventor
+from claudebox.features.secrets.keys import throw_away_pair
 from claudebox.features.secrets.rows import EDITABLE, KEY, LOOKS, NOTED, QUOTED, STRICTEST, SURE, VALUES
 from claudebox.features.secrets.table import Candidate, original
 from claudebox.features.secrets.values import is_name
@@ -36,6 +37,8 @@ MOST_DECOYS = 50  # each one is a descriptor; further files are seen empty
 MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
 MOST_NAMED = 5
 MOST_KEYS = 20
+MOST_PAIRED = 20  # keys, and certificates, that are compared with each other
+CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 MOST_MENTIONED = 3
 MOST_LOOKS = 100  # files that are read only to mention them
 PERMISSIONS = 0o555
@@ -61,6 +64,8 @@ class Search:
         self.masked: dict[str, Masked] = {}
         self.revealed: list[tuple[str, str, Word]] = []
         self.tracked: list[tuple[str, str, str]] = []
+        self.private_keys: list[bytes] = []
+        self.certificates: list[tuple[Masked, bytes]] = []  # files with nothing else in them
         self.mentioned: list[tuple[str, bool]] = []  # not masked although it may hold a password; whether git has it
         self.looks_left = MOST_LOOKS
 
@@ -100,6 +105,7 @@ class Search:
             if candidate.path not in self.judged:
                 self._judge(candidate)
             self._check_limits()
+        self._follow_keys()
         self._follow_hard_links()
         self._check_limits()
 
@@ -158,7 +164,11 @@ class Search:
             self._check_keys(candidate, revealed, invent, shows_more=decoy != hidden)
         mode = status.st_mode & PERMISSIONS or PERMISSIONS
         if decoy is None:
+            if candidate.style == KEY and CERTIFICATE in content:
+                self.certificates.append((unreadable.replace(mode=mode), content))
             return None
+        if candidate.style == KEY:
+            self.private_keys.append(content)
         can_edit = not is_cut and self._may_be_edited(candidate, status) and is_editable(content, decoy)
         return unreadable.replace(decoy=decoy, mode=mode, is_editable=can_edit)
 
@@ -205,6 +215,15 @@ class Search:
         if why or not candidate.is_guess:
             self.tracked.append((candidate.path, candidate.reason, why))
         return has
+
+    def _follow_keys(self) -> None:
+        """Show the certificate of a worthless key instead of that of the real one: no server starts with both."""
+        for masked, content in self.certificates[:MOST_PAIRED]:
+            pairs = (throw_away_pair(key, content) for key in self.private_keys[:MOST_PAIRED])
+            shown = next((pair for pair in pairs if pair is not None), None)
+            is_ours = shown is not None and self._reveal(masked.path) is None and not self.indexes.blob(masked.path)
+            if is_ours and masked.path not in self.masked:
+                self.masked[masked.path] = masked.replace(decoy=shown, reason="certificate of a masked key")
 
     def _follow_hard_links(self) -> None:
         """Mask the other names of a masked file, too: under them it would be seen as it is."""

@@ -28,6 +28,7 @@ CODED = "base64:"  # how Laravel begins a key
 KEY_BODY = "bWFza2VkIGJ5IGNsYXVkZWJveA=="  # "masked by claudebox"
 BEGIN = "-----BEGIN "
 
+PREFIXES = tuple(sorted((prefix for prefix, _ in TOKEN_PREFIXES), key=len, reverse=True))
 LONGEST_NAME = 80
 LONGEST_NUMBER = 5
 LONGEST_CHOICE = 24
@@ -162,9 +163,9 @@ def stand_in(value: str, invent: Invent = plain, name: str = "", *, gently: bool
         return structured
     if value.startswith("eyJ") and value.count(".") == 2:
         return f"{SIGNED}.{invent(value.rpartition('.')[2], 'token')}"
-    for prefix, _ in sorted(TOKEN_PREFIXES, key=lambda row: -len(row[0])):
-        if value.startswith(prefix) and len(value) >= SHORTEST_TOKEN:
-            return prefix + in_sections(invent, value[len(prefix) :], "token")
+    if value.startswith(PREFIXES) and len(value) >= SHORTEST_TOKEN:
+        prefix = next(prefix for prefix in PREFIXES if value.startswith(prefix))
+        return prefix + in_sections(invent, value[len(prefix) :], "token")
     if value.startswith(CODED):
         return CODED + invent(value[len(CODED) :], name)
     scheme, space, rest = value.partition(" ")

@@ -22,6 +22,7 @@ from claudebox.features.secrets.keys import kind_of_key
 from claudebox.features.secrets.rows import KEY, SHELL, VALUES
 from claudebox.features.secrets.throwaway import BLOCKS
 from claudebox.features.secrets.values import stand_in
+from claudebox.host.digest import sha256
 
 pytestmark = pytest.mark.req("SEC-01")
 
@@ -196,6 +197,16 @@ def test_planted_guesses_tell_nothing() -> None:
     later = Inventor(b"k" * 32, tuple(fresh.weak))
     assert variables(decoy(later, "DB_PASSWORD=hunter2\n"))["DB_PASSWORD"] not in planted
     assert len(later.weak) == MOST_WEAK
+
+
+def test_hashes_of_guesses_tell_little() -> None:
+    """What looks random may be the hash of a weak password: of one start, only some are linked."""
+    inventor = Inventor(b"k" * 32)
+    planted = "".join(f"HASH_{number}={sha256(b'%d' % number)}\n" for number in range(2000))
+    shown = decoy(inventor, planted, "planted.env")
+    real = variables(decoy(inventor, f"API_KEY={sha256(b'1999')}\n"))["API_KEY"]
+    assert real not in shown
+    assert len(real) == 64
 
 
 def test_value_under_an_ordinary_name_is_drawn_from_its_place_alone() -> None:

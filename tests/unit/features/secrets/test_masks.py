@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from claudebox.agreement import agreement, find_news
 from claudebox.answers import IN, MASKED, Answer
 from claudebox.explain import explain
 from claudebox.features.secrets import memory
+from claudebox.features.secrets.keys import _block, throw_away_certificate
 from claudebox.features.secrets.memory import FORM, OLD_HEADER, recall
 from claudebox.host.tree import Tree
 from claudebox.model import COVER, FILE, HIDE, MASK, Finding, Plan
@@ -186,6 +188,38 @@ def test_value_that_is_no_secret_need_not_be_revealed(machine: Machine) -> None:
 def test_project_file_cannot_reveal_a_value_by_itself(machine: Machine) -> None:
     machine.plant(KEYS + '~/shop/.claudebox.toml: reveal = [".env.local:DB_PASSWORD"]\\n')
     assert all(b"hunter2" not in mount.content for mount in machine.plan().mounts)
+
+
+PAIRS = [
+    *(("PRIVATE KEY", kind) for kind in ("rsa2048", "rsa3072", "rsa4096", "p256", "p384", "p521")),
+    *(("RSA PRIVATE KEY", kind) for kind in ("rsa2048", "rsa4096")),
+    *(("EC PRIVATE KEY", kind) for kind in ("p256", "p384")),
+]
+
+
+@pytest.mark.parametrize(("label", "kind"), PAIRS)
+def test_certificate_goes_with_its_masked_key(machine: Machine, label: str, kind: str, tmp_path: Path) -> None:
+    """A server would not start with the real certificate and a worthless key.
+
+    Any pair is good for this, even one of the worthless ones.
+    """
+    shop, other = machine.root / "home/alice/shop", "p384" if kind == "p256" else "p256"
+    (shop / "localhost-key.pem").write_text(block(label, kind))
+    (shop / "localhost.pem").write_text(block("CERTIFICATE", kind) + block("CERTIFICATE", "ed25519"))
+    (shop / "other.crt").write_text(block("CERTIFICATE", other))
+    plan = machine.plan()
+    assert {"localhost.pem", "localhost-key.pem"} <= masked(plan)
+    assert "other.crt" not in masked(plan), "it is of another key"
+    shown = {mount.path.rpartition("/")[2]: mount.content for mount in plan.mounts if mount.kind == MASK}
+    for name in ("localhost.pem", "localhost-key.pem"):
+        (tmp_path / name).write_bytes(shown[name])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "localhost.pem", tmp_path / "localhost-key.pem")
+    assert "localhost.pem" not in masked(machine.plan("--reveal", "localhost.pem"))
+
+
+def block(label: str, kind: str) -> str:
+    return throw_away_certificate(kind) if label == "CERTIFICATE" else _block(label, kind)
 
 
 @pytest.mark.parametrize(
