@@ -48,7 +48,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         variables=(*route, *proxies, *bundles),
         mounts=tuple(_mounts(bundles, draft.mounts)),
         kept_out=tuple(ways.strays().items()),
-        findings=(*ways.findings(), *_risks(ways, proxies, bundles)),
+        findings=(*ways.findings(), *_risks(ways, proxies, bundles), *_wished_bundles(ways)),
     )
 
 
@@ -260,6 +260,18 @@ def _mounts(bundles: list[EnvVar], mounts: list[Mount]) -> list[Mount]:
         Mount(RO, path, CERTIFICATES, source=path, is_dir=False)
         for path, holder in holders.items()
         if holder is None or holder.kind not in FROM_HOST
+    ]
+
+
+def _wished_bundles(ways: Ways) -> list[Finding]:
+    """Certificates that a file or the environment chose, although they would not enter by themselves."""
+    wishes = [wish for wish in ways.wishes.values() if KINDS.get(wish.name) == BUNDLE and wish.name not in ways.dropped]
+    chosen = [wish for wish in wishes if wish.value is None or not wish.origin.is_typed]
+    objections = [(wish, ways.objection_to_bundle(wish.value or ways.hosts.get(wish.name, ""))) for wish in chosen]
+    return [
+        Finding(Finding.RISK, wish.name, f"asked for by {wish.origin.shown}, although {objection}")
+        for wish, objection in objections
+        if objection
     ]
 
 

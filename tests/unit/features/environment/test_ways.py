@@ -382,6 +382,18 @@ def test_certificates_that_cannot_be_trusted_stay_outside(desk: Desk, plant: str
 
 
 @pytest.mark.req("SAND-13", "SEC-01")
+def test_certificates_that_a_variable_chose_are_flagged_although_asked_for(desk: Desk) -> None:
+    path = "/home/alice/shop/ca.pem"
+    plan = desk.plan("--env", "NODE_EXTRA_CA_CERTS", plant=f"~/shop/ca.pem: {CERTIFICATE}", NODE_EXTRA_CA_CERTS=path)
+    assert entering(plan, "NODE_EXTRA_CA_CERTS") == {"NODE_EXTRA_CA_CERTS": path}
+    assert about(plan, "NODE_EXTRA_CA_CERTS") == [
+        "risk: asked for by --env, although an agent can have written that file, and could trust anybody"
+    ]
+    typed = desk.plan("--env", f"NODE_EXTRA_CA_CERTS={path}")
+    assert about(typed, "NODE_EXTRA_CA_CERTS") == []
+
+
+@pytest.mark.req("SAND-13", "SEC-01")
 def test_bundle_that_an_agent_can_write_is_not_believed(desk: Desk) -> None:
     plan = desk.plan(plant=f"~/shop/ca.pem: {CERTIFICATE}", SSL_CERT_FILE="/home/alice/shop/ca.pem")
     assert entering(plan, "SSL_CERT_FILE") == {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
