@@ -12,7 +12,7 @@ from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
-from claudebox.settings.table import OFF, ON
+from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
@@ -119,6 +119,11 @@ class Facts(Record):
 
     @property
     def runs_claude(self) -> bool:
+        return self.starts_agent and self.settings.program.text == CLAUDE
+
+    @property
+    def starts_agent(self) -> bool:
+        """Whether Claude or another agent is started, rather than a command or a shell."""
         return self.request.run is None and not self.request.shell
 
 

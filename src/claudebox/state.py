@@ -13,6 +13,7 @@
     instances/NAME/           the state of one project, of which a box of that project sees some:
         project, writable-*   whose it is, and every directory that its boxes could write
         claude/               Claude's home in the box
+        agents/               what other agents keep
         auth/, auth.from      the login that its boxes share, and how the user's was when it was copied
         empty/, CLAUDE.md, SANDBOX.md   mounted over parts of Claude's home and of /etc
         settings.from, servers.from, answered   how the user's configuration was when it was imported
@@ -161,6 +162,11 @@ class Instance(Record):
     @property
     def claude(self) -> str:
         return f"{self.directory}/claude"
+
+    @property
+    def agents(self) -> str:
+        """What other agents than Claude keep, a directory for each."""
+        return f"{self.directory}/agents"
 
     @property
     def auth(self) -> str:

@@ -18,10 +18,10 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     wrapper = signal_shim(facts.tree, facts.host.python)
     if facts.request.run is not None:
         program = Program("command", facts.request.run, Origin.of_option("--run"))
-    elif facts.install is None or facts.request.shell:
+    elif facts.request.shell or (facts.install is None and not facts.starts_agent):
         program = Program("shell", (facts.system.shell,), Origin.of_option("--shell"))
     else:
-        return Contribution(wrapper=wrapper)  # features/claude decides how Claude is started
+        return Contribution(wrapper=wrapper)  # the feature of the agent decides how it is started
     return Contribution(wrapper=wrapper, decided=(("program", program),))
 
 

@@ -13,7 +13,7 @@ from claudebox.host.system import NIX_STORE
 from claudebox.known_variables import JUDGED, LEADING
 from claudebox.model import RW
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BROKER, FULL, NAMES, NONE, OFF, PASSTHROUGH
+from claudebox.settings.table import AUTO, BROKER, CLAUDE, FULL, NAMES, NONE, OFF, PASSTHROUGH
 from claudebox.users_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
@@ -36,6 +36,10 @@ def _always(_: Facts) -> bool:
 
 def _has_claude(facts: Facts) -> bool:
     return facts.install is not None
+
+
+def _has_other_agent(facts: Facts) -> bool:
+    return facts.starts_agent and facts.settings.program.text != CLAUDE
 
 
 def _shares_login(facts: Facts) -> bool:
@@ -135,6 +139,7 @@ DECIDING = (
     Decision("names.decide", "refuse_without_effect", _has_idle_list),
     Decision("system", "decide_identity", _always),
     Decision("claude.decide", "decide", _has_claude),
+    Decision("agents", "decide", _has_other_agent),
     Decision("login.decide", "decide", _shares_login),
     Decision("broker.decide", "decide", _has_broker),
     Decision("git.decide", "decide", _always),

@@ -44,7 +44,7 @@ def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
         interpreter_real = tree.resolve(found) if found and tree.is_executable(found) else None
         if interpreter_real:
             interpreter, way = interpreter_real, found or ""
-            files.append(_needed_tree(interpreter_real))
+            files += [_needed_tree(interpreter_real), *_python_trees(tree, way, interpreter_real)]
         else:
             missing = name
     outside_system = tuple(dict.fromkeys(file for file in files if not file.startswith(SYSTEM_TREES)))
@@ -104,6 +104,14 @@ def _needed_tree(real: str) -> str:
     # A scoped package keeps its binary for this platform in a sibling package of the same scope.
     scope = after.split("/", 1)[0]
     return f"{before}{marker}{scope}"
+
+
+def _python_trees(tree: Tree, interpreter: str, real: str) -> list[str]:
+    """The virtual environment that holds what a program in Python imports, and the Python that it was made of."""
+    environment, python = (posixpath.dirname(posixpath.dirname(path)) for path in (interpreter, real))
+    if not tree.exists(f"{environment}/pyvenv.cfg"):
+        return []
+    return [tree.resolve(environment) or environment, *([python] if tree.is_dir(f"{python}/lib") else [])]
 
 
 def _kind(real: str, is_script: bool) -> str:

@@ -60,6 +60,8 @@ ON = "on"
 HOST, PROJECT = "host", "project"
 ASK, ALL, SAFE = "ask", "all", "safe"
 GUARDED = "guarded"
+CLAUDE = "claude"
+PROGRAMS = (CLAUDE, "codex", "gemini", "opencode", "aider")
 
 SETTINGS = (
     Setting("yes", SWITCH, "start without asking", short="-y"),
@@ -254,6 +256,15 @@ SETTINGS = (
         metavar="SIZE",
         key="tmp_size",
         shape=TEXT,
+    ),
+    Setting(
+        *("program", VALUE, "start another agent than claude: codex, gemini, opencode or aider"),
+        metavar="AGENT",
+        variable="CLAUDEBOX_PROGRAM",
+        key="program",
+        shape=TEXT,
+        choices=PROGRAMS,
+        is_users=True,
     ),
     Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
     Setting("shell", SWITCH, "start a shell in the box instead of claude"),

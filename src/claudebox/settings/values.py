@@ -9,6 +9,7 @@ from claudebox.settings.table import (
     ASK,
     AUTO,
     BY_NAME,
+    CLAUDE,
     FULL,
     LIST,
     OFF,
@@ -102,6 +103,7 @@ class Settings(Record):
     review: Word = Word(OFF, BY_DEFAULT)
     land: Word = Word(ASK, BY_DEFAULT)
     userns: Word = Word(OFF, BY_DEFAULT)
+    program: Word = Word(CLAUDE, BY_DEFAULT)
     memory: Word | None = None
     pids: Word | None = None
     cpu: Word | None = None

@@ -14,6 +14,7 @@ from claudebox.places import refuse_readable
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
+from claudebox.settings.table import CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.tools import is_typed
@@ -69,12 +70,18 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
 def find_claude(
     host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...], reach: Reach
 ) -> ClaudeInstall | None:
-    """Find claude. A command or a shell gets it too, but can start without it: then this is None."""
+    """Find claude. A command or a shell gets it too, but can start without it: then this is None.
+
+    Another agent does not get it, nor its login.
+    """
+    starts_agent = request.run is None and not request.shell
+    if starts_agent and settings.program.text != CLAUDE:
+        return None
     try:
         found = choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach)
         check_claude_files(found, host.person.homes, places)
         return found
     except Problem:
-        if request.run is None and not request.shell:
+        if starts_agent:
             raise
         return None
