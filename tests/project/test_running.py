@@ -74,7 +74,7 @@ def test_need_says_how_to_get_it(need: needs.Need) -> None:
     assert need.name.isidentifier()
     assert need.meaning
     assert need.programs or need.command, "nobody would know what to do"
-    assert need.provider in (needs.PACKAGES, needs.CLAUDE, needs.DEBIAN, needs.NOBODY)
+    assert need.provider in (needs.PACKAGES, needs.CLAUDE, needs.AGENT, needs.DEBIAN, needs.NOBODY)
 
 
 def test_needs_are_told_apart() -> None:

@@ -59,22 +59,24 @@ def install(names: Iterable[str]) -> None:
                 subprocess.run([INSTALL, program], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
     for need in wanted:
         if need.provider == needs.CLAUDE and (pins.NEWEST or need.missing()):
-            install_claude(need.argument)
+            install_with_npm(pins.claude(need.argument), f"@anthropic-ai/claude-code@{need.argument}")
+        elif need.provider == needs.AGENT and (pins.NEWEST or need.missing()):
+            install_with_npm(pins.agent(need.argument), pins.agent_package(need.argument))
         elif need.provider == needs.DEBIAN and (pins.NEWEST or need.missing()):
             install_newer("nix" if need.name.endswith("_nix") else "bwrap", need.argument)
 
 
-def install_claude(version: str) -> None:
+def install_with_npm(program: str, package: str) -> None:
     npm = needs.find_program("npm")
     if npm is None:
         return
-    place = Path(pins.claude(version)).parents[2]
+    place = Path(program).parents[2]
     place.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(place)]
-    say(f"  npm install --prefix {place} @anthropic-ai/claude-code@{version}")
+    say(f"  npm install --prefix {place} {package}")
     environ = {**os.environ, "PATH": needs.SYSTEM_PATH}
     done = subprocess.run(
-        [*command, f"@anthropic-ai/claude-code@{version}"],
+        [*command, package],
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,

@@ -27,7 +27,7 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 KERNEL_HEADERS = "/usr/include/asm-generic/unistd.h"
 TUN = "/dev/net/tun"
 
-ROOT, PACKAGES, CLAUDE, DEBIAN, NOBODY = "root", "packages", "npm", "debian", "nobody"
+ROOT, PACKAGES, CLAUDE, AGENT, DEBIAN, NOBODY = "root", "packages", "npm", "agent", "debian", "nobody"
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -166,6 +166,23 @@ def claude_need(name: str, meaning: str, version: str, only_in_all: bool = False
     )
 
 
+def lacks_agent(name: str) -> str:
+    return "" if os.access(pins.agent(name), os.X_OK) else f"there is no {name}"
+
+
+def agent_need(name: str) -> Need:
+    return Need(
+        name,
+        f"another agent, {name}",
+        ("node",),
+        AGENT,
+        name,
+        functools.partial(lacks_agent, name),
+        "./run-tests --all installs it, where npm is installed and reaches its registry",
+        only_in_all=True,
+    )
+
+
 def newer_command(program: str, suite: str) -> list[str]:
     return ["tools/newer-programs", program, suite, *pins.packages(program, suite)]
 
@@ -209,6 +226,7 @@ TABLE = (
         lacks=lacks_debian,
         command="on a Debian: apt-get install bubblewrap",
     ),
+    *map(agent_need, ("codex", "gemini")),
     Need("gcc", "a C compiler with the kernel's headers", ("gcc", "make"), lacks=lacks_headers),
     Need("gdb", "a debugger", ("gdb",)),
     Need("git", "git", ("git",)),
@@ -276,7 +294,7 @@ def in_order(names: Iterable[str]) -> list[Need]:
 def programs_of(names: Iterable[str]) -> list[str]:
     """All that the package manager has to bring, each once."""
     found = [program for need in in_order(names) for program in need.programs]
-    if any(need.provider == CLAUDE for need in in_order(names)):
+    if any(need.provider in (CLAUDE, AGENT) for need in in_order(names)):
         found.append("npm")
     if any(need.provider == DEBIAN for need in in_order(names)):
         found.append("patchelf")

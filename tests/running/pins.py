@@ -32,6 +32,7 @@ LATEST = "latest"
 NEWEST = bool(os.environ.get("CLAUDEBOX_TEST_NEWEST"))
 CLAUDE: str = LATEST if NEWEST else _PINS["claude"]
 OLD_CLAUDE: str = _PINS["old-claude"]
+_AGENTS: dict[str, str] = _PINS["agents"]
 _SUITES: dict[str, list[str]] = _PINS["newest-suites" if NEWEST else "suites"]
 SUITES: tuple[str, ...] = tuple(_SUITES)
 
@@ -39,6 +40,17 @@ SUITES: tuple[str, ...] = tuple(_SUITES)
 def claude(version: str = CLAUDE) -> str:
     """Where that version is, or will be."""
     return str(CACHE / f"claude-{version}" / "node_modules/.bin/claude")
+
+
+def agent(name: str) -> str:
+    """Where another agent is, or will be."""
+    return str(CACHE / _AGENTS[name].replace("/", "-") / f"node_modules/.bin/{name}")
+
+
+def agent_package(name: str) -> str:
+    """Its package, with the version."""
+    package, _, version = _AGENTS[name].rpartition("@")
+    return f"{package}@{LATEST if NEWEST else version}"
 
 
 def packages(program: str, suite: str) -> list[str]:

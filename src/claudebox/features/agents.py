@@ -68,7 +68,10 @@ AGENTS = {
             told=".config/opencode/AGENTS.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
             variables=(
-                ("OPENCODE_PERMISSION", '{"edit":"allow","bash":"allow","webfetch":"allow","external_directory":"allow"}'),
+                (
+                    "OPENCODE_PERMISSION",
+                    '{"edit":"allow","bash":"allow","webfetch":"allow","external_directory":"allow"}',
+                ),
                 ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
             ),
         ),
@@ -88,7 +91,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     agent = AGENTS[facts.settings.program.text]
     if facts.settings.auth == BROKER:
         raise Problem(
-            f"the broker knows only Claude's API, and {agent.name} has another one", "choose: --auth none for this start"
+            f"the broker knows only Claude's API, and {agent.name} has another one",
+            "choose: --auth none for this start",
         )
     if facts.state is None:
         directory = facts.claude.all_projects.directory

@@ -63,7 +63,9 @@ def _unseen(facts: Facts) -> list[Finding]:
 
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     """Remember what this box can write: later launches follow no symlink that an agent may have put there."""
-    if facts.state is None or (facts.install is None and not facts.starts_agent and plan.review is None and _keeps_nothing(facts, plan)):
+    if facts.state is None or (
+        facts.install is None and not facts.starts_agent and plan.review is None and _keeps_nothing(facts, plan)
+    ):
         return plan
     state = facts.state
     git = filter(None, (facts.repository.outside,))

@@ -14,6 +14,17 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("downloads.claude.ai", "updates of the native install"),
         ("mcp-proxy.anthropic.com", "connectors of the account"),
     ),
+    "openai": (
+        ("api.openai.com", "the API"),
+        ("chatgpt.com", "the API of a subscription"),
+        ("auth.openai.com", "log-in, and renewing it"),
+    ),
+    "gemini": (
+        ("generativelanguage.googleapis.com", "the API"),
+        ("cloudcode-pa.googleapis.com", "the API of an account"),
+        ("accounts.google.com", "log-in"),
+        ("oauth2.googleapis.com", "log-in, and renewing it"),
+    ),
     "npm": (
         ("registry.npmjs.org", "packages of npm, pnpm, yarn"),
         ("registry.yarnpkg.com", "the same, as older lock files name it"),
