@@ -1,0 +1,53 @@
+"""What is said of other agents than Claude, and of the strict box that `--setup` offers."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox import setup
+from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND
+from claudebox.settings.words import Request
+from errors.scene import Problems, Scene, Stage, with_file
+
+CODEX = ("--program", "codex")
+
+
+def with_codex(scene: Scene, text: str = "ELF") -> Scene:
+    return scene.planted(f"/usr/local/bin/codex*: {text}").with_environ(PATH="/usr/local/bin:/usr/bin")
+
+
+def codex_of_the_project(scene: Scene) -> None:
+    scene.planted("~/shop/bin/codex*: ELF\n/usr/local/bin/codex -> /home/alice/shop/bin/codex")
+    scene.with_environ(PATH="/usr/local/bin:/usr/bin").plan(*CODEX)
+
+
+def codex_in_a_secret_place(scene: Scene) -> None:
+    scene.planted("~/.ssh/codex*: ELF\n/usr/local/bin/codex -> /home/alice/.ssh/codex")
+    scene.with_environ(PATH="/usr/local/bin:/usr/bin").plan(*CODEX)
+
+
+def set_up(scene: Scene, *, reason: str = "", yes: bool = True) -> None:
+    scene.monkeypatch.setattr(setup, "read_host", scene.machine.host)
+    scene.monkeypatch.setattr(setup, "try_part", lambda *_: reason)
+    scene.monkeypatch.setattr(setup, "can_ask", lambda: True)
+    scene.monkeypatch.setattr(setup, "says_yes", lambda _: False)
+    setup.set_up(Request(mode="setup", yes=yes))
+
+
+PROBLEMS: Problems = {
+    "agent-missing": (lambda scene: scene.plan(*CODEX), NOT_FOUND),
+    "agent-without-its-interpreter": (lambda scene: with_codex(scene, "#!/opt/node").plan(*CODEX), CANNOT_EXECUTE),
+    "agent-from-the-project": (codex_of_the_project, FAILED),
+    "agent-in-a-secret-place": (codex_in_a_secret_place, FAILED),
+    "agent-with-the-broker": (lambda scene: with_codex(scene).plan("--auth", "broker", *CODEX), FAILED),
+    "agent-without-state": (lambda scene: with_codex(scene).planted("~/.claudebox: a file").plan(*CODEX), FAILED),
+    "setup-of-nothing": (lambda scene: set_up(scene, reason="no"), FAILED),
+    "setup-beside-a-file": (lambda scene: set_up(with_file(scene, 'network = "inet"')), FAILED),
+    "setup-refused": (lambda scene: set_up(scene, yes=False), FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("agents", name, *PROBLEMS[name])
