@@ -69,7 +69,6 @@ what they want. So work as usual, and commit as usual; commits arrive on the use
 git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
 themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
 Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv` or `git mv`, which copy then.
-A local `git clone` needs `--no-hardlinks`.
 """
 REVIEWED_PARTS = """\
 ## Changes that wait for the user

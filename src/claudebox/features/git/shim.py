@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.git.decide import shipped
-from claudebox.model import COVER, RO, RW, Directory, Mount, Origin
+from claudebox.model import COVER, LAYER, RO, RW, Directory, Mount, Origin
 
 DIRECTORY = "/etc/claudebox/bin"  # in the box
 SCRIPT = "shim.sh"
@@ -35,6 +35,7 @@ def known_places(facts: Facts, draft: Draft) -> list[str]:
     lines = [
         *(f"held\t{mount.path}\t{mount.origin.reason}" for mount in sorted(held, key=lambda mount: mount.path)),
         *(f"kept\t{path}" for path in kept),
+        *(["layered"] if any(mount.kind == LAYER for mount in last.values()) else []),
     ]
     # A name with a line break would be two. Such a one is held all the same.
     return [line for line in lines if line.replace("\t", "").isprintable()]
