@@ -84,8 +84,8 @@ git pull -q --no-rebase . side
 git pull -q --rebase . topic
 git push -q . main:pushed
 git gc -q
-git clone -q . /tmp/clone
-(project=$PWD && cd /tmp && git clone -q $project other)
+git clone -q . inner && rm -rf inner
+project=$PWD && cd /tmp && git clone -q $project other
 git -c advice.detachedHead=false checkout -q v1
 git --no-pager -C module/.. checkout -q main
 """.strip().splitlines()
