@@ -151,6 +151,21 @@ def test_what_a_project_cannot_say_is_wrong_for_editors(setting: Setting) -> Non
     assert not by_schema(document, is_project=True)
 
 
+# What may be said in some setting or other, and what in none.
+TRIED: list[Any] = [
+    *(5, -1, 0, 1.5, True, None, "", "a", "5", "5G", "1.5", "G", "a b", "$", "$A", "${A", "off", "on", "none", "a=5", "\n"),
+    *([], ["a"], [""], ["A-B"], ["$"], ["requests=5"], [80], [0], ["80"], ["80:90"], [True], [["a"]], [{}]),
+    *({}, {"A": "b"}, {"A": 5}, {"A-B": "c"}, [{"host": "/a"}], [{"host": "/a", "mode": "x"}], [{"mode": "ro"}]),
+]
+
+
+@pytest.mark.parametrize("key", BY_KEY)
+def test_every_key_takes_the_same_values_for_both(key: str) -> None:
+    for value in TRIED:
+        why = refusal({key: value})
+        assert "too little" in why or by_schema({key: value}) is not bool(why), (value, why)
+
+
 WORDS = st.one_of(
     st.sampled_from([word for setting in SETTINGS for word in setting.choices]),
     st.text(alphabet="aA0_-$.{}:= 1596GM@/~\n\x7f", max_size=8),

@@ -10,7 +10,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 SOURCE = CHECKOUT / "src" / "claudebox"
-DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md"), CHECKOUT / "tests" / "README.md"])
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"), CHECKOUT / "tests" / "README.md"])
 PARTS = "|".join(sorted(re.escape(path.name) for path in (*CHECKOUT.iterdir(), *SOURCE.iterdir()) if path.is_dir()))
 # A file of the project: below one of its folders, or a module by its name.
 OURS = re.compile(rf"(?:(?:{PARTS})/[\w./-]*\w|[\w/]*\w\.(?:py|nix|sh))")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from claudebox.settings.files.schema import DESCRIPTION, KEYS_OF_A_MOUNT, MODES, NAME
-from claudebox.settings.parsing import LIMITED, LIMITS, MOST_DIGITS, MOST_DIGITS_OF_AN_AMOUNT
+from claudebox.settings.parsing import LEAST, LIMITED, MOST_DIGITS, MOST_DIGITS_OF_AN_AMOUNT, SIZES
 from claudebox.settings.table import BY_KEY, LAST_PORT, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.state import SHOWN
@@ -75,14 +75,14 @@ def _path() -> Schema:
 def _text(setting: Setting) -> Schema:
     if setting.choices:
         return {"type": "string", "enum": list(setting.choices)}
-    if setting.name in LIMITS:
+    if setting.name in LEAST:
         return _amount(setting.name)
     return _path() if setting.is_users else _line()
 
 
 def _amount(name: str) -> Schema:
     """Digits, perhaps with a point among them and a unit behind. Which is too little, only the program knows."""
-    allowed = {"memory": "0-9.KMGTkmgt", "pids": "0-9", "cpu": "0-9."}[name]
+    allowed = "0-9.KMGTkmgt" if name in SIZES else {"pids": "0-9"}.get(name, "0-9.")
     wrong = [
         rf"[^{allowed}]",  # another character
         r"[KMGTkmgt].",  # a unit that is not at the end
