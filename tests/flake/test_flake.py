@@ -75,6 +75,13 @@ def test_package_is_named_after_the_program_and_its_version(package: Package) ->
     assert package.path.name.partition("-")[2] == f"claudebox-{__version__}"
 
 
+@pytest.mark.req("NIX-01")
+def test_package_has_the_manual_page_and_the_completions(package: Package) -> None:
+    share = package.machine.seen_from_here(package.path) / "share"
+    wanted = ("man/man1", "bash-completion/completions", "zsh/site-functions", "fish/vendor_completions.d")
+    assert [place for place in wanted if not any("claudebox" in path.name for path in (share / place).iterdir())] == []
+
+
 @pytest.mark.req("NIX-03", "SAND-01")
 def test_nix_run_gives_the_command(flake_of_each_nix: Flake) -> None:
     assert says_its_version(flake_of_each_nix.ask("run", flake_of_each_nix.url, "--", "--version"))

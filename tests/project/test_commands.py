@@ -65,7 +65,16 @@ def processes_of(account: Account, *command: str) -> dict[str, int]:
 @pytest.mark.shellcheck
 @pytest.mark.parametrize(
     "script",
-    ["claudebox", "bin/claudebox", "run-tests", "tools/install", "tools/set-up.sh", "tools/newer-programs", ".ci/run"],
+    [
+        "claudebox",
+        "bin/claudebox",
+        "run-tests",
+        "tools/install",
+        "tools/set-up.sh",
+        "tools/newer-programs",
+        "tools/single_file.sh",
+        ".ci/run",
+    ],
 )
 def test_shell_scripts_have_no_known_mistake(script: str) -> None:
     checked = subprocess.run(["shellcheck", "-x", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from claudebox.cli import run
 from claudebox.model import Plan
 from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.fields import FIELDS
+from claudebox.view.fields import FIELDS, HEAD
 from explain.test_answers import ANSWER
 from screens.boxes import debian
 from screens.test_json import AUDIT, DRY_RUN
@@ -53,14 +54,21 @@ def of_value(value: Any, path: str = "") -> Iterator[str]:
 )
 def test_documented_fields_are_those_of_the_shape(option: str, shape: Any) -> None:
     assert isinstance(DRY_RUN["environment"], Table)
-    assert sorted(FIELDS[option]) == sorted(set(of_shape(shape)))
+    assert sorted(HEAD | FIELDS[option]) == sorted(set(of_shape(HEAD | shape)))
 
 
 def test_what_is_printed_is_documented(plan: Plan) -> None:
     free = ("environment.", "broker.limits.")  # names of variables, and of limits
     for option, text in (("--audit", audit_json(plan)), ("--dry-run", dry_run_json(plan))):
         printed = {path for path in of_value(json.loads(text)) if not path.startswith(free)}
-        assert printed - FIELDS[option].keys() == set()
+        assert printed - (HEAD | FIELDS[option]).keys() == set()
+
+
+def test_other_modes_are_documented(capfd: pytest.CaptureFixture[str]) -> None:
+    for option in ("--instances", "--profile"):
+        run([option, "--json"])
+        printed = set(of_value(json.loads(capfd.readouterr().out)))
+        assert printed - (HEAD | FIELDS[option]).keys() <= {"instances[].reviews"}, option
 
 
 def test_review_is_documented(tmp_path: Path) -> None:

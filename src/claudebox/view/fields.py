@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 RULE = "which rule, option, variable or line of a file put it there"
+# Of every object.
+HEAD = {
+    "claudebox": "the version that printed it",
+    "schema": "the number of this form: it goes up when a field changes its meaning or goes",
+}
 # By option: the path of a field, `[]` for each element of a list, and what it means.
 FIELDS: dict[str, dict[str, str]] = {
     "--audit": {
@@ -83,11 +88,11 @@ FIELDS: dict[str, dict[str, str]] = {
         "answers[].changes[].effect": "what that would do",
     },
     "--check": {
-        "[].state": "`ok`, `note` or `FAIL`",
-        "[].name": "what was looked at",
-        "[].measured": "what was found",
-        "[].why": "why it matters",
-        "[].fix": "commands that help",
+        "check[].state": "`ok`, `note` or `FAIL`",
+        "check[].name": "what was looked at",
+        "check[].measured": "what was found",
+        "check[].why": "why it matters",
+        "check[].fix": "commands that help",
     },
     "--prove": {
         "against": "the command that was attacked, or null for the box itself",
@@ -100,5 +105,48 @@ FIELDS: dict[str, dict[str, str]] = {
         "attacks[].way": "how",
         "attacks[].state": "`held`, `open`, `chosen` or `untested`",
         "attacks[].choice": "what opens it, or null",
+    },
+    "--instances": {
+        "instances[].project": "the project, or null if nobody noted it",
+        "instances[].directory": "where its state is",
+        "instances[].last_use": "when a box was last started, in UTC",
+        "instances[].size": "bytes",
+        "instances[].cache": "bytes of it that are cache",
+        "instances[].is_whole": "false if there is more, which was not counted",
+        "instances[].is_gone": "whether the project no longer exists",
+        "instances[].reviews[].number": "a layer that has not landed",
+        "instances[].reviews[].project": "what it is a layer of",
+        "instances[].reviews[].size": "bytes",
+    },
+    "--profile": {
+        "profiles[].name": "for --profile",
+        "profiles[].description": "what it is for",
+        "profiles[].file": "where it is; `claudebox:` means that it comes with claudebox",
+    },
+    "--version": {
+        "version": "of claudebox",
+        "programs": "bwrap, claude, pasta and nft: version and path, by name",
+    },
+    "--review list": {
+        "reviews[].number": "a layer that has not landed",
+        "reviews[].project": "what it is a layer of",
+        "reviews[].size": "bytes",
+        "reviews[].is_in_use": "whether a box works in it",
+        "reviews[].changes": "how many changes it holds; 0 while it is in use",
+        "damaged": "directories of layers whose note cannot be read",
+    },
+    "--review show": {
+        "number": "of the layer",
+        "project": "what it is a layer of",
+        "size": "bytes",
+        "changes[].path": "what changed",
+        "changes[].kind": "added, changed or deleted",
+        "changes[].what": "what it is: a file, a directory …",
+        "changes[].size": "bytes",
+        "changes[].target": "where a symlink leads, or null",
+        "changes[].is_conflict": "whether it was changed outside, too",
+        "changes[].host_runs": "who of this host would run it, or null",
+        "never_lands[].path": "what stays in the layer",
+        "never_lands[].reason": "why",
     },
 }
