@@ -40,6 +40,7 @@ MOST_AGREEMENTS = 8
 
 USUAL_BUNDLES = (*CERTIFICATE_BUNDLES, pinned.CERTIFICATES)
 
+CACHE = "cache"  # the rule
 WITHOUT = "without"
 READ_ONLY = "read-only"
 
@@ -130,7 +131,14 @@ def agreement(plan: Plan) -> tuple[str, ...]:
 
 
 def _granted(plan: Plan) -> list[Mount]:
-    return [mount for mount in plan.mounts if mount.kind in FROM_HOST and not is_guard(mount)]
+    # The project's own cache shows nothing of the host, and appears when there is a place for it.
+    return [
+        mount
+        for mount in plan.mounts
+        if mount.kind in FROM_HOST
+        and not is_guard(mount)
+        and (_shows_host(mount, plan) or not mount.origin.is_rule(CACHE))
+    ]
 
 
 # Each function gives the lines that cover something: the first one is noted, the others grant more than it does.
