@@ -8,6 +8,7 @@
   git,
   gnumake,
   iproute2,
+  less,
   man-db,
   mandoc,
   mkShell,
@@ -38,6 +39,7 @@ mkShell {
     git
     gnumake
     iproute2
+    less
     man-db
     mandoc
     nftables

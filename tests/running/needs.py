@@ -231,6 +231,7 @@ TABLE = (
     Need("gdb", "a debugger", ("gdb",)),
     Need("git", "git", ("git",)),
     Need("mandoc", "readers of manual pages", ("mandoc", "man")),
+    Need("less", "a pager", ("less",)),
     Need("npm", "Node's package manager", ("npm", "node")),
     Need("openssl", "a maker of certificates", ("openssl",)),
     Need("clients", "programs that fetch", ("curl", "wget", "ssh", "git", "pip3", "node", "npm", "openssl")),

@@ -182,6 +182,7 @@ def test_second_terminal_is_refused(box: Box) -> None:
 # Pipelines.
 
 
+@pytest.mark.less
 def test_pager_gets_the_keys_and_the_output(box: Box) -> None:
     with shell_terminal(box) as shell:
         shell.read_until("host> ")
