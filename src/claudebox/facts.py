@@ -15,12 +15,13 @@ from claudebox.record import Record
 from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
-from claudebox.state import LOGIN_FILE, Instance, State
+from claudebox.state import LOGIN_FILE, SHOWN, Instance, State
 from claudebox.users_settings import UsersSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.tree import Tree
+    from claudebox.layers.machine import Ground
 
 TYPED = Origin.of_option("claude")  # a word for claude on the command line
 
@@ -109,8 +110,27 @@ class Facts(Record):
 
     @property
     def has_layer(self) -> bool:
-        """Whether some of it is."""
+        """Whether some of it may be."""
         return self.settings.review.text != OFF
+
+    @property
+    def doubts_layers(self) -> str:
+        """Why the directories that are guarded are read-only rather than layers; "" if they can be layers.
+
+        Who asked for layers has no doubts: they get them, or no box.
+        """
+        from claudebox.layers.machine import find_doubt
+
+        if not self.settings.review.origin.is_default:
+            return ""
+        return find_doubt(self.tree, self.ground) if self.state is not None else f"{SHOWN.directory} cannot be used"
+
+    @property
+    def ground(self) -> Ground:
+        """Where layers would be."""
+        from claudebox.layers.machine import Ground
+
+        return Ground(self.host.person.uid, self.claude.all_projects, self.project)
 
     @property
     def words(self) -> tuple[Word, ...]:

@@ -294,6 +294,8 @@ class Guard(Record):
     filled: tuple[str, ...] = ()  # directories of PATH that the agent fills with programs
     commands: tuple[str, ...] = ()  # those where no agent can write
     directories: frozenset[str] = frozenset()  # of the project, as they were before the box
+    direct: tuple[str, ...] = ()  # directories in those that are held which are not
+    walls: str = ""  # why directories are read-only although layers could hold them
 
 
 class Trace(Record):

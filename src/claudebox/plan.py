@@ -77,7 +77,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
 def decide(facts: Facts) -> Plan:
     draft = Draft()
     for row in DECIDING:
-        if row.applies(facts):
+        if row.applies(facts) and row.finds(draft):
             draft.add(load(row.module, row.function)(facts, draft))
     plan = _assemble(facts, draft)
     for row in COMPLETING:

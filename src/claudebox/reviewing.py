@@ -223,7 +223,7 @@ def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
     assert plan.review is not None
     out = Mount(RW, OUT, PACKS, source=layer.out)
     return plan.replace(
-        review=plan.review.replace(layer=layer.number),
-        mounts=(*usable_mounts(plan.mounts, layer), out),
+        review=plan.review.replace(layer=layer.number, parts=tuple(layer.parts())),
+        mounts=(*usable_mounts(plan.mounts, plan.review, layer), out),
         steps=tuple(step for step in plan.steps if step.moment in (Step.MOUNT, Step.BEFORE)),
     )

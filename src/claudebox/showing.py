@@ -8,6 +8,7 @@ from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
+from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
@@ -24,14 +25,19 @@ def show_audit(request: Request) -> int:
 
 
 def show_dry_run(request: Request) -> int:
-    _, _, plan = _plan(request)
-    if plan.review is not None:
+    host, settings, plan = _plan(request)
+    layered: tuple[str, ...] = ()
+    if plan.review is not None and plan.review.is_whole:
         # The command would have to write through, which is what the user does not want.
         raise Problem(
             f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
             "to see the rest of the box: --dry-run --review off",
         )
-    show(dry_run_json(plan) if request.json else shell_command(plan))
+    if plan.review is not None:
+        layered = plan.review.places
+        walls = settings.replace(review=settings.review.replace(text=OFF))
+        plan = make_plan(host, request, walls)
+    show(dry_run_json(plan, layered) if request.json else shell_command(plan, layered))
     return 0
 
 

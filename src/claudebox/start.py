@@ -8,6 +8,7 @@ from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
 from claudebox.host import Host, read_host
 from claudebox.host.kernel import doubts_namespaces
+from claudebox.host.tree import Tree
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Finding, Plan, Question
 from claudebox.plan import decide, make_plan, survey
@@ -71,10 +72,16 @@ def plan_until_known(facts: Facts) -> Plan:
 
 def finish_landings(host: Host, plan: Plan) -> None:
     """If a landing was ended by force, bring it to an end before another box sees half of it."""
-    if plan.state is not None and host.tree.lstat(plan.state.layers) is not None:
+    layers = plan.state.layers if plan.state is not None else ""
+    if any(name.isdigit() and is_landing(host.tree, f"{layers}/{name}") for name in host.tree.entries(layers)):
         from claudebox import reviewing
 
-        reviewing.finish_landings(plan.state.layers)
+        reviewing.finish_landings(layers)
+
+
+def is_landing(tree: Tree, layer: str) -> bool:
+    """Whether the layer has the journal of a landing."""
+    return any(tree.lstat(f"{layer}/journal{end}") is not None for end in ("", ".done"))
 
 
 def try_namespaces(host: Host, plan: Plan) -> None:

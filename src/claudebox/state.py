@@ -6,6 +6,7 @@
     decisions                 what the user said about files of projects
     packages/                 what Nix said about packages
     nix-trial                 what came of trying the Nix daemon
+    layer-trial               that the kernel has refused a layer
     masks.lock                a lock on each file that a box masks
     auth.lock                 a lock of those who keep logins in step
     auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
@@ -107,6 +108,10 @@ class State(Record):
     @property
     def nix_trial(self) -> str:
         return f"{self.directory}/nix-trial"
+
+    @property
+    def layer_trial(self) -> str:
+        return f"{self.directory}/layer-trial"
 
     @property
     def former_login(self) -> str:

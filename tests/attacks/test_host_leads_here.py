@@ -67,7 +67,11 @@ def tamper(box: Box, project: Path, *options: str) -> dict[str, list[str]]:
 
 def test_nothing_that_the_host_leads_to_can_be_changed(on_path: Box, dotfiles: Path) -> None:
     before = [state_of(dotfiles / place) for place in PLACES]
-    assert {place: worked for place, worked in tamper(on_path, dotfiles).items() if worked} == {}
+    assert {place: worked for place, worked in tamper(on_path, dotfiles, "--review", "off").items() if worked} == {}
+    assert [state_of(dotfiles / place) for place in PLACES] == before
+    # In a layer the attempts succeed, and nothing of it is on the host.
+    layered = {place.rstrip("/") for place in PLACES if place.endswith("/")}
+    assert {place for place, worked in tamper(on_path, dotfiles).items() if worked} == layered
     assert [state_of(dotfiles / place) for place in PLACES] == before
 
 

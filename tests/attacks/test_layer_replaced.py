@@ -1,4 +1,4 @@
-"""Something takes the layer away, or puts another in its place, before bwrap binds the project: nothing starts."""
+"""Something takes a layer away, or puts another in its place, before bwrap binds the project: nothing starts."""
 
 from __future__ import annotations
 
@@ -44,3 +44,28 @@ def test_box_does_not_start_without_its_layer(box: Box, deed: str) -> None:
     assert done.returncode == 125, done.stderr
     assert "is not what it was when claudebox looked at it" in " ".join(done.stderr.split())
     assert not (box.project / "started").exists()
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_box_does_not_start_without_a_layer_of_what_is_guarded(box: Box, deed: str) -> None:
+    """Without it, bwrap would bind the host's own directory, writable."""
+    box.account.write(box.project / ".github/sub/file", "x\n")
+    prefix = "mount -t tmpfs tmpfs /tmp && " if deed == "another-overlay" else ""
+    aimed = prefix + DEEDS[deed].replace("$project", "$project/.github")
+    assert with_bwrap_after(box, "true").inside("touch", "started").returncode == 0
+    done = with_bwrap_after(box, aimed).inside("touch", ".github/started")
+    assert done.returncode == 125, done.stderr
+    assert "is not what it was when claudebox looked at it" in " ".join(done.stderr.split())
+    assert not (box.project / ".github/started").exists()
+
+
+def test_directory_in_a_layer_that_is_direct_is_itself(box: Box) -> None:
+    """What is bound over the layer of `.claude` has to be the host's directory of worktrees, and no other."""
+    box.account.write(box.project / ".claude/worktrees/file", "x\n")
+    box.account.write(box.project / ".claude/other/file", "x\n")
+    worktrees = '"$project/.claude/worktrees"'
+    assert with_bwrap_after(box, "true").inside("touch", ".claude/worktrees/started").returncode == 0
+    assert (box.project / ".claude/worktrees/started").exists()
+    for deed in (f"umount -l {worktrees}", f'mount --bind "$project/.claude/other" {worktrees}'):
+        done = with_bwrap_after(box, deed).inside("true")
+        assert done.returncode == 125, done.stderr

@@ -8,11 +8,12 @@ import pytest
 
 from claudebox import reviewing, showing
 from claudebox.features.review import act
-from claudebox.layers import Covered, store
+from claudebox.layers import Covered, Review, store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
+from claudebox.model import BY_DEFAULT, Origin
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, Stage
@@ -75,8 +76,18 @@ def dry_run(scene: Scene) -> None:
     showing.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
 
 
-def no_mount() -> None:
-    raise act._refused("/home/alice/shop", (b"claudebox:0", b"/nonexistent", b"overlay", 0, b""))
+def review_of(path: str, origin: Origin) -> Review:
+    return Review(origin, "ask", "/nonexistent", "/home/alice/shop", ("/nonexistent/x", b""), (Covered(path, (0, 0)),))
+
+
+WHOLE = review_of("/home/alice/shop", Origin.of_option("--review"))
+GUARDED = review_of("/home/alice/shop/.github", Origin.of_option("--review"))
+UNASKED = review_of("/home/alice/shop/.github", BY_DEFAULT)
+
+
+def no_mount(review: Review) -> None:
+    words = (b"claudebox:0", b"/nonexistent", b"overlay", 0, b"")
+    raise act._refused(review.covered[0].path, review, words)
 
 
 def refused_by_apparmor(scene: Scene) -> None:
@@ -88,10 +99,13 @@ PROBLEMS: Problems = {
     "review-as-a-command": (dry_run, FAILED),
     "review-changed-meanwhile": (changed_meanwhile, FAILED),
     "review-in-use": (lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"), FAILED),
-    "review-no-attributes": (lambda _: act._require_attributes(NOWHERE), FAILED),
+    "review-no-attributes": (lambda _: act._require_attributes(NOWHERE, WHOLE), FAILED),
     "review-no-layer": (lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""), FAILED),
-    "review-no-mount": (lambda _: no_mount(), FAILED),
-    "review-no-project": (lambda _: act._cover(0, Covered("/nonexistent", (0, 0)), "/", "/"), FAILED),
+    "review-no-mount": (lambda _: no_mount(WHOLE), FAILED),
+    "review-no-mount-of-a-part": (lambda _: no_mount(GUARDED), FAILED),
+    "review-no-mount-unasked": (lambda _: no_mount(UNASKED), FAILED),
+    "review-no-project": (lambda _: act._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"), FAILED),
+    "review-no-place": (lambda _: act._make_directory("/proc/worktrees"), FAILED),
     "review-no-such": (lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"), FAILED),
     "review-no-such-note": (lambda _: store.load("/nonexistent", "3"), FAILED),
     "review-nobody-to-ask": (nobody_to_ask, FAILED),

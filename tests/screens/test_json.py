@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, RW, SYMLINK, TMPFS, Finding, Plan
+from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, LAYER, MASK, PROC, RO, RW, SYMLINK, TMPFS, Finding, Plan
 from claudebox.view.argv import Data, bwrap_operations, program_words
 from claudebox.view.as_json import audit_json, dry_run_json
 from golden import Golden
@@ -21,7 +21,7 @@ AUDIT = {
     "project": str,
     "mounts": [
         {
-            "kind": either(RO, RW, TMPFS, FILE, COVER, MASK, SYMLINK, PROC, DEV, HIDE, ABSENT),
+            "kind": either(RO, RW, TMPFS, FILE, COVER, MASK, SYMLINK, PROC, DEV, HIDE, ABSENT, LAYER),
             "path": str,
             "source": maybe(str),
             "content": maybe(str),
@@ -44,14 +44,22 @@ AUDIT = {
     },
     "nix": maybe({"mode": str, "rule": str, "holes": [str]}),
     "outside": {"variables": int, "places": [PLACE]},
+    "?review": {"land": str, "rule": str, "layers": [str], "direct": [str]},
     "?broker": {"credential": str, "limits": Table(int), "journal": str},
-    "guard": {"read_only": [PLACE], "opened": [PLACE], "cannot_be_held": [PLACE]},
+    "guard": {
+        "read_only": [PLACE],
+        "lands_later": [PLACE],
+        "opened": [PLACE],
+        "cannot_be_held": [PLACE],
+        "no_layers_because": maybe(str),
+    },
     "program": [maybe(str)],
     "findings": [{"kind": either(Finding.SECRET, Finding.RISK, Finding.NOTE), "subject": str, "text": str}],
 }
 DRY_RUN = {
     **HEAD,
     "uplink": maybe({"pasta": [str], "nft": str, "ruleset": str}),
+    "?read_only_instead_of_layers": [str],
     "executable": str,
     "options": [[either(str, {"text": str}, {"hex": str})]],
     "program": [maybe(str)],
@@ -101,7 +109,8 @@ def test_audit_tells_all_that_the_plan_holds(plan: Plan) -> None:
     assert [(place["path"], place["reason"]) for place in told["outside"]["places"]] == [
         (place.path, place.reason) for place in plan.outside.places
     ]
-    assert [place["path"] for place in told["guard"]["read_only"]] == [guarded.path for guarded in plan.guard.held]
+    held = [place["path"] for part in ("read_only", "lands_later") for place in told["guard"][part]]
+    assert sorted(held) == sorted(guarded.path for guarded in plan.guard.held)
     assert [(finding["kind"], finding["subject"], finding["text"]) for finding in told["findings"]] == [
         (finding.kind, finding.subject, finding.text) for finding in plan.findings
     ]

@@ -28,6 +28,7 @@ from claudebox.model import (
     FILE,
     FROM_HOST,
     HIDE,
+    LAYER,
     MASK,
     PROC,
     RO,
@@ -39,6 +40,7 @@ from claudebox.model import (
     Plan,
     SecretPlace,
 )
+from claudebox.mounts import PIN
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
@@ -104,6 +106,7 @@ class PathQuestion:
         because = [self._showing(spot) for spot in places]
         because += [self._following(first)] if at_home and first.links else []
         verdict = f"in, {ACCESS[first.access]}" + ("" if at_home else f", as {self._short(first.path)}")
+        verdict += "; what changes lands when you say so" if first.mount.kind == LAYER else ""
         if first.access == RO and (writable := [spot for spot in places if spot.access == RW]):
             verdict += f", and writable as {self._short(writable[0].path)}"
         because += self._found() + self._opened() + self._hides_below(places) + self._hides_of(self._hidden_spots())
@@ -128,6 +131,8 @@ class PathQuestion:
         if is_guard(mount):
             place = f"{self._short(mount.source)}{as_path}"
             does = f"keeps {place} read-only" if mount.kind == RO else f"pins {place}"
+            if mount.kind == LAYER and mount.origin != PIN:
+                does = f"keeps what changes in {place} until you land it"
             return with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin)
         text = f"{describe_origin(mount.origin)} shows {self._short(mount.source)}{as_path}, {ACCESS[spot.access]}"
         return with_reason(text, mount.origin)
@@ -161,6 +166,8 @@ class PathQuestion:
         wanted = RW if spot.access == RO else RO
         if is_guard(spot.mount) and spot.access == RO:
             return Change("lets the agent change it, although this host may run it later", ("--writable", shown))
+        if is_guard(spot.mount) and spot.mount.kind == LAYER and spot.mount.origin != PIN:
+            return Change("lets changes reach this host at once, although it may run them", ("--writable", shown))
         destination = "" if spot.path == shown else spot.path
         refusal = self.refusal(wanted, shown, destination)
         if refusal:

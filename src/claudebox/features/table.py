@@ -11,7 +11,7 @@ from __future__ import annotations
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE
 from claudebox.known_variables import JUDGED, LEADING
-from claudebox.model import RW
+from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record
 from claudebox.settings.table import AUTO, BROKER, CLAUDE, FULL, NAMES, NONE, OFF, PASSTHROUGH
 from claudebox.users_settings import PROJECT_SETTINGS
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from claudebox.contribution import Draft
+
 
 class Decision(Record):
     """A function of a feature that decides something, and whether it has anything to decide for this box."""
@@ -28,6 +30,7 @@ class Decision(Record):
     module: str
     function: str
     applies: Callable[[Facts], bool]
+    finds: Callable[[Draft], bool] = lambda _: True  # whether what others have given leaves something to decide
 
 
 def _always(_: Facts) -> bool:
@@ -122,6 +125,15 @@ def _has_hooks(facts: Facts) -> bool:
     return is_elsewhere or any(not name.endswith(".sample") for name in tree.entries(f"{git_dir}/hooks"))
 
 
+def _has_directory_for_layer(draft: Draft) -> bool:
+    """Whether the project is a layer, or something in it is guarded that can be one: git's own never is."""
+    return any(
+        mount.kind == LAYER
+        or (mount.kind == RO and mount.is_dir and mount.origin.is_rule("guard") and "/.git/" not in mount.path)
+        for mount in draft.mounts
+    )
+
+
 def _is_limited(facts: Facts) -> bool:
     settings = facts.settings
     return bool(settings.memory or settings.pids or settings.cpu)
@@ -156,7 +168,8 @@ DECIDING = (
     Decision("secrets.decide", "decide", _always),
     Decision("wishes", "decide_hides", _always),
     Decision("kernel.decide", "decide", _always),
-    Decision("review.decide", "decide", _has_layer),
+    Decision("review.decide", "decide", _has_layer, _has_directory_for_layer),
+    Decision("guard.decide", "decide_report", _always),
     Decision("git.hooks", "decide", _has_hooks),
     Decision("git.shim", "decide", _has_repository),
     Decision("limits.decide", "decide", _is_limited),

@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import os
 import stat
+from _json import encode_basestring_ascii  # the part of `json` in C: the rest takes as long as making a layer
 
 from claudebox.layers import files
 from claudebox.layers.changes import Baseline, Changes, read_changes
 from claudebox.problem import Problem
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 GIT = "git-"  # before `upper` and `work`, for the repository's directory
 LAST = "last"  # the highest number that was ever given: refs are named after it
@@ -148,15 +145,14 @@ def _load(place: str, name: str) -> Layer | None:
 
 def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = ("",)) -> Layer:
     """Make a new layer over a project, or over some directories of it."""
-    import time
-
     try:
         os.makedirs(place, files.PRIVATE, exist_ok=True)
-        number = _next_number(place)
-        layer = Layer(number, f"{place}/{number}", project, git, Baseline(time.clock_gettime_ns(CLOCK), {}))
+        number = _next_number(place, is_noted="" in places)
+        layer = Layer(number, f"{place}/{number}", project, git, Baseline(now(), {}))
         layer = layer.replace(places=places)
         _make_directories(layer)
-        note(layer)
+        # Nothing is in it yet, so nobody has to wait for the disk.
+        note(layer, is_safe=False)
     except OSError as error:
         hint = "see whether the disk is full: df -h ~"
         raise Problem(f"no layer can be made in {place}: {error.strerror}", hint) from None
@@ -187,7 +183,75 @@ def _make_directories(layer: Layer) -> None:
         os.makedirs(work, files.PRIVATE, exist_ok=True)
 
 
-def _next_number(place: str) -> str:
+def has_room(layer: Layer, places: tuple[str, ...]) -> bool:
+    """Whether it can cover these directories, too. A box may have deleted one of them, or put something else there."""
+    for place in places:
+        names = place.split("/") if place else []
+        for depth in range(len(names) + 1):
+            status = _lstat("/".join((layer.upper, *names[:depth])))
+            if status is not None and not stat.S_ISDIR(status.st_mode):
+                return False
+    return True
+
+
+def is_untouched(layer: Layer) -> bool:
+    """Whether the boxes of a layer have left nothing in it: there are only the directories that claudebox made."""
+    made = _made(layer)
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        ours, hosts = _lstat(_join(layer.upper, path)), _lstat(_join(layer.project, path))
+        if path not in made or ours is None or hosts is None or not stat.S_ISDIR(ours.st_mode):
+            return False
+        if (ours.st_mode ^ hosts.st_mode) & files.PERMISSIONS:
+            return False
+        waiting += [f"{path}/{name}" if path else name for name in os.listdir(_join(layer.upper, path))]
+    return True
+
+
+def _made(layer: Layer) -> set[str]:
+    """The directories that claudebox makes in a new layer, by their paths in the project."""
+    names = [place.split("/") for place in layer.places]
+    return {"", *("/".join(parts[: depth + 1]) for parts in names for depth in range(len(parts)))}
+
+
+def was_touched(layer: Layer, since: int) -> bool:
+    """Whether a box has changed something in it since then, in nanoseconds.
+
+    What claudebox made is marked by it, and by the kernel that mounts it: of those directories, it counts when a name
+    in them came or went.
+    """
+    mounted = {_join(layer.upper, path) for path in _made(layer)}
+    waiting = [layer.upper]
+    while waiting:
+        path = waiting.pop()
+        status = _lstat(path)
+        if status is None or (status.st_mtime_ns if path in mounted else status.st_ctime_ns) >= since:
+            return True
+        if stat.S_ISDIR(status.st_mode):
+            try:
+                waiting += [f"{path}/{name}" for name in os.listdir(path)]
+            except OSError:
+                return True  # a box has locked it
+    return False
+
+
+def now() -> int:
+    """The time by which the kernel stamps files, in nanoseconds."""
+    import time
+
+    return time.clock_gettime_ns(CLOCK)
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _next_number(place: str, *, is_noted: bool) -> str:
+    """A number for a new layer, noted if it may become the name of refs: it is never given again."""
     try:
         with open(f"{place}/{LAST}") as file:
             last = int(file.read())
@@ -200,31 +264,35 @@ def _next_number(place: str) -> str:
             break
         except FileExistsError:
             number += 1  # another box is starting
-    replace_file(f"{place}/{LAST}", str(number).encode())
+    if is_noted:
+        replace_file(f"{place}/{LAST}", str(number).encode())
     return str(number)
 
 
-def note(layer: Layer) -> None:
-    import json
-
-    text: dict[str, Any] = {
-        "form": NOTE_FORM,
-        "project": layer.project,
-        "git": layer.git,
-        "places": layer.places,
-        "since": layer.baseline.since,
-        "known": layer.baseline.known,
-    }
-    replace_file(f"{layer.directory}/note", json.dumps(text).encode())
+def note(layer: Layer, *, is_safe: bool = True) -> None:
+    """Note whose layer it is. Most boxes make one, so this is JSON without the module for it."""
+    known = ", ".join(
+        f"{_quoted(path)}: [{inode}, {changed}]" for path, (inode, changed) in layer.baseline.known.items()
+    )
+    text = (
+        f'{{"form": {NOTE_FORM}, "project": {_quoted(layer.project)}, "git": {_quoted(layer.git)}, '
+        f'"places": [{", ".join(map(_quoted, layer.places))}], "since": {layer.baseline.since}, "known": {{{known}}}}}'
+    )
+    replace_file(f"{layer.directory}/note", text.encode(), is_safe=is_safe)
 
 
-def replace_file(path: str, content: bytes) -> None:
-    """Write a file whole, or not at all."""
+def _quoted(text: str) -> str:
+    return encode_basestring_ascii(text)
+
+
+def replace_file(path: str, content: bytes, *, is_safe: bool = True) -> None:
+    """Write a file whole, or not at all; if it is to be safe, not even a power failure leaves half of it."""
     temporary = f"{path}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         files.write_all(descriptor, content)
-        os.fsync(descriptor)
+        if is_safe:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.rename(temporary, path)

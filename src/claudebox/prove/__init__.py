@@ -29,6 +29,7 @@ from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape
 
 AGAINST = "against"
+WITHOUT_LAYER = ", without the layer over the project"
 PYTHONS = ("/usr/bin/python3", "/bin/python3")
 KERNEL_CALLS = {
     "bpf": "load a program into the kernel (bpf)",
@@ -48,10 +49,13 @@ HOST_RUN = (
 def prove(request: Request) -> int:
     """Show the report. The exit status is 0 if every promise held, 1 if not."""
     host = read_host()
-    # A layer would keep what the probe writes. Without one, the project is easier to attack.
-    said = (*request.said, ("review", OFF))
-    request = request.replace(run=request.run or ("true",), claude=(), said=said)
+    request = request.replace(run=request.run or ("true",), claude=())
     settings = gather(host, request).settings
+    has_layer = settings.review.text == ON
+    if has_layer:
+        # The probe lies in the project, and a layer would keep what it writes. Without one, it is easier to attack.
+        request = request.replace(said=(*request.said, ("review", OFF)))
+        settings = gather(host, request).settings
     plan = make_plan(host, request, settings)
     against = dict(request.said).get(AGAINST, "")
     with Canaries() as canaries:
@@ -63,7 +67,7 @@ def prove(request: Request) -> int:
     if inside.error:
         raise Problem(f"the probe did not finish in the box: {inside.error}", "see what happens: --run true")
     results = [judge(trial, outside, inside) for trial in canaries.trials]
-    title = against or "the box that these options build"
+    title = against or f"the box that these options build{WITHOUT_LAYER if has_layer else ''}"
     style = output_style()
     show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
     return 1 if any(result.state == OPEN for result in results) else 0

@@ -203,7 +203,7 @@ SETTINGS = (
         key="review",
         shape=TEXT,
         choices=(OFF, GUARDED, ON),
-        help_in_files="what of the project is kept until you land it: nothing, what this host may run, or all",
+        help_in_files="what is kept until you land it: nothing (off), what this host runs (guarded, default), all (on)",
     ),
     Setting(
         *("land", VALUE, "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)"),

@@ -11,6 +11,7 @@ from claudebox.settings.table import (
     BY_NAME,
     CLAUDE,
     FULL,
+    GUARDED,
     LIST,
     OFF,
     OTHER_VARIABLES,
@@ -100,7 +101,7 @@ class Settings(Record):
     packages: tuple[Word, ...] = ()
     reveals: tuple[Word, ...] = ()
     writable: tuple[Word, ...] = ()
-    review: Word = Word(OFF, BY_DEFAULT)
+    review: Word = Word(GUARDED, BY_DEFAULT)
     land: Word = Word(ASK, BY_DEFAULT)
     userns: Word = Word(OFF, BY_DEFAULT)
     program: Word = Word(CLAUDE, BY_DEFAULT)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from claudebox import __version__
-from claudebox.model import FILE, Broker, EnvVar, Guard, Mount, Network, Nix, Plan, Uplink
+from claudebox.layers import Review, layered
+from claudebox.model import FILE, Broker, EnvVar, Mount, Network, Nix, Plan, Uplink
 from claudebox.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
@@ -36,8 +37,8 @@ def audit_json(plan: Plan) -> str:
                 "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
             },
             **({"broker": _broker(plan.broker)} if plan.broker is not None else {}),
-            **({"review": {"land": plan.review.land, "rule": plan.review.origin.shown}} if plan.review else {}),
-            "guard": _guard(plan.guard),
+            **({"review": _review(plan.review)} if plan.review is not None else {}),
+            "guard": _guard(plan),
             "program": [_argument(word) for word in plan.program.argv],
             "findings": [
                 {"kind": finding.kind, "subject": finding.subject, "text": finding.text} for finding in plan.findings
@@ -95,19 +96,36 @@ def _nix(nix: Nix | None) -> Any:
     return {"mode": nix.mode, "rule": nix.origin.shown, "holes": list(nix.holes)} if nix is not None else None
 
 
-def _guard(guard: Guard) -> Any:
-    parts = {"read_only": guard.held, "opened": guard.opened, "cannot_be_held": guard.loose}
+def _review(review: Review) -> Any:
     return {
-        name: [{"path": guarded.path, "reason": guarded.reason} for guarded in part] for name, part in parts.items()
+        "land": review.land,
+        "rule": review.origin.shown,
+        "layers": [covered.path for covered in review.covered],
+        "direct": [covered.path for covered in review.direct],
     }
 
 
-def dry_run_json(plan: Plan) -> str:
+def _guard(plan: Plan) -> Any:
+    guard, waiting = plan.guard, layered(plan)
+    parts = {
+        "read_only": [guarded for guarded in guard.held if guarded.path not in waiting],
+        "lands_later": [guarded for guarded in guard.held if guarded.path in waiting],
+        "opened": guard.opened,
+        "cannot_be_held": guard.loose,
+    }
+    rows = {
+        name: [{"path": guarded.path, "reason": guarded.reason} for guarded in part] for name, part in parts.items()
+    }
+    return {**rows, "no_layers_because": guard.walls or None}
+
+
+def dry_run_json(plan: Plan, walls: tuple[str, ...] = ()) -> str:
     # Whoever uses these options has nobody who knows the list of names: then the box reaches nothing.
     operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))]
     return dump(
         {
             "uplink": _uplink(plan.network.uplink),
+            **({"read_only_instead_of_layers": list(walls)} if walls else {}),
             "executable": plan.bwrap,
             "options": operations,
             "program": [_argument(word) for word in program_words(plan)],

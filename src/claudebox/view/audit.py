@@ -7,6 +7,7 @@ from claudebox.agreement import READ_ONLY, WITHOUT, News
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.layers import layered
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -84,6 +85,7 @@ USUAL_RULES = (
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
 MOST_MASKED = 8
 NOT_SHOWN = "(secret, not shown)"
+LATER = "lands later"
 GUARD_LEGEND = "what this host may run later"
 MOST_GUARDED = 8
 MOST_WAYS = 4
@@ -97,7 +99,7 @@ def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount) and (everything or not _is_cache_link(mount)))
-    legend = LANDS if plan.review is not None else LEGEND
+    legend = LANDS if plan.review is not None and plan.review.is_whole else LEGEND
     lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style, everything)]
     lines += _guarded(plan, style, everything)
     if plan.packages:
@@ -178,16 +180,17 @@ def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
         return []
     lines = [_heading("Guarded", GUARD_LEGEND, style)]
     by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
-    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
-    waiting = tuple(guarded for guarded in by_name if guarded.path in layered)
-    read_only = tuple(guarded for guarded in by_name if guarded.path not in layered)
-    for label, members in (("read-only", read_only), ("lands later", waiting), ("writable", guard.opened)):
+    waiting = tuple(guarded for guarded in by_name if guarded.path in layered(plan))
+    read_only = tuple(guarded for guarded in by_name if guarded.path not in layered(plan))
+    for label, members in (("read-only", read_only), (LATER, waiting), ("writable", guard.opened)):
         if everything:
             for number, guarded in enumerate(members):
                 words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]
                 lines += table_row(label if number == 0 else "", words, LABEL, style)
         elif members:
             lines += table_row(label, _some_guarded(members, plan.project), LABEL, style)
+        if members is read_only and guard.walls:
+            lines += table_row("", f"(no layers here: {escape(guard.walls)})".split(" "), LABEL, style)
     return lines + _ways(plan, style, everything)
 
 
@@ -198,7 +201,8 @@ def _ways(plan: Plan, style: Style, everything: bool) -> list[str]:
     lines: list[str] = []
     for number, way in enumerate(named):
         words = [escape(within(way.path, plan.project)), *f"({escape(way.reason)})".split(" ")]
-        lines += table_row("read-only" if number == 0 else "", words, LABEL, style)
+        label = LATER if way.path in layered(plan) else "read-only"
+        lines += table_row(label if number == 0 or label == LATER else "", words, LABEL, style)
     if len(ways) > len(named):
         lines += table_row("", [f"and {len(ways) - len(named)} more that your home leads to"], LABEL, style)
     return lines + (table_row("", OPENS.split(" "), LABEL, style) if ways else [])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from claudebox import __version__
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.layers import layered
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Finding, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.record import Record
@@ -175,10 +176,10 @@ def _writable_text(mount: Mount, home: str) -> str:
 
 
 def _guarded(plan: Plan) -> list[Row]:
-    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set[str]()
+    later = layered(plan)
     names = {guarded.path: escape(within(guarded.path, plan.project)) for guarded in plan.guard.held}
-    held = tuple(name for path, name in names.items() if path not in layered)
-    lands = tuple(name for path, name in names.items() if path in layered)
+    held = tuple(name for path, name in names.items() if path not in later)
+    lands = tuple(name for path, name in names.items() if path in later)
     return [
         Row("guarded", held, "(read-only: this host may run it later)" if held else ""),
         Row("lands later", lands, "(this host may run it)" if lands else ""),

@@ -30,7 +30,9 @@ def summary(number: str, items: list[Item], never: tuple[Never, ...], style: Sty
     replaced = [_replaced(item.change) for item in items if item.change.gone and item.change.kind != DELETED]
     lines += _row("replaced", replaced, style, RED)
     apart = [item for item in items if item.reason and not _is_room(item.change)]
-    lines += _row("host runs", [f"{_name(item.change)} ({item.reason})" for item in apart], style, RED)
+    for reason in dict.fromkeys(item.reason for item in apart):
+        names = [_name(item.change) for item in apart if item.reason == reason]
+        lines += _row("host runs" if reason == apart[0].reason else "", names, style, RED, f"({escape(reason)})")
     lines += _row("conflict", [_name(item.change) for item in items if item.change.is_conflict], style, YELLOW)
     lines += [" " * LABEL + MEANWHILE] if any(item.change.is_conflict for item in items) else []
     lines += _row("large, binary", [_sized(item.change) for item in items if _is_large(item.change)], style, "")
@@ -51,12 +53,13 @@ def counts(items: list[Item]) -> str:
     return said or (f"{len(items)} directories" if items else "no files")
 
 
-def _row(label: str, names: list[str], style: Style, colour: str) -> list[str]:
+def _row(label: str, names: list[str], style: Style, colour: str, why: str = "") -> list[str]:
     if not names:
         return []
     more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
     shown = [*names[:MOST_NAMED], *more]
     words = [word for name in [*(f"{one}," for one in shown[:-1]), shown[-1]] for word in name.split(" ")]
+    words += why.split(" ") if why else []
     first, *rest = fill(words, LABEL)
     head = f"  {style.paint(label, colour) if colour else label}{' ' * (LABEL - 2 - len(label))}"
     return [head + first, *(" " * LABEL + line for line in rest)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.layers import layered
 from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.view.text import bytes_text
@@ -73,10 +74,12 @@ Renaming a directory that was there before fails ("Invalid cross-device link"): 
 REVIEWED_PARTS = """\
 ## Changes that wait for the user
 
-The user's own programs run what is in {names}. You can change it, and git can; on the user's machine it is as before
-until the user lands it when the box ends. Say in your last message what you changed there, and why. These directories
-cannot be removed or renamed.
+The user's own programs, or CI, run files in {names}. You can change them, and git can; on the user's machine they are
+as before until the user lands them when the box ends. Say in your last message what you changed there, and why.
+These directories cannot be removed or renamed, and those in them only by `mv`, which copies ("Invalid cross-device
+link" otherwise). {direct}
 """
+DIRECT = "Git's worktrees in `.claude/worktrees` are not kept back."
 MOST_NAMED = 20
 NAMES = """
 Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
@@ -172,13 +175,15 @@ def _layered(plan: Plan) -> list[str]:
     if plan.review.is_whole:
         return [REVIEWED]
     names = [f"`{_plain(within(covered.path, plan.project))}`" for covered in plan.review.covered]
-    return [REVIEWED_PARTS.format(names=", ".join(names))]
+    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    direct = DIRECT if plan.guard.direct else ""
+    text = REVIEWED_PARTS.format(names=", ".join([*names[:MOST_NAMED], *more]), direct=direct)
+    return [text.replace(" \n", "\n")]
 
 
 def _guarded(plan: Plan) -> list[str]:
     """What cannot be changed in the project, and what git says when it tries."""
-    layered = {covered.path for covered in plan.review.covered} if plan.review is not None else set()
-    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered)
+    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered(plan))
     if not held:
         return []
     names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]

@@ -21,12 +21,19 @@ NO_NAMES = """\
 # --network names: only claudebox itself starts the process that knows the list. After pasting, the box reaches nothing.
 # In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
 """
+NO_LAYERS = """\
+# Only claudebox itself can keep changes until you land them. In a launch it does so here, in this command guarded parts
+# are read-only: {names}
+"""
 NO_BROKER = "# --auth broker: only claudebox itself starts the broker. After pasting, nobody answers at its socket.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
 
 
-def shell_command(plan: Plan) -> str:
-    """The whole launch. Descriptors read from here-documents, or from a pipe if the content is binary."""
+def shell_command(plan: Plan, layered: tuple[str, ...] = ()) -> str:
+    """The whole launch. Descriptors read from here-documents, or from a pipe if the content is binary.
+
+    `layered` are directories of the project that are layers in a launch, and read-only here.
+    """
     data: list[Data] = []
     covers: list[Data] = []
     # With an uplink, the groups have been dropped already.
@@ -38,7 +45,8 @@ def shell_command(plan: Plan) -> str:
     lines += [f"  {_line(operation, data, covers)} \\" for operation in bwrap_operations(plan.replace(names=None))]
     lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
     box = _with_covers(_with_descriptors("\n".join(lines), data), covers)
-    return _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
+    comments = NO_LAYERS.format(names=" ".join(map(quote, layered))) if layered else ""
+    return comments + _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
 
 
 def _limits(plan: Plan) -> str:

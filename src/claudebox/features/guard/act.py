@@ -97,7 +97,12 @@ def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[li
     comparison = Comparison(tree, plan.guard, before, moment)
     detours = comparison.detours()
     gone = {detour.path for detour in detours}
-    return detours, [leftover for leftover in comparison.leftovers() if leftover.path not in gone]
+    return detours, [one for one in comparison.leftovers() if one.path not in gone and not _has_landed(plan, one)]
+
+
+def _has_landed(plan: Plan, leftover: Leftover) -> bool:
+    """Whether it is in a layer: then the box has not changed it here, the user has, or has landed it a moment ago."""
+    return plan.review is not None and not leftover.is_ordinary and plan.review.over(leftover.path) >= 0
 
 
 def _make_listable(directories: list[str]) -> bool:

@@ -17,12 +17,13 @@ from claudebox.features.guard.detours import accept_detours, detours_in
 from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
 from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
+from claudebox.features.guard.whole import hold_whole, outermost
 from claudebox.host.git.config import host_configs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, list_directory
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
-from claudebox.paths import is_below, is_inside, move, parents
+from claudebox.paths import is_below, is_inside, move
 from claudebox.places import Opening, openings
 from claudebox.problem import Problem
 from claudebox.settings.values import PROJECT_FILE
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from claudebox.features.guard.table import GuardRow
 
 RULE = "guard"
+DIRECT = Origin.of_rule(RULE, "git's worktrees: they are on this host at once")
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
 MOST_LINKED = 200  # files of one directory that are looked at for hard links
 
@@ -80,14 +82,21 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         filled=ways.filled,
         commands=ways.commands,
     )
+    findings = (*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project))
+    guard = hold_whole(facts, guard, opened)
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
     return Contribution(
         mounts=tuple(guards),
         pins=tuple(mount.path for mount in guards),
-        findings=(*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project)),
-        steps=(Step(Step.AFTER, "guard"),) if reached else (),
+        findings=findings,
         decided=(("guard", guard),),
     )
+
+
+def decide_report(_: Facts, draft: Draft) -> Contribution:
+    """Look afterwards at what has changed. What was kept in layers comes first: some of it may have landed then."""
+    guard: Guard = dict(draft.decided)["guard"]
+    return Contribution(steps=(Step(Step.AFTER, "guard"),) if guard.roots else ())
 
 
 def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], account: Account) -> list[Guarded]:
@@ -150,25 +159,33 @@ def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
 
 def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
     """Judge each place by what is there. Only what the agent could write matters."""
-    writable = [mount for mount in mounts if mount.kind == RW]
+    writable = [mount.source for mount in mounts if mount.kind == RW]
     parts: dict[str, list[Guarded]] = {"held": [], "opened": [], "loose": [], "absent": []}
-    waiting, seen = list(candidates), {candidate.path for candidate in candidates}
-    while waiting:
-        candidate = waiting.pop(0)
-        if not any(is_inside(candidate.path, mount.source) for mount in writable):
-            continue
-        fate, target = _judge(tree, candidate.path, opened)
+    for fate, candidate in judge_places(tree, candidates, writable, opened):
         parts[fate].append(candidate)
-        if target and target not in seen:
-            seen.add(target)
-            waiting.append(candidate.replace(path=target))
     guard = Guard().replace(**{fate: tuple(members) for fate, members in parts.items()})
     if len(guard.held) > MOST_HELD:
         raise Problem(
             f"the project has {len(guard.held)} places that this host may run later, more than can be guarded",
             "remove what an agent has left, or let it change some: --writable DIRECTORY",
         )
-    return guard.replace(held=_outermost(guard.held))
+    return guard.replace(held=outermost(guard.held))
+
+
+def judge_places(
+    tree: Tree, candidates: list[Guarded], writable: list[str], opened: list[Opening]
+) -> Iterator[tuple[str, Guarded]]:
+    """What becomes of each place, and of those to which symlinks lead from there."""
+    waiting, seen = list(candidates), {candidate.path for candidate in candidates}
+    while waiting:
+        candidate = waiting.pop(0)
+        if not any(is_inside(candidate.path, source) for source in writable):
+            continue
+        fate, target = _judge(tree, candidate.path, opened)
+        yield fate, candidate
+        if target and target not in seen:
+            seen.add(target)
+            waiting.append(candidate.replace(path=target))
 
 
 def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
@@ -184,13 +201,6 @@ def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
     return ("held", "") if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else ("loose", "")
 
 
-def _outermost(held: tuple[Guarded, ...]) -> tuple[Guarded, ...]:
-    """Leave out what is in a directory that is held itself, and sort what is nearest to the root first."""
-    paths = {guarded.path for guarded in held}
-    outermost = (guarded for guarded in held if paths.isdisjoint(parents(guarded.path)))
-    return tuple(sorted(outermost, key=lambda guarded: guarded.path.count("/")))
-
-
 def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Opening]) -> list[Mount]:
     """Cover each guarded place in every writable mount that shows it, under whatever name."""
     found: list[Mount] = []
@@ -199,6 +209,11 @@ def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Ope
         for path in _writable_appearances(guarded.path, mounts):
             found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
             found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
+            found += [
+                Mount(RW, move(place, guarded.path, path), DIRECT, source=place)
+                for place in guard.direct
+                if is_below(place, guarded.path)
+            ]
         # A mount of a part of it does not open that part.
         found += [
             mount.replace(kind=RO, origin=origin)

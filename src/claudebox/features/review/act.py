@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import decoys, files, store
-from claudebox.layers.recovery import recover
+from claudebox.layers import Covered, decoys, files, store
+from claudebox.layers.changes import Baseline
+from claudebox.layers.store import Layer
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
-from claudebox.model import COVER, FILE, MASK, Mount, Plan
+from claudebox.model import COVER, FILE, MASK, UNSEEN, Mount, Plan
 from claudebox.mounts import is_layered
-from claudebox.paths import is_below
+from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function, layer_label
 from claudebox.process.lifetime import Companion
@@ -21,27 +22,71 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from claudebox.layers import Covered, Review
-    from claudebox.layers.store import Layer
+    from claudebox.layers import Review
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
-SPECIAL = "\\,:"  # in the options of an overlay; descriptors have none of them
+BIND_ALL = 0x1000 | 0x4000  # MS_BIND and MS_REC
+WITHOUT = "without it, changes reach this host at once: --review off"
+WALLS = "without layers, what this host runs is read-only: --review off"
+AGAIN = "start it again: from now on, what this host runs is read-only"
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
     """Take the layer that was kept, or a new one, and hold it as long as the box lives: no two boxes share one."""
     assert plan.review is not None
     layer, held = _take_layer(plan.review)
-    _require_attributes(layer)
+    _require_attributes(layer, plan.review)
     plan = _with_decoys(plan, layer)
     assert plan.review is not None
-    review = plan.review.replace(layer=layer.number)
-    return plan.replace(review=review, mounts=usable_mounts(plan.mounts, layer)), Companion(
+    made = [one.path for one in plan.review.direct if one.identity == UNSEEN and _make_directory(one.path)]
+    mounts = usable_mounts(plan.mounts, plan.review, layer)
+    usable = {mount.source for mount in mounts}
+    direct = tuple(one for one in plan.review.direct if one.path in usable)
+    review = plan.review.replace(layer=layer.number, since=store.now(), parts=tuple(layer.parts()), direct=direct)
+    return plan.replace(review=review, mounts=mounts), Companion(
         life=held,
         require_ready=lambda _: None,
         why_ended=lambda: None,
-        clear=lambda: os.close(held),
+        clear=lambda: _let_go(held, made),
     )
+
+
+def _let_go(held: int, made: list[str]) -> None:
+    os.close(held)
+    for path in made:
+        _remove_if_empty(path)
+
+
+def _make_directory(path: str) -> bool:
+    """Make a directory in the project, since nothing can be mounted where nothing is. Returns whether it is new."""
+    directory, name = os.path.split(path)
+    try:
+        here = store.open_project(directory)
+    except OSError:
+        raise _changed(directory) from None
+    try:
+        os.mkdir(name, dir_fd=here)
+        return True
+    except FileExistsError:
+        return False  # another box has made it meanwhile
+    except OSError as error:
+        raise Problem(f"{path} cannot be made: {error.strerror}", f"ls -ld {directory}\n      {WALLS}") from None
+    finally:
+        os.close(here)
+
+
+def _remove_if_empty(path: str) -> None:
+    directory, name = os.path.split(path)
+    try:
+        here = store.open_project(directory)
+    except OSError:
+        return  # somebody has replaced it
+    try:
+        os.rmdir(name, dir_fd=here)
+    except OSError:
+        pass  # there are worktrees now, or another box has it
+    finally:
+        os.close(here)
 
 
 def _with_decoys(plan: Plan, layer: Layer) -> Plan:
@@ -81,10 +126,14 @@ def _take_layer(review: Review) -> tuple[Layer, int]:
     for layer in reversed(store.list_layers(review.place, review.project)):
         is_alike = layer.git == review.git and layer.is_whole == review.is_whole
         held = store.lock(layer) if is_alike else -1
-        if held >= 0:
+        if held >= 0 and store.has_room(layer, review.places):
+            from claudebox.layers.recovery import recover
+
             layer = store.extend(recover(layer), review.places)
             say(f"claudebox: goes on with what was kept as review {layer.number} (--review list)\n")
             return layer, held
+        if held >= 0:
+            os.close(held)
     layer = store.make_layer(review.place, review.project, review.git, review.places)
     held = store.lock(layer)
     if held < 0:
@@ -92,45 +141,101 @@ def _take_layer(review: Review) -> tuple[Layer, int]:
     return layer, held
 
 
-def _require_attributes(layer: Layer) -> None:
+def _require_attributes(layer: Layer, review: Review) -> None:
     try:
-        for _, upper, _ in layer.parts():
-            os.setxattr(upper, TRIAL, b"1")
-            os.removexattr(upper, TRIAL)
+        os.setxattr(layer.upper, TRIAL, b"1")
+        os.removexattr(layer.upper, TRIAL)
     except OSError as error:
+        _remember_refusal(review)
         raise Problem(
             f"the file system of {layer.directory} keeps no attributes, which a layer needs: {error.strerror}",
-            "without it, changes reach this host at once: --review off",
+            _way_out(review),
         ) from None
 
 
-def usable_mounts(mounts: tuple[Mount, ...], layer: Layer) -> tuple[Mount, ...]:
-    return tuple(mount for mount in mounts if _is_usable(mount, layer))
+def _way_out(review: Review) -> str:
+    if review.is_whole:
+        return WITHOUT
+    return AGAIN if review.origin.is_default else WALLS
 
 
-def _is_usable(mount: Mount, layer: Layer) -> bool:
+def _remember_refusal(review: Review) -> None:
+    """Have the next box start without layers, if nobody asked for them. Who did is refused again."""
+    try:
+        if review.origin.is_default:
+            store.replace_file(*review.trial)
+    except OSError:
+        pass  # then it is refused again, and says what to type
+
+
+def usable_mounts(mounts: tuple[Mount, ...], review: Review, layer: Layer) -> tuple[Mount, ...]:
+    uppers = {root: upper for root, upper, _ in layer.parts()}
+    return tuple(mount for mount in mounts if _is_usable(mount, review, uppers))
+
+
+def _is_usable(mount: Mount, review: Review, uppers: dict[str, str]) -> bool:
     """Whether there is something to mount on. What the layer has deleted or replaced shows nothing of the host.
 
     bwrap would make a file or directory there, or follow a symlink that a box has left.
     """
-    for root, upper, _ in layer.parts():
-        if is_below(mount.path, root):
-            is_dir = mount.is_dir and mount.kind not in (COVER, MASK, FILE)
-            return kind_seen(root, upper, mount.path[len(root) + 1 :]) == (DIRECTORY if is_dir else PLAIN_FILE)
-    return True
+    # A place that is direct is looked for in the layer around it, where it is mounted.
+    around = mount.path if all(one.path != mount.path for one in review.direct) else os.path.dirname(mount.path)
+    number = review.over(around)
+    root = review.covered[number].path
+    if number < 0 or mount.path == root:
+        return True
+    is_dir = mount.is_dir and mount.kind not in (COVER, MASK, FILE)
+    return kind_seen(root, uppers[root], mount.path[len(root) + 1 :]) == (DIRECTORY if is_dir else PLAIN_FILE)
 
 
 def mount(plan: Plan) -> None:
-    """Lay the layer over the project. This is the process that becomes bwrap, in a mount namespace of its own."""
+    """Lay the layers over their directories. This is the process that becomes bwrap, with mounts of its own.
+
+    What is direct is opened before a layer hides it, and bound over that.
+    """
     review = plan.review
     assert review is not None
-    parts = {root: (upper, work) for root, upper, work in store.load(review.place, review.layer).parts()}
-    for number, covered in enumerate(review.covered):
-        _cover(number, covered, *parts[covered.path], review.decoys if covered.path == review.project else "")
+    parts = {root: (upper, work) for root, upper, work in review.parts}
+    direct = {one.path: _open_direct(one) for one in review.direct}
+    numbers = {covered.path: number for number, covered in enumerate(review.covered)}
+    for path in sorted((*numbers, *direct), key=lambda path: path.count("/")):
+        if path in direct:
+            _bind(direct[path], path)
+        else:
+            _cover(numbers[path], review, *parts[path], review.decoys if path == review.project else "")
 
 
-def _cover(number: int, covered: Covered, upper: str, work: str, made_up: str = "") -> None:
+def _open_direct(one: Covered) -> int:
+    """Name the file or directory. A symlink on the way, or another thing in its place, ends the start."""
+    directory, name = os.path.split(one.path)
+    try:
+        here = store.open_project(directory)
+        try:
+            found = os.open(name, files.NAME_ONLY, dir_fd=here)
+        finally:
+            os.close(here)
+    except OSError:
+        raise _changed(one.path) from None
+    status = os.fstat(found)
+    if stat.S_ISLNK(status.st_mode) or one.identity not in (UNSEEN, (status.st_dev, status.st_ino)):
+        raise _changed(one.path)
+    return found
+
+
+def _bind(source: int, path: str) -> None:
+    """Mount what is direct where the layer shows it. The place is named by a descriptor: it may be a symlink there."""
+    target = _open_direct(Covered(path, UNSEEN))
+    words = (f"/proc/self/fd/{source}".encode(), f"/proc/self/fd/{target}".encode(), b"", BIND_ALL, 0)
+    call = c_function("mount")
+    if call is None or call(*words) != 0:
+        raise _changed(path)
+    os.close(target)
+    os.close(source)
+
+
+def _cover(number: int, review: Review, upper: str, work: str, made_up: str = "") -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
+    covered = review.covered[number]
     try:
         lower = store.open_project(covered.path)
         status = os.fstat(lower)
@@ -148,10 +253,13 @@ def _cover(number: int, covered: Covered, upper: str, work: str, made_up: str = 
     words = (layer_label(number), target, b"overlay", 0, options.encode())
     call = c_function("mount")
     if call is None or call(*words) != 0:
-        raise _refused(covered.path, words)
+        _remember_refusal(review)
+        raise _refused(covered.path, review, words)
+    for descriptor in (lower, above, beside):
+        os.close(descriptor)
 
 
-def _refused(path: str, words: tuple[bytes | int, ...]) -> Problem:
+def _refused(path: str, review: Review, words: tuple[bytes | int, ...]) -> Problem:
     """Say why. Only now it is worth loading what knows the number of the error."""
     import ctypes
 
@@ -159,8 +267,7 @@ def _refused(path: str, words: tuple[bytes | int, ...]) -> Problem:
     why = os.strerror(ctypes.get_errno()) if library.mount(*words) != 0 else "it changed its mind"
     return Problem(
         f"the kernel lets no layer lie over {path}: {why}",
-        f"a layer needs Linux 5.11, and {SHOWN.directory} on ext4, btrfs, xfs or tmpfs\n"
-        "      without it, changes reach this host at once: --review off",
+        f"a layer needs Linux 5.11, and {SHOWN.directory} on ext4, btrfs, xfs or tmpfs\n      {_way_out(review)}",
     )
 
 
@@ -169,6 +276,30 @@ def _changed(path: str) -> Problem:
 
 
 def after(plan: Plan) -> Callable[[bool], None]:
+    own_source = os.path.realpath(__file__.rpartition("/features/")[0])
+    if any(is_inside(own_source, root) for root in plan.guard.roots):
+        # The agent can change the files of this claudebox: what is needed later is loaded before the box starts.
+        act_at_the_end()
+    return lambda may_ask: _finish(plan, may_ask)
+
+
+def act_at_the_end() -> Callable[[Plan, bool], None]:
     from claudebox.features.review.end import finish
 
-    return lambda may_ask: finish(plan, may_ask)
+    return finish
+
+
+def _finish(plan: Plan, may_ask: bool) -> None:
+    """Most boxes leave nothing in a layer: then it goes, and what would show, ask and land need not be loaded."""
+    review = plan.review
+    assert review is not None
+    directory = f"{review.place}/{review.layer}"
+    layer = Layer(review.layer, directory, review.project, review.git, Baseline(0, {}), review.places)
+    held = store.lock(layer) if not review.is_whole and store.is_untouched(layer) else -1
+    if held < 0:
+        act_at_the_end()(plan, may_ask)
+        return
+    try:
+        store.discard(layer)
+    finally:
+        os.close(held)

@@ -1,43 +1,35 @@
-"""Decides that the project is a layer, or what is guarded in it. Where that cannot be done, nothing starts.
+"""Decides that the project is a layer, or what is guarded in it.
 
-There is no way in between: a box that was asked to keep its changes never writes through.
+A box that was asked to keep its changes never writes through: where that cannot be done, nothing starts. In one that
+was not asked, what is guarded is read-only then.
 """
 
 from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.layers import Covered, Review
-from claudebox.model import LAYER, RO, RW, Finding, Mount, Step
+from claudebox.layers import MOST_LAYERED, Covered, Review
+from claudebox.layers.machine import find_obstacle, read_mounts, refusal
+from claudebox.model import LAYER, RO, RW, UNSEEN, Finding, Mount, Step
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 
-MOUNTS = "/proc/self/mountinfo"
-OVERLAY = "overlay"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.state import Instance
+
 DOT_GIT = ".git"
-MOST_LAYERED = 50  # each is a mount; the rest stays read-only
 WITHOUT = "without it, changes reach this host at once: --review off"
+WALLS = "without layers, what this host runs is read-only: --review off"
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     said = facts.settings.review
-    if keeps_namespaces_from_us(facts.tree, facts.host.person.uid):
-        raise Problem(
-            f"{said.origin.shown}: a layer needs a namespace that claudebox makes, and AppArmor forbids it here",
-            "to allow it: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        )
-    state = facts.claude.all_projects
-    if facts.state is None:
-        raise Problem(f"{said.origin.shown}: {state.directory} cannot be used", f"ls -ld {state.directory}")
-    mounted = read_mounts(facts.tree)
-    if kind_at(mounted, facts.tree.resolve(state.home) or state.home) == OVERLAY:
-        raise Problem(
-            f"{said.origin.shown}: {state.directory} is on an overlay itself, as in a container: no layer can be there",
-            f"give the container a volume for {state.directory}\n      {WITHOUT}",
-        )
-    layered = [] if facts.is_reviewed else guarded_directories(facts.project, draft.mounts)
+    if said.origin.is_default and facts.doubts_layers:
+        return Contribution()
+    state = _require_ground(facts)
+    layered = [] if facts.is_reviewed else guarded_directories(facts, draft.mounts)
     if not facts.is_reviewed and not layered:
         return Contribution()
     outside = next((one.source for one in draft.mounts if one.kind == LAYER and one.source != facts.project), "")
@@ -45,44 +37,79 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     review = Review(
         origin=said.origin,
         land=facts.settings.land.text,
-        place=facts.state.layers,
+        place=state.layers,
         project=facts.project,
+        trial=(facts.claude.all_projects.layer_trial, refusal(facts.tree, facts.ground)),
         covered=tuple(Covered(root, identity(facts.tree, root)) for root in roots),
         git=outside,
+        direct=() if facts.is_reviewed else find_direct(facts.tree, roots, draft.mounts),
     )
     return Contribution(
         mounts=tuple(mount.replace(kind=LAYER) for mount in layered),
-        findings=tuple(find_gaps(facts, draft, mounted)) if facts.is_reviewed else (),
+        findings=tuple(find_gaps(facts, draft)) if facts.is_reviewed else (),
         steps=(Step(Step.BESIDE, "review"), Step(Step.MOUNT, "review"), Step(Step.AFTER, "review")),
         decided=(("review", review),),
     )
 
 
-def guarded_directories(project: str, mounts: list[Mount]) -> list[Mount]:
+def _require_ground(facts: Facts) -> Instance:
+    """Where layers are kept. Raises a Problem if there cannot be any."""
+    said, state = facts.settings.review.origin.shown, facts.claude.all_projects
+    without = WITHOUT if facts.is_reviewed else WALLS
+    obstacle = find_obstacle(facts.tree, facts.ground)
+    if obstacle is not None:
+        raise Problem(f"{said}: {obstacle.message}", f"{obstacle.hint}\n      {without}")
+    if facts.state is None:
+        raise Problem(f"{said}: {state.directory} cannot be used", f"ls -ld {state.directory}\n      {without}")
+    return facts.state
+
+
+def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
     """The directories of the project that are read-only because the host runs what is in them.
 
-    Git's own stay so: of those nothing would ever land.
+    Git's own stay so: of those nothing would ever land. And so does one with a repository in it, since files in a layer
+    do not go together with what git notes of them; and one with another file system, on which nothing lands.
     """
+    guards = [mount for mount in mounts if mount.origin.is_rule("guard") and mount.path == mount.source]
+    direct = [mount.source for mount in guards if mount.kind == RW]
+    foreign = [entry.path for entry in facts.entries if entry.name == DOT_GIT]
+    foreign += [path for path, _ in read_mounts(facts.tree) if is_below(path, facts.project)]
+    found: list[Mount] = []
+    for mount in guards:
+        path = mount.path
+        around = max((place for place in direct if is_below(path, place)), key=len, default="")
+        if (
+            mount.kind == RO
+            and mount.is_dir
+            and is_below(path, facts.project)
+            and DOT_GIT not in path.lower().split("/")
+            and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
+            and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)
+        ):
+            found.append(mount)
+    return found[:MOST_LAYERED]
+
+
+def find_direct(tree: Tree, roots: list[str], mounts: list[Mount]) -> tuple[Covered, ...]:
+    """The places in layers that the box may change on the host itself: somebody said so, or git needs it."""
     found = [
-        mount
+        mount.source
         for mount in mounts
-        if mount.kind == RO and mount.origin.is_rule("guard") and mount.is_dir and mount.path == mount.source
+        if mount.kind == RW and mount.path == mount.source and any(is_below(mount.source, root) for root in roots)
     ]
-    inside = [one for one in found if is_below(one.path, project) and DOT_GIT not in one.path.lower().split("/")]
-    return inside[:MOST_LAYERED]
+    return tuple(Covered(path, identity(tree, path)) for path in dict.fromkeys(found))
 
 
 def identity(tree: Tree, path: str) -> tuple[int, int]:
     status = tree.lstat(path)
-    assert status is not None, "a mount that was decided has a source"
-    return status.st_dev, status.st_ino
+    return (status.st_dev, status.st_ino) if status is not None else UNSEEN
 
 
-def find_gaps(facts: Facts, draft: Draft, mounted: list[tuple[str, str]]) -> list[Finding]:
+def find_gaps(facts: Facts, draft: Draft) -> list[Finding]:
     """What a layer does not cover."""
     found = [
         Finding(Finding.NOTE, path, "is mounted in the project on this host: a layer does not show it")
-        for path, _ in mounted
+        for path, _ in read_mounts(facts.tree)
         if is_below(path, facts.project)
     ]
     found += [
@@ -91,25 +118,3 @@ def find_gaps(facts: Facts, draft: Draft, mounted: list[tuple[str, str]]) -> lis
         if wish.kind == RW and not is_inside(wish.source, facts.project)
     ]
     return found
-
-
-def read_mounts(tree: Tree) -> list[tuple[str, str]]:
-    """Each mount of this host: its path and the kind of its file system."""
-    found = []
-    for line in (tree.text(MOUNTS) or "").splitlines():
-        words = line.split(" ")
-        if "-" in words and len(words) > words.index("-") + 1:
-            found.append((_plain(words[4]), words[words.index("-") + 1]))
-    return found
-
-
-def _plain(path: str) -> str:
-    for character in " \t\n\\":
-        path = path.replace(f"\\{ord(character):03o}", character)
-    return path
-
-
-def kind_at(mounted: list[tuple[str, str]], path: str) -> str:
-    """The kind of the file system that holds a path. Of several mounts at one place, the last one is on top."""
-    holding = [(len(place), number, kind) for number, (place, kind) in enumerate(mounted) if is_inside(path, place)]
-    return max(holding)[2] if holding else ""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD = "land", "all", "choose", "show", "keep", "discard"
 WORDS = {word[0]: word for word in (LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD)}
+BEHIND = "Until it lands, git here shows what was committed of it as changed.\n"
 MOST_INLINE = 16  # rows of a list that fit on a screen with the question
 
 
@@ -54,8 +55,14 @@ class Kept:
         project = self.layer.project
         # The project as it is now, not as the directory from which somebody called.
         host = read_host().replace(cwd=project)
-        held = load("guard.held", "find_held")(host, project) if self.changes.changes else ()
-        self.items = judge(self.changes.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), held)
+        held = load("guard.held", "find_held")(host, project, self.layer.places) if self.changes.changes else ()
+        self.items = judge(
+            self.changes.changes,
+            project,
+            lambda path: os.path.lexists(f"{project}/{path}"),
+            held,
+            load("guard.table", "rows_of"),
+        )
         self.items = [item.replace(reason=item.reason or edited.apart.get(item.change.path, "")) for item in self.items]
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
         is_known = os.path.lexists(f"{project}/{DOT_GIT}")
@@ -109,24 +116,39 @@ def finish(plan: Plan, may_ask: bool) -> None:
     if held < 0:
         return  # another box goes on with it already
     try:
-        end(Kept(layer, plan.person.home), review.land, ask if may_ask else None)
+        is_news = layer.is_whole or store.was_touched(layer, review.since)
+        end(Kept(layer, plan.person.home), review.land, ask if may_ask else None, is_news=is_news)
     except KeyboardInterrupt:
-        say(f"\n{_kept(layer)}")
+        say(f"\n{kept_text(layer)}")
     finally:
         os.close(held)
 
 
-def end(kept: Kept, how: str, asking: Ask | None) -> None:
+def end(kept: Kept, how: str, asking: Ask | None, *, is_news: bool = True) -> None:
+    """Show what a layer holds and ask. What was kept before, and has not changed since, is named and no more."""
+    if not kept.layer.is_whole:
+        land_ordinary(kept)
     if kept.is_empty:
         store.discard(kept.layer)
+        return
+    if not is_news and how == ASK:
+        say(f"claudebox: review {kept.layer.number} still waits: claudebox --review land {kept.layer.number}\n")
         return
     say(summary(kept.layer.number, kept.items, kept.never, errors_style()))
     if how != ASK:
         land_chosen(kept, in_advance(kept.items, how), asking)
     elif asking is None:
-        say(_kept(kept.layer))
+        say(kept_text(kept.layer))
     else:
         _ask(kept, asking)
+
+
+def land_ordinary(kept: Kept) -> None:
+    """Land what only happens to be in a guarded directory: without layers, it would be here already."""
+    try:
+        kept.land([item for item in kept.items if item.is_safe])
+    except Problem as problem:
+        say(f"claudebox: {escape(problem.message)}\n")
 
 
 def in_advance(items: list[Item], how: str) -> list[Item]:
@@ -159,7 +181,7 @@ def _ask(kept: Kept, asking: Ask) -> None:
                 store.discard(kept.layer)
                 return say("Discarded.\n")
         elif word == KEEP or first in ("n", "no"):
-            return say(_kept(kept.layer))
+            return say(kept_text(kept.layer))
 
 
 def _choose(kept: Kept, asking: Ask) -> list[Item] | None:
@@ -198,7 +220,7 @@ def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:
         say(commits_text(commits, kept.layer.number, errors_style()))
         _offer(repository, commits, kept.layer.number, asking)
     if kept.has_rest or fetched is None:
-        say(_kept(kept.layer))
+        say(kept_text(kept.layer))
     else:
         store.discard(kept.layer)
 
@@ -242,10 +264,8 @@ def _offer(repository: git.Repository, commits: git.Commits, number: str, asking
         say(f"Branches stay where they are. To move one: git reset refs/claudebox/{number}/BRANCH\n")
 
 
-def _kept(layer: Layer) -> str:
-    return (
-        f"claudebox: kept as review {layer.number}. Look at it, land it or discard it:\n"
-        f"  claudebox --review show {layer.number}\n"
-        f"  claudebox --review land {layer.number}\n"
-        f"  claudebox --review discard {layer.number}\n"
-    )
+def kept_text(layer: Layer) -> str:
+    """How to go on. In a direct project, commits are on this host at once, and files in layers are not."""
+    text = f"claudebox: kept as review {layer.number}: claudebox --review land {layer.number} (or show, discard)\n"
+    has_git = not layer.is_whole and os.path.lexists(f"{layer.project}/{DOT_GIT}")
+    return text + (BEHIND if has_git else "")

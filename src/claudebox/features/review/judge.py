@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.features.table import load
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change
 from claudebox.paths import is_below, is_inside, normalize
 from claudebox.record import Record
@@ -12,9 +11,20 @@ from claudebox.settings.values import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Protocol
 
     from claudebox.model import Guarded
+
+    class GuardRow(Protocol):
+        """Why something is guarded, or a part of it."""
+
+        @property
+        def reason(self) -> str: ...
+
+        @property
+        def inner(self) -> str: ...
+
 
 OWN = "claudebox obeys it"
 LEAVING = "a symlink that leaves the project"
@@ -40,26 +50,37 @@ class Item(Record):
 
 
 def judge(
-    changes: Iterable[Change], project: str, exists: Callable[[str], bool], held: Iterable[Guarded] = ()
+    changes: Iterable[Change],
+    project: str,
+    exists: Callable[[str], bool],
+    held: Iterable[Guarded],
+    rows_of: Callable[[str], Sequence[GuardRow]],
 ) -> list[Item]:
     """Judge each change by its name, and by what the host runs already.
 
     `exists` says whether the host has something at a path below the project; `held` are the places that a box without a
-    layer could not change.
+    layer could not change; `rows_of` says which parts of what has a name the host runs, wherever it is.
     """
     changes = tuple(changes)
-    surroundings = _Surroundings(project, {change.path for change in changes}, exists, held)
+    surroundings = _Surroundings(project, {change.path for change in changes}, exists, held, rows_of)
     return [Item(change, surroundings.reason(change)) for change in changes]
 
 
 class _Surroundings:
     """What a change is judged by."""
 
-    def __init__(self, project: str, paths: set[str], exists: Callable[[str], bool], held: Iterable[Guarded]) -> None:
+    def __init__(
+        self,
+        project: str,
+        paths: set[str],
+        exists: Callable[[str], bool],
+        held: Iterable[Guarded],
+        rows_of: Callable[[str], Sequence[GuardRow]],
+    ) -> None:
         self.project = project
         self.paths = paths
         self.exists = exists
-        self.rows_of = load("guard.table", "rows_of")
+        self.rows_of = rows_of
         self.held = {one.path[len(project) + 1 :]: one.reason for one in held if is_below(one.path, project)}
         # The directories in which something is held: whoever removes one of these removes that, too.
         self.holding = {above: reason for path, reason in self.held.items() for above in _parents(path)}
@@ -90,9 +111,9 @@ class _Surroundings:
             rest = "/".join(parts[number + 1 :])
             for row in self.rows_of(name):
                 if not rest and not (row.inner and is_room):
-                    return str(row.reason)
+                    return row.reason
                 if rest and (not row.inner or is_inside(rest, row.inner) or is_inside(row.inner, rest)):
-                    return str(row.reason)
+                    return row.reason
         return ""
 
 

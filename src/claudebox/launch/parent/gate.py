@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 
 from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Plan
-from claudebox.paths import is_below, is_inside
+from claudebox.paths import is_below
 from claudebox.problem import Problem
 from claudebox.process.isolation import layer_label
 from claudebox.record import Record
@@ -61,11 +61,10 @@ def expect(plan: Plan) -> tuple[Expected, ...]:
 
 
 def _place_in_layer(mount: Mount, plan: Plan) -> tuple[int, str]:
-    if plan.review is not None and mount.identity is not None:
-        for number, covered in enumerate(plan.review.covered):
-            if is_inside(mount.source, covered.path):
-                return number, mount.source[len(covered.path) :] or "/"
-    return -1, ""
+    number = plan.review.over(mount.source) if plan.review is not None and mount.identity is not None else -1
+    if plan.review is None or number < 0:
+        return -1, ""
+    return number, mount.source[len(plan.review.covered[number].path) :] or "/"
 
 
 def _open_source(mount: Mount) -> int:
@@ -92,8 +91,7 @@ def _find_covered(mount: Mount, plan: Plan) -> tuple[tuple[int, int], tuple[int,
     try:
         if _identity_in(descriptor, name) != mount.identity:
             raise _changed(mount.covers)
-        layers = plan.review.covered if plan.review is not None else ()
-        in_layer = any(is_inside(mount.covers, layer.path) for layer in layers)
+        in_layer = plan.review is not None and plan.review.over(mount.covers) >= 0
         return None if in_layer else (identity(descriptor), mount.identity)
     finally:
         os.close(descriptor)

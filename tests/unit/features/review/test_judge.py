@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from claudebox.features.guard.table import rows_of
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, LINK, Change
 from claudebox.model import Guarded
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.req("LAND-01")
 
 
 def reasons(*changes: Change, on_host: tuple[str, ...] = ()) -> dict[str, str]:
-    items = judge(changes, "/home/alice/shop", lambda path: path in on_host)
+    items = judge(changes, "/home/alice/shop", lambda path: path in on_host, (), rows_of)
     return {item.change.path: item.reason for item in items if item.reason}
 
 
@@ -42,7 +43,7 @@ def test_place_that_something_leads_to_is_set_apart() -> None:
         Change("scripts/other", CHANGED, FILE),
         Change("scripts", DELETED, DIRECTORY, gone=2),
     ]
-    items = judge(changes, "/home/alice/shop", lambda _: False, held)
+    items = judge(changes, "/home/alice/shop", lambda _: False, held, rows_of)
     assert [item.change.path for item in items if item.reason] == ["scripts/deploy", "scripts"]
 
 

@@ -1,0 +1,173 @@
+"""Which directories become layers, and which stay read-only: decided on made-up machines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.guard.decide import is_guard, within
+from claudebox.layers import MOST_LAYERED
+from claudebox.layers.machine import Ground, find_doubt, refusal
+from claudebox.model import LAYER, RO, RW, Plan, Step
+from claudebox.mounts import PIN
+from claudebox.problem import Problem
+from claudebox.settings.words import parse
+from claudebox.state import State
+from claudebox.view.audit import audit
+from claudebox.view.shell import shell_command
+from claudebox.view.text import Style
+from hosts.machine import EVERYONE, TREES, Machine
+
+pytestmark = pytest.mark.req("LAND-01")
+
+P = "/home/alice/shop"
+GIT = "~/shop/.git/HEAD\n~/shop/.git/objects/\n~/shop/.git/refs/\n~/shop/.git/hooks/x\n"
+SOME = f"{GIT}~/shop/.github/workflows/ci.yml\n~/shop/.claude/notes.md\n~/shop/.vscode/tasks.json\n~/shop/.envrc\n"
+ALWAYS = {".git/config": RO, ".git/hooks": RO, ".envrc": RO}
+WORKTREES = {".claude/worktrees": RW}
+LAYERS = ALWAYS | WORKTREES | {".vscode": LAYER, ".github": LAYER, ".claude": LAYER}
+WALLS = ALWAYS | {".vscode": RO, ".github/workflows": RO}
+WITHOUT_CLAUDE = ("--run", "true")
+ROOT_ON = "/proc/self/mountinfo: 30 1 0:30 / / rw,relatime - {kind} root rw"
+OLD = "/proc/sys/kernel/osrelease: 5.10.0-33-amd64"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def guards(plan: Plan) -> dict[str, str]:
+    return {within(one.path, P): one.kind for one in plan.mounts if is_guard(one) and one.origin != PIN}
+
+
+def test_directories_are_layers_and_git_and_files_are_not(machine: Machine) -> None:
+    plan = machine.plant(SOME).plan(*WITHOUT_CLAUDE)
+    assert guards(plan) == LAYERS
+    assert plan.acts(Step.AFTER) == ["review", "guard"]
+
+
+def test_project_without_such_a_directory_has_none(machine: Machine) -> None:
+    plan = machine.plant(f"{GIT}~/shop/.envrc").plan(*WITHOUT_CLAUDE)
+    assert plan.review is None
+    assert guards(plan) == ALWAYS
+
+
+# Each makes a machine on which nobody knows whether layers work, or that they do not.
+DOUBTS = {
+    "apparmor": ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1", "AppArmor forbids it here"),
+    "on-an-overlay": (ROOT_ON.format(kind="overlay"), "on an overlay itself"),
+    "on-nfs": (ROOT_ON.format(kind="nfs4"), "is on nfs4, which may not hold a layer"),
+    "old-kernel": (OLD, "Linux 5.10.0-33-amd64 has no layers"),
+    "old-tmpfs": (
+        f"{ROOT_ON.format(kind='tmpfs')}\n/proc/sys/kernel/osrelease: 6.1.0-20-amd64",
+        "tmpfs, which can hold a layer since Linux 6.6",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTS)
+def test_machine_that_may_not_have_layers_has_walls(machine: Machine, name: str) -> None:
+    description, why = DOUBTS[name]
+    plan = machine.plant(f"{description}\n{SOME}").plan(*WITHOUT_CLAUDE)
+    assert guards(plan) == WALLS
+    assert plan.review is None
+    assert why in plan.guard.walls
+    assert f"(no layers here: {plan.guard.walls}" in " ".join(audit(plan, Style(colour=False)).split())
+
+
+@pytest.mark.parametrize("name", ["apparmor", "on-an-overlay"])
+def test_who_asks_for_layers_gets_them_or_no_box(machine: Machine, name: str) -> None:
+    machine.plant(f"{DOUBTS[name][0]}\n{SOME}")
+    with pytest.raises(Problem, match="--review"):
+        machine.plan("--review", "guarded", *WITHOUT_CLAUDE)
+
+
+def test_who_asks_is_not_stopped_by_a_doubt(machine: Machine) -> None:
+    assert guards(machine.plant(f"{OLD}\n{SOME}").plan("--review", "guarded", *WITHOUT_CLAUDE)) == LAYERS
+
+
+def test_refusal_of_the_kernel_is_remembered_as_long_as_it_is_the_same(machine: Machine) -> None:
+    machine.plant(f"/proc/sys/kernel/osrelease: 6.12.1\n{SOME}")
+    state, tree = State("/home/alice"), machine.host().tree
+    ground = Ground(1000, state, P)
+    file = machine.root / state.layer_trial.lstrip("/")
+    file.parent.mkdir(mode=0o700)
+    file.write_bytes(refusal(tree, ground))
+    assert "has refused a layer here before" in find_doubt(machine.host().tree, ground)
+    assert guards(machine.plan(*WITHOUT_CLAUDE)) == WALLS
+    file.write_bytes(refusal(tree, ground).replace(b"6.12.1", b"6.12.0"))
+    assert guards(machine.plan(*WITHOUT_CLAUDE)) == LAYERS
+
+
+def test_repository_in_a_directory_keeps_it_from_being_a_layer(machine: Machine) -> None:
+    """What git notes there would never land, and the files would."""
+    skill = "~/shop/.claude/skills/x/.git/HEAD\n~/shop/.vscode/x/.git/HEAD\n~/shop/.claude/hooks/x\n"
+    found = guards(machine.plant(f"{skill}{SOME}").plan(*WITHOUT_CLAUDE))
+    assert (found[".vscode"], found[".claude/hooks"], found[".github"]) == (RO, LAYER, LAYER)
+    assert ".claude" not in found
+
+
+def test_what_is_writable_is_in_no_layer(machine: Machine) -> None:
+    machine.plant(f"~/shop/.github/actions/x\n{SOME}")
+    plan = machine.plan("--writable", ".github/workflows", "--writable", ".vscode/tasks.json", *WITHOUT_CLAUDE)
+    layers = {".vscode": LAYER, ".claude": LAYER, ".github/actions": LAYER}
+    assert guards(plan) == ALWAYS | WORKTREES | layers
+    assert plan.review is not None
+    assert [within(one.path, P) for one in plan.review.direct] == [".vscode/tasks.json", ".claude/worktrees"]
+    assert plan.review.over(f"{P}/.vscode/tasks.json") == -1
+    assert plan.review.over(f"{P}/.vscode/other") >= 0
+
+
+def test_worktrees_of_claude_are_direct_and_guarded_themselves(machine: Machine) -> None:
+    side = "~/shop/.claude/worktrees/side"
+    machine.plant(f"{side}/.git: gitdir: ~/shop/.git/worktrees/side\n{side}/.github/workflows/ci.yml\n{SOME}")
+    plan = machine.plan(*WITHOUT_CLAUDE)
+    inner = {".claude/worktrees/side/.git": RO, ".claude/worktrees/side/.github": LAYER}
+    assert guards(plan) == LAYERS | inner
+    assert plan.review is not None
+    assert plan.review.over(f"{P}/.claude/worktrees/side/x") == -1
+    assert plan.review.over(f"{P}/.claude/worktrees/side/.github/x") >= 0
+
+
+def test_directory_for_worktrees_is_made_only_for_git(machine: Machine) -> None:
+    assert guards(machine.plant(SOME).plan(*WITHOUT_CLAUDE))[".claude/worktrees"] == RW
+    os.rename(machine.root / "home/alice/shop/.git", machine.root / "home/alice/git")
+    assert ".claude/worktrees" not in guards(machine.plan(*WITHOUT_CLAUDE))
+
+
+def test_too_many_directories_are_no_wall_around_everything(machine: Machine) -> None:
+    machine.plant("".join(f"~/shop/{number}/.vscode/x\n" for number in range(MOST_LAYERED)) + SOME)
+    plan = machine.plan(*WITHOUT_CLAUDE)
+    assert plan.review is not None
+    assert len(plan.review.covered) == MOST_LAYERED
+    assert ".github" not in guards(plan)
+    assert guards(plan)[".github/workflows"] in (LAYER, RO)
+
+
+def test_agreement_to_walls_covers_layers(machine: Machine) -> None:
+    from claudebox.agreement import agreement, find_news
+
+    machine.plant(f"/proc/sys/kernel/osrelease: 6.12.1\n{SOME}")
+    agreed = frozenset(agreement(machine.plan("--review", "off", *WITHOUT_CLAUDE)))
+    assert find_news(machine.plan(*WITHOUT_CLAUDE), (agreed,)).amount == 0
+    # And back, on a machine that has none.
+    agreed = frozenset(agreement(machine.plan(*WITHOUT_CLAUDE)))
+    (machine.root / "proc/sys/kernel/osrelease").write_text("5.10.0\n")
+    assert find_news(machine.plan(*WITHOUT_CLAUDE), (agreed,)).amount == 0
+
+
+def test_command_to_paste_has_walls_and_says_so(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from claudebox import showing
+
+    shown: list[str] = []
+    machine.plant(SOME)
+    monkeypatch.setattr(showing, "read_host", machine.host)
+    monkeypatch.setattr(showing, "show", shown.append)
+    showing.show_dry_run(parse(["--dry-run", *WITHOUT_CLAUDE]))
+    assert shown[0].startswith("# Only claudebox itself can keep changes until you land them.")
+    assert "# are read-only: .vscode .claude .github\n" in shown[0]
+    walls = machine.plan("--review", "off", *WITHOUT_CLAUDE)
+    assert shown[0].endswith(shell_command(walls))
