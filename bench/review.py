@@ -48,6 +48,10 @@ class Bench:
             path = self.project / f"dir-{number // 100}" / f"file-{number}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"x {number}\n" * 20)
+        for name in (".github/workflows/ci.yml", ".vscode/settings.json", ".claude/settings.json"):
+            path = self.project / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}\n")
         for words in ("init -q", "add -A", "-c user.name=b -c user.email=b@b commit -qm first"):
             self.run("git", *words.split())
 
@@ -83,6 +87,7 @@ def main() -> None:
             "start",
             {
                 "direct": lambda: bench.box(*off, "--run", "true"),
+                "three layers of what is guarded": lambda: bench.box("--run", "true"),
                 "review": lambda: bench.box("--review", "--run", "true"),
             },
             said.rounds,

@@ -7,7 +7,7 @@ import time
 
 from claudebox.host import read_host
 from claudebox.layers.files import DIRECTORY, PRIVATE, remove_tree
-from claudebox.layers.store import Layer, list_layers, size_of
+from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import find_own_repository, reach_of
@@ -148,7 +148,7 @@ def listing(instances: list[Listed], style: Style) -> str:
             lines.append(" " * COLUMN + f"of that {instance.cache.shown} cache (to remove it: --instances drop-cache)")
         for layer in instance.reviews:
             where = f", {escape(layer.project)}" if layer.project != instance.project else ""
-            words = f"review {layer.number}, not landed: {bytes_text(size_of(layer))}{where}".split(" ")
+            words = f"review {layer.number}, not landed: {measure(layer.directory).shown}{where}".split(" ")
             lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
     return "\n".join(lines) + "\n"
 
@@ -166,7 +166,7 @@ def listing_json(instances: list[Listed]) -> str:
                     "is_whole": instance.size.is_whole and instance.cache.is_whole,
                     "is_gone": instance.is_gone,
                     "reviews": [
-                        {"number": int(layer.number), "project": layer.project, "size": size_of(layer)}
+                        {"number": int(layer.number), "project": layer.project, "size": measure(layer.directory).amount}
                         for layer in instance.reviews
                     ],
                 }

@@ -11,6 +11,7 @@ from claudebox.features.review.end import Kept, end, in_advance, land_chosen
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import Host, read_host
 from claudebox.host.git.repository import find_repository
+from claudebox.instances import measure
 from claudebox.launch import launch
 from claudebox.layers import store
 from claudebox.layers.journal import read_journal
@@ -27,7 +28,7 @@ from claudebox.settings.words import Request
 from claudebox.state import State, canonical_root
 from claudebox.terminal import ask, can_ask, output_style, say, says_yes, show
 from claudebox.view.as_json import dump
-from claudebox.view.review import amount, counts, listing, summary
+from claudebox.view.review import counts, listing, summary
 from claudebox.view.text import escape
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
@@ -113,10 +114,10 @@ def show_list(place: Place) -> int:
     for layer in layers:
         held = store.lock(layer)
         if held < 0:
-            show(f"{layer.number:>4}  {amount(store.size_of(layer)):>5}  in use: a box works in it\n")
+            show(f"{layer.number:>4}  {measure(layer.directory).shown:>5}  in use: a box works in it\n")
             continue
         kept = Kept(layer, place.host.person.home)
-        show(f"{layer.number:>4}  {amount(store.size_of(layer)):>5}  {counts(kept.items)}\n")
+        show(f"{layer.number:>4}  {measure(layer.directory).shown:>5}  {counts(kept.items)}\n")
         os.close(held)
     return 0
 
@@ -144,7 +145,7 @@ def show_layer_json(place: Place, layer: Layer) -> int:
 
 
 def _layer_json(layer: Layer) -> dict[str, object]:
-    return {"number": int(layer.number), "project": layer.project, "size": store.size_of(layer)}
+    return {"number": int(layer.number), "project": layer.project, "size": measure(layer.directory).amount}
 
 
 def changes_json(kept: Kept) -> list[dict[str, object]]:

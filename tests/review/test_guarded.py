@@ -12,6 +12,7 @@ import pytest
 from conftest import CLAUDEBOX, Box
 from patience import comes_true
 from review.test_box import git, layers_of, repository
+from running.versions import versions
 from terminal.pseudoterminal import PLAIN, Terminal
 from unit.layers.world import picture
 
@@ -235,3 +236,37 @@ def test_what_git_is_led_to_is_held_under_any_name(box: Box, repository: Path) -
         assert not (repository / name / "new").exists()
     box.claudebox("--review", "land", "--land", "safe")
     assert not (repository / "tools/hooks/new").exists()
+
+
+@pytest.mark.parametrize("bwrap", versions("bwrap"))
+def test_every_bwrap_shows_layers_and_what_is_direct_in_them(box: Box, repository: Path, bwrap: str) -> None:
+    box.account.write(repository / ".claude/worktrees/file", "x\n")
+    script = "echo one > .github/workflows/ci.yml; echo {} > .claude/settings.json; echo y > .claude/worktrees/file"
+    box.sh(script, options=("--bwrap", bwrap))
+    assert (repository / ".github/workflows/ci.yml").read_text() == "on: push\n"
+    assert not (repository / ".claude/settings.json").exists()
+    assert (repository / ".claude/worktrees/file").read_text() == "y\n"
+
+
+def test_killed_claudebox_lands_nothing_and_loses_nothing(box: Box, repository: Path) -> None:
+    before = picture(repository / ".github")
+    script = "echo evil > .github/workflows/ci.yml; echo bug > .github/BUG.md; echo ready; read line"
+    with subprocess.Popen(
+        [CLAUDEBOX, "--yes", "--run", "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=box.project,
+        env=box.account.environ,
+        user=box.account.uid,
+        group=box.account.gid,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+    assert picture(repository / ".github") == before
+    # The next box goes on with it, and at its end what nobody runs lands.
+    assert box.sh("cat .github/workflows/ci.yml .github/BUG.md") == "evil\nbug\n"
+    assert (repository / ".github/BUG.md").exists()
+    assert (repository / ".github/workflows/ci.yml").read_text() == "on: push\n"

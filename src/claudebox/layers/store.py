@@ -343,19 +343,3 @@ def discard(layer: Layer) -> None:
             os.close(here)
     except OSError as error:
         raise Problem(f"{layer.directory} cannot be removed: {error.strerror}", f"rm -r {layer.directory}") from None
-
-
-def size_of(layer: Layer) -> int:
-    """The bytes that a layer takes on the disk. A file without content takes none, whatever size it claims."""
-    size, waiting = 0, [layer.directory]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
-                        size += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:
-            continue
-    return size

@@ -9,6 +9,7 @@ from claudebox.model import Trace
 from claudebox.paths import shorten_home
 from claudebox.quoting import quote
 from claudebox.record import Record
+from claudebox.view.difference import unified
 from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, cut, escape, fill
 
 MOST_LISTED = 12
@@ -103,9 +104,7 @@ def _content(leftover: Leftover) -> list[str]:
     old = _text(leftover.old)
     if old is None:
         return new
-    import difflib
-
-    return [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+    return list(unified(old, new, around=1))
 
 
 def _text(trace: Trace | None) -> list[str] | None:

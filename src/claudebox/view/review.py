@@ -6,6 +6,7 @@ import posixpath
 
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
+from claudebox.view.difference import unified
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, fill
 
 TYPE_CHECKING = False
@@ -167,11 +168,7 @@ def _lines(content: bytes | None) -> list[str]:
 
 
 def _unified(old: list[str], new: list[str], style: Style) -> Iterator[str]:
-    import difflib
-
-    for number, line in enumerate(difflib.unified_diff(old, new, lineterm="")):
-        if number < 2:
-            continue  # the names of the files. A line of the file may look like that, too: `++i` becomes `+++i`.
+    for line in unified(old, new):
         colour = {"+": GREEN, "-": RED, "@": DIM}.get(line[:1], "")
         # A tab is what it looks like; everything else that cannot be seen is spelled out.
         text = escape(line.replace("\t", "    "))

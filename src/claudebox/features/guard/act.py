@@ -101,7 +101,12 @@ def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[li
 
 
 def _has_landed(plan: Plan, leftover: Leftover) -> bool:
-    """Whether it is in a layer: then the box has not changed it here, the user has, or has landed it a moment ago."""
+    """Whether the box has not changed it itself, but somebody here has, or it has landed a moment ago.
+
+    So it is with what is in a layer, and with a masked file, of which those who land it have said what changed.
+    """
+    if any(mount.covers == leftover.path for mount in plan.mounts):
+        return True
     return plan.review is not None and not leftover.is_ordinary and plan.review.over(leftover.path) >= 0
 
 
