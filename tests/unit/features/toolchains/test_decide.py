@@ -144,10 +144,13 @@ def test_shims_choose_the_version_of_the_project(machine: Machine, written: str,
     assert path_of(plan)[0] == f"~/.pyenv/versions/{version}/bin"
 
 
-@pytest.mark.parametrize("text", ["..", "../../.ssh", "/etc", "", "system", "\\x1b[2J", "x/../../y", "a" * 300])
+@pytest.mark.parametrize(
+    "text", ["..", "../../.ssh", "../../.bun", "/etc", "", "system", "\\x1b[2J", "x/../../y", "a" * 300]
+)
 def test_file_of_the_project_chooses_among_versions_and_nothing_else(machine: Machine, text: str) -> None:
     machine.plant(
         f"~/.pyenv/versions/3.11.7/bin/python*\n~/.pyenv/shims/python*\n~/shop/.python-version: {text}\n~/.ssh/bin/x*"
+        "\n~/.bun/bin/x*"
     )
     assert shown(with_path(machine, "~/.pyenv/shims").plan("--run", "true")) == []
 
