@@ -1,0 +1,107 @@
+"""What is said of caches, of the room for temporary files, and of removing what claudebox keeps."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+import pytest
+
+from claudebox import instances, uninstall
+from claudebox.features.caches import act
+from claudebox.problem import FAILED
+from claudebox.settings.words import parse
+from claudebox.state import CACHE_LOCK, Cache
+from errors.scene import Problems, Scene, Stage
+
+STATE = "/home/alice/.claudebox"
+
+
+def refused_by_apparmor(scene: Scene) -> None:
+    scene.planted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1").plan("--cache", "host")
+
+
+def cannot_lie_underneath(scene: Scene) -> None:
+    made = scene.machine.root / "cache"
+    made.mkdir()
+    plan = scene.machine.plan("--run", "true")
+    act.mount(plan.replace(cache=Cache(str(made), str(made), str(made), (("/home/alice/.npm", "npm"),))))
+
+
+def refused_to_drop(scene: Scene) -> None:
+    full = instances.Listed("/x", "/home/alice/shop", 0.0, instances.Size(0), False, cache=instances.Size(1 << 30))
+    scene.monkeypatch.setattr(instances, "find_instances", lambda _: [full])
+    scene.monkeypatch.setattr(instances, "show", lambda _: None)
+    scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
+    instances.tend_instances(parse(["--instances", "drop-caches"]))
+
+
+def in_use(scene: Scene) -> None:
+    here = os.open(scene.machine.root, os.O_RDONLY)
+    held = os.open(scene.machine.root / CACHE_LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        instances._require_unused(here)
+    finally:
+        os.close(held)
+        os.close(here)
+
+
+def old_bwrap(scene: Scene) -> None:
+    scene.planted("/opt/bwrap*: \x7fELF without that option").plan("--bwrap", "/opt/bwrap", "--tmp-size", "1G")
+
+
+def cannot_be_emptied(scene: Scene) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(13, os.strerror(13))
+
+    full = scene.machine.root / "full"
+    (full / "npm").mkdir(parents=True)
+    scene.monkeypatch.chdir(scene.machine.root)
+    scene.monkeypatch.setattr(instances, "remove_tree", refuse)
+    scene.monkeypatch.setattr(instances, "_open", lambda _: os.open(full, os.O_RDONLY))
+    instances.empty("/home/alice/.claudebox/instances/x/cache")
+
+
+def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> None:
+    """What is looked at in the place of Alice's state is something of this test."""
+    stand_in = scene.machine.root / "stand-in"
+    stand_in.symlink_to("/nowhere") if kind == "link" else stand_in.touch() if kind == "file" else stand_in.mkdir()
+    host, lstat = scene.machine.host(), os.lstat
+    own = host.replace(person=host.person.replace(uid=os.getuid()))
+    scene.monkeypatch.setattr(os, "lstat", lambda path, **how: lstat(stand_in if path == STATE else path, **how))
+    scene.monkeypatch.setattr(os.path, "realpath", lambda _: "/home/alice/elsewhere")
+    scene.monkeypatch.setattr(uninstall, "read_host", lambda: own)
+    scene.monkeypatch.setattr(os, "open", lambda *_: os.dup(2))
+    scene.monkeypatch.setattr(uninstall, "_listing", lambda *_: "")
+    scene.monkeypatch.setattr(os, "listdir", lambda _: [])
+    scene.monkeypatch.setattr(uninstall, "_processes", lambda _: list(running))
+    scene.monkeypatch.setattr(uninstall, "_is_claudebox", lambda _: True)
+    scene.monkeypatch.setattr(uninstall, "show", lambda _: None)
+    scene.monkeypatch.setattr(uninstall, "says_yes", lambda _: False)
+    uninstall.uninstall(parse(["--uninstall"]))
+
+
+PROBLEMS: Problems = {
+    "cache-not-emptied": (cannot_be_emptied, FAILED),
+    "uninstall-of-a-link": (lambda scene: uninstalled(scene, "link"), FAILED),
+    "uninstall-of-a-file": (lambda scene: uninstalled(scene, "file"), FAILED),
+    "uninstall-of-a-running-box": (lambda scene: uninstalled(scene, "directory", running=(1, 2)), FAILED),
+    "uninstall-refused": (lambda scene: uninstalled(scene, "directory"), FAILED),
+    "json-of-what-prints-none": (lambda _: parse(["--instances", "gc", "--json"]), FAILED),
+    "cache-and-apparmor": (refused_by_apparmor, FAILED),
+    "cache-without-state": (
+        lambda scene: scene.planted("~/.claudebox: a file").plan("--cache", "project", "--run", "true"),
+        FAILED,
+    ),
+    "cache-refused-by-the-kernel": (cannot_lie_underneath, FAILED),
+    "cache-not-dropped": (refused_to_drop, FAILED),
+    "cache-in-use": (in_use, FAILED),
+    "tmp-size-with-an-old-bwrap": (old_bwrap, FAILED),
+}
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
+    stage.check("caches", name, *PROBLEMS[name])
