@@ -62,7 +62,7 @@ def _open_own(state: State, uid: int) -> int | None:
         there = os.path.realpath(state.directory)
         raise Problem(
             f"{state.directory} is a symlink to {there}, and nothing is removed through one",
-            f"look at it, and remove it yourself: rm -r {quote(there)} && rm {quote(state.directory)}",
+            f"look at it, and remove it yourself:\n      rm -r {quote(there)}\n      rm {quote(state.directory)}",
         )
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid:
         raise Problem(f"{state.directory} is not a directory of yours", f"see: ls -ld {quote(state.directory)}")

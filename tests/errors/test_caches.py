@@ -11,10 +11,10 @@ from claudebox import instances, uninstall
 from claudebox.features.caches import act
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
-from claudebox.state import CACHE_LOCK, Cache
+from claudebox.state import CACHE_LOCK, Cache, State
 from errors.scene import Problems, Scene, Stage
 
-STATE = "/home/alice/.claudebox"
+KEPT = "/home/alice/.claudebox"
 
 
 def refused_by_apparmor(scene: Scene) -> None:
@@ -69,7 +69,7 @@ def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> No
     stand_in.symlink_to("/nowhere") if kind == "link" else stand_in.touch() if kind == "file" else stand_in.mkdir()
     host, lstat = scene.machine.host(), os.lstat
     own = host.replace(person=host.person.replace(uid=os.getuid()))
-    scene.monkeypatch.setattr(os, "lstat", lambda path, **how: lstat(stand_in if path == STATE else path, **how))
+    scene.monkeypatch.setattr(os, "lstat", lambda path, **how: lstat(stand_in if path == KEPT else path, **how))
     scene.monkeypatch.setattr(os.path, "realpath", lambda _: "/home/alice/elsewhere")
     scene.monkeypatch.setattr(uninstall, "read_host", lambda: own)
     scene.monkeypatch.setattr(os, "open", lambda *_: os.dup(2))
@@ -82,7 +82,16 @@ def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> No
     uninstall.uninstall(parse(["--uninstall"]))
 
 
+def cannot_be_uninstalled(scene: Scene) -> None:
+    def refuse(_: int) -> list[str]:
+        raise OSError(13, os.strerror(13))
+
+    scene.monkeypatch.setattr(os, "listdir", refuse)
+    uninstall._remove(-1, State("/home/alice"))
+
+
 PROBLEMS: Problems = {
+    "uninstall-without-permission": (cannot_be_uninstalled, FAILED),
     "cache-not-emptied": (cannot_be_emptied, FAILED),
     "uninstall-of-a-link": (lambda scene: uninstalled(scene, "link"), FAILED),
     "uninstall-of-a-file": (lambda scene: uninstalled(scene, "file"), FAILED),
