@@ -39,7 +39,20 @@ def full_project(account: Account, project: Path) -> Path:
 
 def test_no_row_can_be_changed(box: Box, full_project: Path) -> None:
     before = {place: state_of(full_project / place) for place in HELD}
-    assert {place: worked for place, worked in tamper(box, full_project).items() if worked} == {}
+    worked = tamper(box, full_project, "--review", "off")
+    assert {place: attempts for place, attempts in worked.items() if attempts} == {}
+    assert {place: state_of(full_project / place) for place in HELD} == before
+
+
+@pytest.mark.req("LAND-01")
+def test_no_change_of_a_row_reaches_the_host(box: Box, full_project: Path) -> None:
+    before = {place: state_of(full_project / place) for place in HELD}
+    worked = tamper(box, full_project)
+    changed = {place for place, attempts in worked.items() if attempts}
+    assert changed, "there are layers"
+    assert {
+        place.partition("/")[0] for place in changed if not (full_project / place.partition("/")[0]).is_dir()
+    } == set()
     assert {place: state_of(full_project / place) for place in HELD} == before
 
 

@@ -61,7 +61,7 @@ def test_without_a_credential_the_rest_is_written(with_claude: Box) -> None:
 
 
 def test_without_nft_the_broker_is_the_only_way_out(with_claude: Box) -> None:
-    done = with_claude.claudebox("--setup", "--yes", env={**KEY, "CLAUDEBOX_NFT": "/usr/bin/no-such-nft"})
+    done = with_claude.claudebox("--setup", "--yes", env={**KEY, "CLAUDEBOX_NFT": "/bin/false"})
     assert done.returncode == 0, done.stderr
     assert config(with_claude) == ['auth = "broker"', 'network = "none"', 'review = "on"']
 

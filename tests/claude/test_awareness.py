@@ -13,7 +13,7 @@ from hosts.machine import EVERYONE, TREES, Machine
 
 CONFIGURATION = {
     "CLAUDE.md": "Always brew heliotrope tea.\n",
-    "settings.json": '{"outputStyle": "pirate", "env": {"BREW_COLOUR": "violet"}}',
+    "settings.json": '{"outputStyle": "pirate", "env": {"MCP_TIMEOUT": "4711", "BREW_COLOUR": "violet"}}',
     "keybindings.json": "{}",
     "skills/brew/SKILL.md": "---\nname: brew\ndescription: how to brew heliotrope tea\n---\nBoil.\n",
     "agents/taster.md": "---\nname: taster\ndescription: tastes heliotrope tea\n---\nTaste.\n",
@@ -119,9 +119,9 @@ def test_policy_of_an_organisation_is_kept(tmp_path: Path) -> None:
 @pytest.mark.req("INST-02")
 def test_users_configuration_reaches_the_api(user_talk: Talk) -> None:
     configure(user_talk)
-    session = user_talk(commands=("echo $BREW_COLOUR",))
+    session = user_talk(commands=("echo $MCP_TIMEOUT ${BREW_COLOUR-stays}",))
     assert [line for line in REACHES_THE_API if line not in session.sent] == []
-    assert session.results == ["violet"]
+    assert session.results == ["4711 stays"], "variables of the settings enter by name"
 
 
 @pytest.mark.req("INST-02")

@@ -74,7 +74,8 @@ def test_claude_works_with_the_internet_alone(box: Box, claude: str, pasta: str,
 def test_claude_works_with_its_group_alone(box: Box, claude: str, internet: Internet, tmp_path: Path) -> None:
     """Without a broker and without another name: its own hosts are enough for it, and nothing else is reached."""
     with api_by_its_own_name(internet, tmp_path, *COMMANDS) as api:
-        authority = box.account.write(box.project / "authority.pem", (tmp_path / "server.pem").read_text())
+        _, begin, certificate = (tmp_path / "server.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
+        authority = box.account.write(box.project / "authority.pem", begin + certificate)
         trust = ("--env", f"NODE_EXTRA_CA_CERTS={authority}", "--env", "CLAUDE_CODE_MAX_RETRIES=1")
         words = ("--yes", "--claude", claude, *QUIET, *trust, "--network", "names", "--allow", "@claude", "-p", "do it")
         done = box.claudebox(*words, env=DUMMY_KEY)

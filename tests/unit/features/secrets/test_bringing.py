@@ -44,6 +44,7 @@ def landed(path: Path, left: bytes = LEFT, known: tuple[int, int] | None = None)
     return merged
 
 
+@pytest.mark.attributes
 def test_new_line_lands_and_mode_and_attributes_stay(env: Path) -> None:
     os.setxattr(env, "user.colour", b"blue")
     assert landed(env).landed == ("NEW",)
