@@ -39,17 +39,22 @@ def hold_whole(facts: Facts, guard: Guard, opened: list[Opening]) -> Guard:
     """The guard with whole directories, if this box has layers for them; else with the reason why it has none."""
     if facts.settings.review.text != GUARDED:
         return guard
-    whole = [one for entry in facts.entries if (one := _whole(facts, entry, guard, opened)) is not None]
+    whole = [one for entry in facts.entries if (one := _whole(facts, entry, opened)) is not None]
     directories = [one for one in guard.held if _may_be_layer(facts, one.path)]
     if not whole and not directories:
         return guard
     doubt = facts.doubts_layers
     if doubt:
         return guard.replace(walls=doubt)
-    if len(whole) + len(directories) > MOST_LAYERED:
-        return guard  # those that are too many would be walls around everything in them
+    whole = sorted(whole, key=lambda one: one.path.count("/"))[:MOST_LAYERED]
     direct = tuple(place for one in whole if (place := _worktrees(facts, one.path)))
-    return guard.replace(held=outermost((*guard.held, *whole), direct), direct=direct)
+    walls = frozenset(path for one in whole for path in _held_otherwise(guard, one.path))
+    held = outermost((*guard.held, *whole), direct, walls)
+    # An agent can make so many directories that there are not layers for all. Then these come first: of the others all
+    # is read-only without a layer, of these only parts would be.
+    if len(held) > MOST_LAYERED:
+        held = tuple(sorted(held, key=lambda one: one not in whole))
+    return guard.replace(held=held, direct=direct)
 
 
 def _may_be_layer(facts: Facts, path: str) -> bool:
@@ -58,7 +63,7 @@ def _may_be_layer(facts: Facts, path: str) -> bool:
     )
 
 
-def _whole(facts: Facts, entry: Entry, guard: Guard, opened: list[Opening]) -> Guarded | None:
+def _whole(facts: Facts, entry: Entry, opened: list[Opening]) -> Guarded | None:
     path = entry.path
     if entry.kind != DIRECTORY or entry.name not in WHOLE or facts.tree.resolve(path) != path:
         return None
@@ -67,13 +72,19 @@ def _whole(facts: Facts, entry: Entry, guard: Guard, opened: list[Opening]) -> G
         return None
     if any(_belongs_to_git(one, path) for one in facts.entries) or _is_mounted(facts, path):
         return None
-    rows = rows_of(entry.name)
-    known = {f"{path}/{row.inner}" for row in rows}
-    worktrees = f"{path}/{WORKTREES}"
-    held = [one.path for one in guard.held if is_below(one.path, path) and not is_inside(one.path, worktrees)]
-    # What is held for another reason than its name, such as a hook to which git's configuration leads, could not be
-    # told from the rest when the box has ended.
-    return Guarded(path, rows[0].group, PARTS) if rows and known.issuperset(held) else None
+    return Guarded(path, rows_of(entry.name)[0].group, PARTS)
+
+
+def _held_otherwise(guard: Guard, directory: str) -> list[str]:
+    """What is held in the directory for another reason than its name: a hook to which git's configuration leads.
+
+    It might not be told from the rest when the box has ended, so it stays read-only. The directory is a layer all the
+    same: an agent can make a symlink that leads into it, and nothing may be less guarded for that.
+    """
+    known = {f"{directory}/{row.inner}" for row in rows_of(posixpath.basename(directory))}
+    worktrees = f"{directory}/{WORKTREES}"
+    inner = [one.path for one in guard.held if is_below(one.path, directory)]
+    return [path for path in inner if path not in known and not is_inside(path, worktrees)]
 
 
 def _belongs_to_git(entry: Entry, directory: str) -> bool:
@@ -99,8 +110,10 @@ def _worktrees(facts: Facts, directory: str) -> str:
     return path if tree.is_plain_directory(path) else ""
 
 
-def outermost(held: Iterable[Guarded], direct: tuple[str, ...] = ()) -> tuple[Guarded, ...]:
-    """Leave out what is in a directory that is held itself, and sort what is nearest to the root first."""
+def outermost(
+    held: Iterable[Guarded], direct: tuple[str, ...] = (), walls: frozenset[str] = frozenset()
+) -> tuple[Guarded, ...]:
+    """Leave out what is in a directory that is held itself, except walls, and sort what is nearest to the root first."""
     held = tuple(held)
     paths = {guarded.path for guarded in held}
 
@@ -108,4 +121,5 @@ def outermost(held: Iterable[Guarded], direct: tuple[str, ...] = ()) -> tuple[Gu
         nearest = next((above for above in parents(path) if above in paths or above in direct), "")
         return nearest in paths
 
-    return tuple(sorted((one for one in held if not is_held_by_another(one.path)), key=lambda one: one.path.count("/")))
+    found = (one for one in held if one.path in walls or not is_held_by_another(one.path))
+    return tuple(sorted(found, key=lambda one: one.path.count("/")))

@@ -32,7 +32,7 @@ REPOSITORY = "git obeys it: a repository"
 WITH_REPOSITORY = "a repository goes with it"
 # A directory with these is a repository, whatever its name is, and git obeys what else is in it.
 SIGNS = ("HEAD", "objects")
-OBEYED = ("HEAD", "config", "config.worktree", "commondir", "hooks")
+OBEYED = (*SIGNS, "config", "config.worktree", "commondir", "hooks")
 # A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
 

@@ -138,13 +138,23 @@ def test_directory_for_worktrees_is_made_only_for_git(machine: Machine) -> None:
     assert ".claude/worktrees" not in guards(machine.plan(*WITHOUT_CLAUDE))
 
 
-def test_too_many_directories_are_no_wall_around_everything(machine: Machine) -> None:
+def test_too_many_directories_take_no_layer_from_those_of_tools(machine: Machine) -> None:
+    """An agent can make any number of them, empty ones, of which nobody would be told."""
     machine.plant("".join(f"~/shop/{number}/.vscode/x\n" for number in range(MOST_LAYERED)) + SOME)
+    machine.plant("".join(f"~/shop/deep/{number}/.claude/x\n" for number in range(MOST_LAYERED - 3)))
     plan = machine.plan(*WITHOUT_CLAUDE)
     assert plan.review is not None
     assert len(plan.review.covered) == MOST_LAYERED
-    assert ".github" not in guards(plan)
-    assert guards(plan)[".github/workflows"] in (LAYER, RO)
+    found = guards(plan)
+    assert (found[".github"], found[".claude"], found[".vscode"]) == (LAYER, LAYER, LAYER)
+    assert sorted({found[f"{number}/.vscode"] for number in range(MOST_LAYERED)}) == [RO]
+
+
+def test_symlink_into_a_directory_takes_no_layer_from_it(machine: Machine) -> None:
+    """An agent could make one, and in the next box what does not exist yet would be held by nothing."""
+    machine.plant(f"~/shop/.claude/commands/x.md\n~/shop/x/.vscode -> ../.claude/commands\n{SOME}")
+    found = guards(machine.plan(*WITHOUT_CLAUDE))
+    assert (found[".claude"], found[".claude/commands"]) == (LAYER, RO)
 
 
 def test_agreement_to_walls_covers_layers(machine: Machine) -> None:

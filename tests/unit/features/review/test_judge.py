@@ -49,7 +49,9 @@ def test_place_that_something_leads_to_is_set_apart() -> None:
 
 def test_repository_of_any_name_is_set_apart() -> None:
     bare = [Change("b", ADDED, DIRECTORY), Change("b/HEAD", ADDED, FILE), Change("b/objects", ADDED, DIRECTORY)]
-    assert set(reasons(*bare, Change("b/hooks/x", ADDED, FILE))) == {"b/HEAD", "b/hooks/x"}
+    assert set(reasons(*bare, Change("b/hooks/x", ADDED, FILE))) == {"b/HEAD", "b/objects", "b/hooks/x"}
+    # What makes it one may come last, when the rest has landed.
+    assert reasons(Change("b/objects", ADDED, DIRECTORY), on_host=("b/HEAD", "b/config"))
     assert reasons(Change("b/config", CHANGED, FILE), on_host=("b/HEAD", "b/objects"))
     assert reasons(Change("b/config", CHANGED, FILE)) == {}
 
