@@ -126,17 +126,19 @@ def test_what_does_not_exist_yet_is_held_and_the_rest_lands(box: Box, repository
     script = """
     echo '{"hooks": {}}' > .claude/settings.local.json; echo '{}' > .cursor/mcp.json
     mkdir .claude/hooks .github/actions; echo x > .claude/hooks/x; echo x > .github/actions/x
-    mkdir .claude/commands; echo 'do it' > .claude/commands/do.md; echo bug > .github/BUG.md; rm .cursor/rules/a.md
+    mkdir .claude/skills .claude/rules; echo 'do it' > .claude/skills/do.md; echo r > .claude/rules/r.md
+    echo bug > .github/BUG.md; rm .cursor/rules/a.md
     """
     done = box.inside("sh", "-c", script)
     found = {str(path.relative_to(repository)) for path in repository.rglob("*") if ".git/" not in f"{path}/"}
-    assert {".claude/commands/do.md", ".github/BUG.md", ".claude/notes.md"} <= found
-    assert found.isdisjoint({".claude/settings.local.json", ".cursor/mcp.json", ".claude/hooks", ".github/actions"})
+    assert {".claude/rules/r.md", ".github/BUG.md", ".claude/notes.md"} <= found
+    held = {".claude/settings.local.json", ".cursor/mcp.json", ".claude/hooks", ".github/actions", ".claude/skills"}
+    assert found.isdisjoint(held)
     assert not (repository / ".cursor/rules/a.md").exists()
     words = " ".join(done.stderr.split())
-    assert "review 1: 4 added" in words
+    assert "review 1: 5 added" in words
     # What an agent obeys is named, as in a box without layers.
-    assert ".claude/commands/do.md" in words
+    assert ".claude/rules/r.md" in words
     assert "keep or quarantine" not in words
     box.claudebox("--review", "land", "--land", "all")
     assert (repository / ".claude/settings.local.json").exists()
@@ -230,7 +232,8 @@ def test_what_git_is_led_to_is_held_under_any_name(box: Box, repository: Path) -
     script = "for d in tools/hooks .github/scripts; do echo evil >> $d/pre-commit; echo evil > $d/new; done; "
     script += "rm .git/hooks; echo x > .github/workflows/ci.yml"
     done = box.inside("sh", "-c", script)
-    assert "review 1: 2 added, 3 changed" in done.stderr
+    # In a directory of a tool it is read-only, and the rest of that directory is a layer.
+    assert "review 1: 1 added, 2 changed" in done.stderr
     for name in ("tools/hooks", ".github/scripts"):
         assert (repository / name / "pre-commit").read_text() == "#!/bin/sh\n"
         assert not (repository / name / "new").exists()

@@ -36,7 +36,7 @@ def summary(number: str, items: list[Item], never: tuple[Never, ...], style: Sty
         lines += _row("host runs" if reason == apart[0].reason else "", names, style, RED, f"({escape(reason)})")
     lines += _row("conflict", [_name(item.change) for item in items if item.change.is_conflict], style, YELLOW)
     lines += [" " * LABEL + MEANWHILE] if any(item.change.is_conflict for item in items) else []
-    lines += _row("large, binary", [_sized(item.change) for item in items if _is_large(item.change)], style, "")
+    lines += _row("big, binary", [_sized(item.change) for item in items if _is_large(item.change)], style, "")
     lines += _row("never lands", [f"{escape(one.path)} ({escape(one.reason)})" for one in never], style, YELLOW)
     return "".join(f"{line}\n" for line in lines)
 

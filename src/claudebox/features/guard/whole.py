@@ -1,7 +1,7 @@
 """Directories of tools that are held as a whole, where layers can hold them.
 
 As a wall, only the parts that this host runs can be held: an agent may well be asked for a template of issues in
-`.github` or a command in `.claude`. In a layer it can write all of it, what this host does not run lands by itself, and
+`.github` or a rule in `.claude`. In a layer it can write all of it, what this host does not run lands by itself, and
 what does not exist yet (`.claude/settings.local.json`) is held, too, for which there could be no mount.
 """
 
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 PARTS = "this host, an agent or CI obeys parts of it"
 # Directories that belong to one tool. Not `docs`, `renv` or `.config`, where people and many tools work, and not those
 # of other version control systems: their commits would stay in the layer.
-WHOLE = frozenset(
-    ".github .forgejo .gitea .gitlab .azure .claude .cursor .windsurf .gemini .codex .kiro .roo .amazonq .clinerules "
-    ".continue .junie .qwen .kilocode .trae .augment .factory .amp .openhands .grok .iflow .codebuddy .vibe".split()
+FORGES = frozenset(".github .forgejo .gitea .gitlab .azure".split())
+AGENTS = frozenset(
+    ".claude .cursor .windsurf .gemini .codex .kiro .roo .amazonq .clinerules .continue .junie .qwen .kilocode .trae "
+    ".augment .factory .amp .openhands .grok .iflow .codebuddy .vibe".split()
 )
+WHOLE = FORGES | AGENTS
 # `claude --worktree` makes worktrees here. What git notes of them is in the repository, which is no layer, so their
 # files are in none either.
 CLAUDES, WORKTREES = ".claude", "worktrees"
@@ -113,7 +115,7 @@ def _worktrees(facts: Facts, directory: str) -> str:
 def outermost(
     held: Iterable[Guarded], direct: tuple[str, ...] = (), walls: frozenset[str] = frozenset()
 ) -> tuple[Guarded, ...]:
-    """Leave out what is in a directory that is held itself, except walls, and sort what is nearest to the root first."""
+    """Leave out what is in a directory that is held itself, except walls, nearest to the root first."""
     held = tuple(held)
     paths = {guarded.path for guarded in held}
 

@@ -61,7 +61,7 @@ class Kept:
             project,
             lambda path: os.path.lexists(f"{project}/{path}"),
             held,
-            load("guard.table", "rows_of"),
+            load("guard.held", "why_apart"),
         )
         self.items = [item.replace(reason=item.reason or edited.apart.get(item.change.path, "")) for item in self.items]
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.

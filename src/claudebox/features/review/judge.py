@@ -11,19 +11,15 @@ from claudebox.settings.values import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import Protocol
 
     from claudebox.model import Guarded
 
-    class GuardRow(Protocol):
-        """Why something is guarded, or a part of it."""
+    class WhyApart(Protocol):
+        """Says why a path is set apart."""
 
-        @property
-        def reason(self) -> str: ...
-
-        @property
-        def inner(self) -> str: ...
+        def __call__(self, path: str, *, is_room: bool) -> str: ...
 
 
 OWN = "claudebox obeys it"
@@ -54,15 +50,15 @@ def judge(
     project: str,
     exists: Callable[[str], bool],
     held: Iterable[Guarded],
-    rows_of: Callable[[str], Sequence[GuardRow]],
+    why_apart: WhyApart,
 ) -> list[Item]:
     """Judge each change by its name, and by what the host runs already.
 
     `exists` says whether the host has something at a path below the project; `held` are the places that a box without a
-    layer could not change; `rows_of` says which parts of what has a name the host runs, wherever it is.
+    layer could not change; `why_apart` says of a path why this host would run what is there, whatever is there now.
     """
     changes = tuple(changes)
-    surroundings = _Surroundings(project, {change.path for change in changes}, exists, held, rows_of)
+    surroundings = _Surroundings(project, {change.path for change in changes}, exists, held, why_apart)
     return [Item(change, surroundings.reason(change)) for change in changes]
 
 
@@ -75,12 +71,12 @@ class _Surroundings:
         paths: set[str],
         exists: Callable[[str], bool],
         held: Iterable[Guarded],
-        rows_of: Callable[[str], Sequence[GuardRow]],
+        why_apart: WhyApart,
     ) -> None:
         self.project = project
         self.paths = paths
         self.exists = exists
-        self.rows_of = rows_of
+        self.why_apart = why_apart
         self.held = {one.path[len(project) + 1 :]: one.reason for one in held if is_below(one.path, project)}
         # The directories in which something is held: whoever removes one of these removes that, too.
         self.holding = {above: reason for path, reason in self.held.items() for above in _parents(path)}
@@ -90,9 +86,7 @@ class _Surroundings:
             return WITH_REPOSITORY
         if change.path == PROJECT_FILE:
             return OWN
-        reason = (
-            self._by_table(change) or self._by_place(change) or _by_repository(change.path, self.paths, self.exists)
-        )
+        reason = self._by_name(change) or self._by_place(change) or _by_repository(change.path, self.paths, self.exists)
         if not reason and change.what == LINK and change.target and _leaves(change, self.project):
             return LEAVING
         return reason
@@ -104,17 +98,9 @@ class _Surroundings:
         is_taken_away = change.kind == DELETED or (change.old is not None and change.kind != MODE)
         return self.holding.get(change.path, "") if is_taken_away else ""
 
-    def _by_table(self, change: Change) -> str:
-        parts = change.path.split("/")
+    def _by_name(self, change: Change) -> str:
         is_room = change.what == DIRECTORY and change.kind == ADDED and change.old is None
-        for number, name in enumerate(parts):
-            rest = "/".join(parts[number + 1 :])
-            for row in self.rows_of(name):
-                if not rest and not (row.inner and is_room):
-                    return row.reason
-                if rest and (not row.inner or is_inside(rest, row.inner) or is_inside(row.inner, rest)):
-                    return row.reason
-        return ""
+        return self.why_apart(change.path, is_room=is_room)
 
 
 def _parents(path: str) -> list[str]:

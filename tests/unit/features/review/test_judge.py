@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.guard.table import rows_of
+from claudebox.features.guard.held import why_apart
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, LINK, Change
 from claudebox.model import Guarded
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.req("LAND-01")
 
 
 def reasons(*changes: Change, on_host: tuple[str, ...] = ()) -> dict[str, str]:
-    items = judge(changes, "/home/alice/shop", lambda path: path in on_host, (), rows_of)
+    items = judge(changes, "/home/alice/shop", lambda path: path in on_host, (), why_apart)
     return {item.change.path: item.reason for item in items if item.reason}
 
 
@@ -23,6 +23,12 @@ def reasons(*changes: Change, on_host: tuple[str, ...] = ()) -> dict[str, str]:
         *(".envrc", "deep/down/.envrc", ".envrc.local", ".vscode/tasks.json", ".github/workflows/ci.yml", ".mcp.json"),
         *(".claude/settings.local.json", ".claude/hooks/x", ".husky/pre-commit", "Jenkinsfile", "x.code-workspace"),
         *(".config/mise/config.toml", ".claudebox.toml"),
+        # An agent on this host takes these up by itself, and their heads have hooks and permissions.
+        *(".claude/skills/x/SKILL.md", ".claude/agents/x.md", ".claude/commands/x.md", ".github/agents/x.agent.md"),
+        *(".claude/worktrees/side/.claude/skills/x/SKILL.md", "deep/.kiro/agents/x.md"),
+        # Nobody knows all files that an agent obeys.
+        *(".claude/scheduled_tasks.json", ".claude/launch.json", ".cursor/worktrees.json", ".gemini/x/y.toml"),
+        *(".claude/md", ".github/.claude/x.sh", ".codex/environments/setup", ".claude/worktrees/x/.cursor/y.json"),
     ],
 )
 def test_file_that_the_host_runs_is_set_apart(path: str) -> None:
@@ -30,9 +36,24 @@ def test_file_that_the_host_runs_is_set_apart(path: str) -> None:
     assert path in reasons(Change(path, DELETED, FILE))
 
 
-@pytest.mark.parametrize("path", ["src/main.py", "Makefile", ".claude/commands/x.md", ".github/README.md", "HEAD"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/main.py", "Makefile", ".claude/notes/x.md", ".claude/rules/X.MD", ".cursor/rules/x.mdc", "HEAD"),
+        *(".github/README.md", ".github/ISSUE_TEMPLATE/bug.yml", ".claude/worktrees/side/src/main.py"),
+        *(".claude/worktrees/side/.claude/worktrees/inner/main.py", ".claude/worktrees/side/.github/bug.yml"),
+    ],
+)
 def test_work_of_the_agent_is_not(path: str) -> None:
     assert reasons(Change(path, CHANGED, FILE)) == {}
+
+
+def test_room_for_the_work_is_not_set_apart() -> None:
+    assert reasons(Change(".claude/notes", ADDED, DIRECTORY), Change(".claude", ADDED, DIRECTORY)) == {}
+    assert reasons(Change(".claude/skills", ADDED, DIRECTORY), Change(".claude/notes", DELETED, DIRECTORY)).keys() == {
+        ".claude/skills",
+        ".claude/notes",
+    }
 
 
 def test_place_that_something_leads_to_is_set_apart() -> None:
@@ -43,7 +64,7 @@ def test_place_that_something_leads_to_is_set_apart() -> None:
         Change("scripts/other", CHANGED, FILE),
         Change("scripts", DELETED, DIRECTORY, gone=2),
     ]
-    items = judge(changes, "/home/alice/shop", lambda _: False, held, rows_of)
+    items = judge(changes, "/home/alice/shop", lambda _: False, held, why_apart)
     assert [item.change.path for item in items if item.reason] == ["scripts/deploy", "scripts"]
 
 
