@@ -14,6 +14,7 @@ from claudebox.view.first_screen import first_screen, how_to_see_all
 from claudebox.view.text import BOLD, DIM, Style, escape
 
 SHOW_ALL = "?"
+OFFER = "(claudebox --setup offers a stricter box: login outside, listed hosts, review)"
 
 
 def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
@@ -29,11 +30,17 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
     elif agreed:
         say(agreed + news_text(plan, news, style) + _how_to_see_all(style, asks=asks))
     elif can_ask():
-        say(first_screen(plan, style, errors_height(), asks=asks))
+        offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
+        say(first_screen(plan, style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
     else:
         say(audit(plan, style))
     if not request.yes:
         _require_yes(plan, news, style)
+
+
+def is_first_use(plan: Plan) -> bool:
+    """Whether nothing is kept yet for any project of this user: who has used it before has made their choice."""
+    return plan.state is not None and not os.path.lexists(os.path.dirname(plan.state.directory))
 
 
 def _how_to_see_all(style: Style, *, asks: bool) -> str:

@@ -261,3 +261,11 @@ def test_log_instead_of_a_screen_is_enough_for_what_was_agreed_to(box: Box) -> N
     with terminal(box.account, "sh", "script", cwd=box.project, env=PLAIN) as opened:
         assert opened.wait() == 0
     assert (box.project / "started").exists()
+
+
+def test_stricter_box_is_offered_once(box: Box, account: Account) -> None:
+    offer = "claudebox --setup offers a stricter box"
+    assert offer in answer(box)[1]
+    other = account.home / "src" / "other"
+    account.write(other / "README.md")
+    assert offer not in answer(Box(account, other))[1]
