@@ -164,6 +164,7 @@ def test_question_comes_below_the_first_screen(
         return "y"
 
     monkeypatch.setattr(asking, "ask", answer)
+    monkeypatch.setattr(asking, "is_first_use", lambda _: False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     start.confirm(Machine(tmp_path).host(), plan, parse([]))
