@@ -16,6 +16,7 @@ from claudebox.secret_values import in_words
 
 LARGEST = 1 << 18  # bytes of a file that is brought back
 MOST_LINES = 20_000
+LONGEST_KEY = 100
 SHORTEST_MADE_UP = 6  # characters of a made-up value that is recognized anywhere in a line
 QUOTES = "\"'"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
@@ -31,14 +32,24 @@ ADDRESS_WORDS = frozenset(
     "issuer origin proxy redirect registry relay remote resolver server servers site socket upstream uri url urls "
     "webhook".split()
 )
+# The same at the end of a word, as in PGHOST and APIURL.
+ADDRESS_ENDINGS = tuple("addr address broker dsn domain endpoint gateway host hosts proxy server uri url urls".split())
+PORT = "port"
+# In a value, what gives an address away whatever the line is called.
+ADDRESS_MARKS = ("//", "@", "host=", "server=")
 # Variables that make a program of the host load or run something, or trust somebody.
 OBEYED = frozenset(
     "PATH SHELL IFS EDITOR VISUAL PAGER BROWSER BASH_ENV PROMPT_COMMAND CDPATH HOME KUBECONFIG "
-    "REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
+    "REQUESTS_CA_BUNDLE CURL_CA_BUNDLE AWS_CA_BUNDLE AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE PGSERVICEFILE "
+    "PGPASSFILE PGSYSCONFDIR ZDOTDIR FPATH PS0 PS1 PS2 PS4 MAKEFLAGS MAKEFILES GNUMAKEFLAGS CC CXX CPP LD AR CLASSPATH "
+    "OPENSSL_CONF LESSOPEN LESSCLOSE MANPAGER SUDO_ASKPASS PHPRC TCLLIBPATH TMPDIR "
+    "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY".split()
 )
 OBEYED_STARTS = tuple(
     "LD_ DYLD_ GIT_ NODE_ NPM_CONFIG_ PYTHON PERL RUBY GEM_ BUNDLE_ JAVA_ _JAVA JDK_ MAVEN_ GRADLE_ SSL_ COMPOSE_ "
-    "DOCKER_ PIP_ UV_ CARGO_ RUST GO111 GOFLAGS GOPROXY DENO_ BUN_ VITE_NODE SSH_".split()
+    "DOCKER_ PIP_ UV_ CARGO_ RUST GO111 GOFLAGS GOPROXY DENO_ BUN_ VITE_NODE SSH_ XDG_ "
+    "BASH_FUNC DOTNET_ CORECLR_ LUA_ PHP_INI ERL_ ELIXIR_ JULIA_ R_PROFILE R_ENVIRON CMAKE_ TF_CLI MSBUILD YARN_ PNPM_ "
+    "POETRY_ ELECTRON_".split()
 )
 
 NOT_LINES = "it cannot be read line by line"
@@ -53,6 +64,7 @@ HELD_QUOTES = "needs quotes"
 HELD_ADDRESS = "names another host"
 HELD_OBEYED = "is a variable that programs of this host obey"
 HELD_USED = "is used by another line"
+HELD_WHERE = "says where secrets are sent"
 
 
 class Entry(Record):
@@ -62,7 +74,7 @@ class Entry(Record):
     key: str = ""
     value: str = ""
     tail: str = ""  # a comment behind the value
-    separator: str = ""
+    separator: str = ""  # with spaces if there are any around it
     is_quoted: bool = False
 
 
@@ -128,6 +140,7 @@ class _Merging:
         self.made_up = {word for one in secret for word in _words(one.shown.value) - _words(one.real.value)}
         self.secret_keys = {piece.real.key for piece in pieces if piece.is_secret}
         self.separators = {"=", *(piece.real.separator for piece in pieces)}
+        self.secret_names = [in_words(key) for key in self.secret_keys]
         self.used = {name for piece in pieces for name in _references(piece.real.value)}
 
     def match(self, entries: list[Entry]) -> None:
@@ -159,7 +172,7 @@ class _Merging:
         if piece.is_secret or (entry is None and keeps_all):
             self.held[key] = HELD_SECRET if piece.is_secret else HELD_GONE
             return [piece.real.text]
-        why = self._why_held(entry) if entry is not None else ""
+        why = (self._why_held(entry) if entry is not None else "") or self._why_kept(piece.real, entry)
         if why:
             self.held[key] = why
             return [piece.real.text]
@@ -169,32 +182,67 @@ class _Merging:
     def _new(self, number: int) -> list[str]:
         lines = []
         for entry in self.added.get(number, ()):
-            why = ""
+            why = HELD_REFERENCE if entry.text.endswith("\\") else ""  # a comment that would take the next line with it
             if entry.key:
                 why = HELD_TWICE if entry.key in self.secret_keys else self._why_held(entry)
             if why:
-                self.held[entry.key] = why
+                self.held[entry.key or "#"] = why
             else:
                 lines.append(entry.text)
                 self.landed.append(entry.key or "#")
         return lines
+
+    def _why_kept(self, real: Entry, entry: Entry | None) -> str:
+        """Why a line must not be taken away, nor be emptied; "" if it may."""
+        if entry is None and real.key in self.used:
+            return HELD_USED
+        # Without the address of a gateway, its key would go to somebody else. With one of this machine, to a box that
+        # listens there.
+        is_gone = entry is None or not entry.value
+        was_elsewhere = not _is_local(real.value)
+        return HELD_WHERE if _is_address(real) and real.value and (is_gone or was_elsewhere) else ""
 
     def _why_held(self, entry: Entry) -> str:
         """Why a line must not land by itself; "" if it may."""
         value, upper = entry.value, entry.key.upper()
         if not self.made_up.isdisjoint(_words(value)):
             return HELD_MADE_UP
-        if any(mark in value for mark in REFERENCES):
+        # Not every program knows comments behind a value.
+        if any(mark in value or mark in entry.tail for mark in REFERENCES):
             return HELD_REFERENCE
+        if any(one in entry.tail for one in QUOTES):
+            return HELD_QUOTES
+        # A shell runs what is behind a space: `X= ./program`, `sh = x`.
         if "\n" in entry.text or entry.separator not in self.separators or not (entry.is_quoted or _is_bare(value)):
             return HELD_QUOTES
         if upper in OBEYED or upper.startswith(OBEYED_STARTS):
             return HELD_OBEYED
         if entry.key in self.used:
             return HELD_USED
-        words = in_words(entry.key).split("_")
-        is_address = "://" in value or "@" in value or not ADDRESS_WORDS.isdisjoint(words)
-        return HELD_ADDRESS if is_address and not _is_local(value) else ""
+        if not _is_address(entry):
+            return ""
+        if not _is_local(value):
+            return HELD_ADDRESS
+        return HELD_WHERE if self._belongs_to_secret(entry.key) else ""
+
+    def _belongs_to_secret(self, key: str) -> bool:
+        """Whether the name of an address begins as that of a secret, as DB_HOST does beside DB_PASSWORD.
+
+        On this machine a box may listen, and get the secret.
+        """
+        first, *others = in_words(key).split("_")
+        endings = (one for one in (*ADDRESS_WORDS, *ADDRESS_ENDINGS, PORT) if first.endswith(one))
+        start = f"{first}_" if others else first.removesuffix(max(endings, key=len, default=""))
+        return bool(start) and any(name.startswith(start) for name in self.secret_names)
+
+
+def _is_address(entry: Entry) -> bool:
+    words, value = in_words(entry.key).split("_"), entry.value
+    is_named = not ADDRESS_WORDS.isdisjoint(words) or any(word.endswith(ADDRESS_ENDINGS) for word in words)
+    is_numbers = value.partition(":")[0].count(".") == 3 and value.replace(".", "").replace(":", "").isdigit()
+    # PORT alone is where the program itself listens.
+    is_port = words != [PORT] and words[-1].endswith(PORT) and value.isdigit()
+    return is_named or is_numbers or is_port or any(mark in value for mark in ADDRESS_MARKS)
 
 
 def _words(value: str) -> set[str]:
@@ -281,8 +329,10 @@ def _entry(line: str, more: list[str]) -> Entry | None:
     if not key or key[0] not in LETTERS or rest[:1] not in ("=", ":") or rest.startswith("://"):
         return None
     separator, value = rest[0], rest[1:].strip()
-    if separator == ":" and not _is_flat(line, value):
+    if len(key) > LONGEST_KEY or (separator == ":" and not _is_flat(line, value)):
         return None
+    has_spaces = not body.startswith(f"{key}={value}") and not value.startswith("#")
+    separator = " = " if separator == "=" and has_spaces else separator
     if value[:1] in tuple(QUOTES):
         return _quoted(line, key, separator, value, more)
     value, comment, tail = _without_comment(value)

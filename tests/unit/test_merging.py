@@ -19,6 +19,7 @@ from claudebox.merging import (
     HELD_SECRET,
     HELD_TWICE,
     HELD_USED,
+    HELD_WHERE,
     LARGEST,
     NOT_LINES,
     STALE,
@@ -136,6 +137,23 @@ def test_secret_is_not_deleted_and_then_nothing_is() -> None:
         ("PATH=/tmp", HELD_OBEYED),
         ("LD_PRELOAD=./x.so", HELD_OBEYED),
         ("NODE_OPTIONS='--require ./x.js'", HELD_OBEYED),
+        ("PGHOST=evil.example", HELD_ADDRESS),
+        ("BASEURL=evil.example", HELD_ADDRESS),
+        ("X=//evil.example/x", HELD_ADDRESS),
+        ("X='shop?host=evil.example'", HELD_ADDRESS),
+        ("X=192.0.2.7:80", HELD_ADDRESS),
+        ("DB_HOST=localhost", HELD_WHERE),
+        ("DB_PORT=6666", HELD_WHERE),
+        ("DATABASE_PROXY=localhost:6666", HELD_WHERE),
+        ("X= ./program", HELD_QUOTES),
+        ("sh = ./program", HELD_QUOTES),
+        ("X= './program'", HELD_QUOTES),
+        ("X=1 # ${DB_PASSWORD}", HELD_REFERENCE),
+        ("X=1 # don't", HELD_QUOTES),
+        ("# takes the next line with it \\", HELD_REFERENCE),
+        ("MAKEFLAGS=--eval=x", HELD_OBEYED),
+        ("HTTPS_PROXY=localhost:8080", HELD_OBEYED),
+        ("ZDOTDIR=.", HELD_OBEYED),
         ("DB_PASSWORD=other", HELD_TWICE),
         ("export DB_PASSWORD=other", HELD_TWICE),
     ],
@@ -151,6 +169,38 @@ def test_line_that_could_carry_a_secret_elsewhere_does_not_land(line: str, why: 
 )
 def test_plain_line_lands(line: str) -> None:
     assert after(f"{GIVEN.decode()}{line}\n") == f"{REAL}{line}\n"
+
+
+@pytest.mark.parametrize("left", ["", "BASE_URL=\n", "BASE_URL=http://localhost:9\n", "BASE_URL=https://evil.example\n"])
+def test_address_of_another_host_stays(left: str) -> None:
+    """Without it a gateway's key would go to somebody else; with one of this machine, to a box that listens there."""
+    real, given = (f"BASE_URL=https://gateway.corp\nAPI_KEY={key}\n" for key in (SECRET, PASSWORD))
+    merged = merge(real.encode(), given.encode(), f"{left}API_KEY={PASSWORD}\nFINE=1\n".encode())
+    assert sorted((merged.content or b"").decode().splitlines()) == sorted(f"{real}FINE=1\n".splitlines())
+    assert [key for key, _ in merged.held] == ["BASE_URL"]
+
+
+def test_address_beside_a_secret_stays() -> None:
+    """Where PGPASSWORD is, PGHOST says who gets it."""
+    real, given = (f"PGPASSWORD={key}\nPORT=3000\n" for key in (SECRET, PASSWORD))
+    left = f"PGPASSWORD={PASSWORD}\nPORT=3001\nPGHOST=localhost\nPGPORT=6666\n"
+    merged = merge(real.encode(), given.encode(), left.encode())
+    assert merged.landed == ("PORT",)
+    assert dict(merged.held) == {"PGHOST": HELD_WHERE, "PGPORT": HELD_WHERE}
+
+
+def test_spaces_land_where_the_file_has_them() -> None:
+    real, given = (f"password = {key}\nname = shop\n" for key in (SECRET, PASSWORD))
+    assert merge(real.encode(), given.encode(), f"{given}size = 2\n".encode()).landed == ("size",)
+
+
+def test_line_that_another_one_uses_is_not_taken_away() -> None:
+    real, given = (f"DB=shop\nURL=postgres://joe:{key}@db/${{DB}}\n" for key in (SECRET, PASSWORD))
+    assert merge(real.encode(), given.encode(), given.encode().replace(b"DB=shop\n", b"")).held == (("DB", HELD_USED),)
+
+
+def test_name_without_end_is_not_shown_to_anybody() -> None:
+    assert brought(GIVEN + b"K" * 10_000 + b"=1\n") == Merged(trouble=NOT_LINES)
 
 
 def test_line_that_another_one_uses_does_not_change() -> None:
