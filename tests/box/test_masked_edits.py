@@ -128,6 +128,19 @@ def test_two_boxes_at_once(box: Box, env: Path, project: Path, account: Account)
     assert env.read_text() == ENV + "SECOND=1\n"
 
 
+def test_box_that_hides_the_file(box: Box, env: Path, project: Path, account: Account) -> None:
+    """The new file would lie above what hides the old one, and that box would see it as it is."""
+    script = "touch hidden.there; while [ ! -e hidden.go ]; do sleep 0.02; done; timeout 2 cat .env"
+    with ThreadPoolExecutor(1) as background:
+        hiding = background.submit(box.inside, "sh", "-c", script, options=("--hide", ".env"))
+        wait_for(project / "hidden.there")
+        done = box.inside("sh", "-c", "echo NEW=1 >>.env")
+        account.write(project / "hidden.go")
+        assert hiding.result().stdout == ""
+    assert "nothing landed: another box has it masked" in " ".join(done.stderr.split())
+    assert env.read_text() == ENV
+
+
 @pytest.mark.parametrize("how", ["symlink", "other file", "edited", "fifo"])
 def test_host_changes_the_file_meanwhile(account: Account, project: Path, box: Box, env: Path, how: str) -> None:
     other = project.parent / "other"

@@ -1,6 +1,6 @@
 """Lets a box edit masked files: it gets decoys that it can write, and what it changes is brought back.
 
-Every box with masks holds a lock on each file that it masks. Bringing something back replaces the file, and in another
+Every box holds a lock on each file that it masks or hides. Bringing something back replaces the file, and in another
 box the mask would fall off: so it is done only if no other box has one there.
 """
 
@@ -10,8 +10,9 @@ import os
 
 from claudebox.features.secrets import locks
 from claudebox.features.table import load
-from claudebox.model import MASK, Mount, Plan
-from claudebox.mounts import is_layered
+from claudebox.model import FROM_HOST, HIDE, MASK, Mount, Plan
+from claudebox.mounts import find_holder, is_layered
+from claudebox.paths import move
 from claudebox.problem import Problem
 from claudebox.process.lifetime import Companion
 
@@ -29,9 +30,8 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     assert state is not None
     try:
         held = locks.open_lock(state.all_projects().masks_lock)
-        for mount in plan.mounts:
-            if mount.kind == MASK and mount.identity is not None:
-                locks.hold(held, mount.identity)
+        for identity in _covered(plan.mounts):
+            locks.hold(held, identity)
         plan = plan.replace(mounts=_laid_out(plan.mounts, state.edited))
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
@@ -39,6 +39,25 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     return plan, Companion(
         life=held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held)
     )
+
+
+def _covered(mounts: tuple[Mount, ...]) -> list[tuple[int, int]]:
+    """The files of the host that the box does not see, or not as they are."""
+    shown = [mount for mount in mounts if mount.kind in FROM_HOST]
+    found = [mount.identity for mount in mounts if mount.kind == MASK]
+    for mount in mounts:
+        holder = find_holder(mount.path, shown) if mount.kind == HIDE and not mount.is_dir else None
+        if holder is not None:
+            found.append(mount.identity or _identity(move(mount.path, holder.path, holder.source)))
+    return [one for one in found if one is not None]
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _laid_out(mounts: tuple[Mount, ...], place: str) -> tuple[Mount, ...]:

@@ -9,7 +9,7 @@ from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, UNREAD, Entry
-from claudebox.model import FROM_HOST, HIDE, MASK, WRITABLE, Mount, Origin, Step
+from claudebox.model import FROM_HOST, HIDE, MASK, WRITABLE, Mount, Origin, Preparation, Step
 from claudebox.mounts import find_appearances, find_holder
 from claudebox.paths import absolute, is_inside
 from claudebox.settings.values import Settings
@@ -25,16 +25,21 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     closed = [path for place in facts.secrets.closed for path in find_appearances(place, draft.mounts)]
     masks = mask_mounts(facts.secrets, draft.mounts, draft.wished)
     masks = [mount.replace(is_editable=_is_editable(mount, facts, draft.mounts)) for mount in masks]
-    is_kept = facts.state is not None and any(mount.kind == MASK for mount in masks)
+    # What somebody hides may be masked in another box.
+    kept = facts.state if masks or facts.settings.hides else None
     return Contribution(
         mounts=(
             *masks,
             *(Mount(HIDE, path, Origin.of_rule(RULE, CLOSED)) for path in closed),
         ),
         findings=facts.secrets.findings,
-        preparations=facts.secrets.preparations,
-        steps=(Step(Step.BESIDE, "secrets"), Step(Step.AFTER, "secrets")) if is_kept else (),
+        preparations=(*_place_of_lock(kept), *facts.secrets.preparations),
+        steps=(Step(Step.BESIDE, "secrets"), Step(Step.AFTER, "secrets")) if kept is not None else (),
     )
+
+
+def _place_of_lock(state: Instance | None) -> tuple[Preparation, ...]:
+    return () if state is None else (Preparation(Preparation.DIRECTORY, state.all_projects().directory),)
 
 
 def _is_editable(mount: Mount, facts: Facts, mounts: list[Mount]) -> bool:

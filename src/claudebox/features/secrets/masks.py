@@ -16,7 +16,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.merging import is_editable
 from claudebox.model import Finding
-from claudebox.paths import absolute, is_inside
+from claudebox.paths import absolute, is_below, is_inside
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.settings.values import Settings, Word
@@ -56,7 +56,7 @@ class Search:
         self.project = project
         self.indexes = Indexes(tree, project, git_dir)
         self.keys: dict[str, dict[str, Word]] = {}  # by the path of a file, those that are shown as they are
-        self.reveals = {reveal: self._places(reveal) for reveal in settings.reveals if not self._names_key(reveal)}
+        self.reveals = {reveal: self._revealed(reveal) for reveal in settings.reveals if not self._names_key(reveal)}
         self.hidden = [place for hide in settings.hides for place in self._places(hide)]
         self.used: set[Word] = set()
         self.left = MOST_BYTES
@@ -73,6 +73,21 @@ class Search:
         named = absolute(reveal.text, self.project, self.home)
         return tuple(dict.fromkeys((named, self.tree.resolve(named) or named)))
 
+    def _revealed(self, reveal: Word) -> tuple[str, ...]:
+        """What is shown as it is. In the project no symlink is followed: an agent may have made it since."""
+        places = self._places(reveal)
+        if is_below(places[0], self.project) and len(places) > 1:
+            self._refuse_link(reveal, *places)
+        return places
+
+    def _refuse_link(self, reveal: Word, named: str, real: str) -> None:
+        name = real.removeprefix(f"{self.project}/")
+        raise Problem(
+            f"{reveal.origin.shown}: {named.removeprefix(self.project + '/')} is or lies behind a symlink, which an agent "
+            f"may have made, and leads to {name}",
+            f"if that is what you want to show: --reveal {quote(name)}",
+        )
+
     def _names_key(self, reveal: Word) -> bool:
         """Whether it is `FILE:KEY`, for one value of a file. A file of that very name comes first."""
         file, colon, key = reveal.text.rpartition(":")
@@ -81,7 +96,10 @@ class Search:
             return False
         if self.tree.lstat(named) is None:
             return False
-        self.keys.setdefault(self.tree.resolve(named) or named, {})[key] = reveal
+        real = self.tree.resolve(named) or named
+        if is_below(named, self.project) and real != named:
+            self._refuse_link(reveal, named, real)
+        self.keys.setdefault(real, {})[key] = reveal
         return True
 
     def is_hidden(self, path: str) -> bool:

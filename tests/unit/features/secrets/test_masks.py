@@ -115,6 +115,14 @@ def test_reveal_and_hide(machine: Machine, words: tuple[str, ...], left: set[str
     assert masked(machine.plan(*words)) == left
 
 
+@pytest.mark.parametrize("word", ["dev.env", "dev.env:DB_PASSWORD", "settings/.env", "settings"])
+def test_reveal_follows_no_symlink_of_the_project(machine: Machine, word: str) -> None:
+    """An agent may have put it in the place of what the user meant."""
+    machine.plant("~/shop/dev.env -> .env\n~/shop/settings -> app")
+    with pytest.raises(Problem, match="symlink"):
+        machine.plan("--reveal", word)
+
+
 def test_hide_is_stronger_than_reveal(machine: Machine) -> None:
     plan = machine.plan("--reveal", ".env", "--hide", ".env")
     assert [mount.kind for mount in plan.mounts if mount.path == f"{SHOP}/.env"] == [HIDE]
