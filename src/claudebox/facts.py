@@ -51,6 +51,7 @@ class Masked(Record):
     decoy: bytes | None  # None: the box sees it empty
     mode: int
     is_editable: bool = False  # whether what a box changes in its decoy can be brought back
+    was: str = ""  # where it was masked before somebody moved it to what is revealed
 
 
 class Secrets(Record):

@@ -156,6 +156,19 @@ def test_moved_to_where_nobody_looks(box: Box, planted: Path) -> None:
     assert box.sh(SEARCH) == ""
 
 
+@pytest.mark.parametrize("reveal", ["fixtures", "fixtures/.env", "fixtures/.env:APP_PASSWORD"])
+def test_moved_to_what_is_revealed(box: Box, project: Path, account: Account, reveal: str) -> None:
+    """At every start after that, too, and when something else is in its old place."""
+    for directory in ("config", "fixtures"):
+        account.write(project / directory / ".env", f"APP_PASSWORD={CANARY if directory == 'config' else 'dEmO44x1'}\n")
+    options = ("--reveal", reveal)
+    assert "dEmO44x1" in box.sh("cat fixtures/.env; mv fixtures old; mv config fixtures", options)
+    for _ in range(2):
+        script = "cat fixtures/.env; mkdir -p config; echo APP_PASSWORD=1 >config/.env || true"
+        assert CANARY not in box.sh(script, options)
+    assert CANARY in box.sh("cat fixtures/.env", ("--reveal", "fixtures", "--reveal", "config"))
+
+
 def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, account: Account) -> None:
     box.sh("mkdir node_modules && mv app node_modules/")
     for path in (account.home / ".claudebox" / "instances").glob("*/masked"):

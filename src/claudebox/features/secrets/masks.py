@@ -68,6 +68,8 @@ class Search:
         self.certificates: list[tuple[Masked, bytes]] = []  # files with nothing else in them
         self.mentioned: list[tuple[str, bool]] = []  # not masked although it may hold a password; whether git has it
         self.looks_left = MOST_LOOKS
+        self.moved: dict[str, str] = {}  # where a file is that was masked elsewhere before, and where that was
+        self.kept: list[tuple[str, str]] = []  # the same, of those that are masked although somebody reveals the place
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
         named = absolute(reveal.text, self.project, self.home)
@@ -107,11 +109,20 @@ class Search:
         return any(is_inside(path, place) for place in self.hidden)
 
     def _reveal(self, path: str) -> Word | None:
+        """Who reveals a file. A moved one is revealed only if its old place is, too: an agent may have moved it."""
+        was = self.moved.get(path, "")
+        if was and self._reveal(was) is None:
+            return None
+        return self._names(path)
+
+    def _names(self, path: str) -> Word | None:
         return next(
             (one for one, places in self.reveals.items() if any(is_inside(path, place) for place in places)), None
         )
 
     def look(self, found: Iterable[Candidate]) -> None:
+        found = tuple(found)
+        self.moved = {one.path: one.was for one in found if one.was}
         # A file may have several names, by symlinks. An agent can make one for which less of the file is secret.
         found = {(one.path, one.style): one for one in found if not self.is_hidden(one.path)}.values()
         if len(found) > MOST_CANDIDATES:
@@ -151,7 +162,15 @@ class Search:
             self.used.add(reveal)
             self.revealed.append((candidate.path, candidate.reason, reveal))
         elif not self._is_known_to_git(candidate, masked):
-            self.masked[candidate.path] = masked
+            self.masked[candidate.path] = self._kept_masked(masked)
+
+    def _kept_masked(self, masked: Masked) -> Masked:
+        """The file, with its old place if it would be shown by its new one: then the old one is remembered."""
+        was = self.moved.get(masked.path, "")
+        if not was or (self._names(masked.path) is None and masked.path not in self.keys):
+            return masked
+        self.kept.append((masked.path, was.removesuffix(f"/{masked.inode}")))
+        return masked.replace(was=was)
 
     def _mask(self, candidate: Candidate) -> Masked | None:
         """The file as the box sees it; None if there is nothing secret in it."""
@@ -172,7 +191,7 @@ class Search:
             return unreadable  # the agent, who is its owner in the box, can change that
         name, is_cut = named.rpartition("/")[2], len(content) > longest
         self.left -= 0 if is_cut else len(content) * (1 if is_document else LINES_COST)
-        revealed = self.keys.get(path, {})
+        revealed = {} if path in self.moved else self.keys.get(path, {})
         invent = self.inventor.for_file(path, frozenset(revealed))
         decoy = make_decoy(content[:longest], candidate.style, name, is_cut=is_cut, invent=invent)
         if revealed:
@@ -302,6 +321,9 @@ def _findings(search: Search) -> list[Finding]:
             found.append(Finding(Finding.SECRET if why else Finding.NOTE, name(path), text))
     if (more := len(search.tracked) - MOST_NAMED) > 0:
         found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
+    for path, was in search.kept[:MOST_NAMED]:
+        text = f"masked, although --reveal names it: it was moved here from {name(was)}, and a copy would be shown"
+        found.append(Finding(Finding.NOTE, name(path), text))
     for path, has_git in search.mentioned:
         text = "not masked, and something in it looks like a password: "
         text += "git has it as it is" if has_git else f"to keep it out, --hide {quote(name(path))}"

@@ -95,7 +95,8 @@ def still_there(tree: Tree, project: str, known: dict[str, MaskedBefore], reveal
         _check_revealed(project, [path for path, _ in moved.values()], reveals)
     there = [Candidate(path, one.style, one.reason) for path, one in ours.items()]
     for path, inode in (found or {}).items():
-        there.append(Candidate(path, moved[inode][1].style, moved[inode][1].reason, inode=inode))
+        was, one = moved[inode]
+        there.append(Candidate(path, one.style, one.reason, inode=inode, was=was))
     return there
 
 
@@ -116,7 +117,7 @@ def remembering(
     masked: tuple[Masked, ...],
 ) -> tuple[Preparation, ...]:
     """Note the files that this plan masks, and those that are not its business: hidden, or of another worktree."""
-    now = {**elsewhere, **{one.path: MaskedBefore(one.inode, one.style, one.reason) for one in masked}}
+    now = {**elsewhere, **{_kept_as(one): MaskedBefore(one.inode, one.style, one.reason) for one in masked}}
     if instance is None or now == known:
         return ()
     # Another worktree's box may start at this moment, and what it masks must not be forgotten.
@@ -132,6 +133,15 @@ def remembering(
         remembered.path_note(instance.project, instance.root),
         memory,
     )
+
+
+def _kept_as(one: Masked) -> str:
+    """The path under which a file is remembered: its own, or below the one that it had before it was moved.
+
+    Nothing can be there, so that it counts as moved at every start, whatever is in its old place meanwhile.
+    """
+    mark = f"/{one.inode}"
+    return f"{one.was.removesuffix(mark)}{mark}" if one.was else one.path
 
 
 def replaced(instance: Instance, known: dict[str, MaskedBefore], inodes: dict[str, int]) -> tuple[Preparation, ...]:

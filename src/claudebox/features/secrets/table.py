@@ -88,6 +88,7 @@ class Candidate(Record):
     reason: str
     is_guess: bool = False  # whether only a word in its name speaks for it
     inode: int = 0  # of the file that has to be there, if it is known
+    was: str = ""  # where the file was masked before, if it has been moved
 
 
 Pattern = tuple[list[str], Kind]  # what is between the stars
