@@ -355,11 +355,13 @@ def _without_comment(value: str) -> tuple[str, str, str]:
 
 def _quoted(line: str, key: str, separator: str, value: str, more: list[str]) -> Entry | None:
     """A value in quotes, which may go on over several lines. With a quote in it, programs do not agree on its end."""
-    quote, text = value[0], value[1:]
-    while quote not in text and more:
-        following = more.pop()
-        line, text = f"{line}\n{following}", f"{text}\n{following}"
-    inner, found, after = text.partition(quote)
+    quote, lines = value[0], [line]
+    last = value[1:]
+    while quote not in last and more:
+        last = more.pop()
+        lines.append(last)
+    line = "\n".join(lines)
+    inner, found, after = "\n".join((value[1:], *lines[1:])).partition(quote)
     after = after.strip()
     if not found or inner.endswith("\\") or (after and not after.startswith("#")):
         return None

@@ -91,8 +91,9 @@ def test_search_would_find_it(box: Box, env: Path) -> None:
     assert CANARY in done.stdout
 
 
-def test_deleted_with_its_directory_is_set_apart(box: Box, env: Path, project: Path) -> None:
-    done = box.inside("sh", "-c", "rm .env; rm -r app", options=("--review", "on", "--land", "safe"))
+@pytest.mark.parametrize("what", ["safe", "all"])
+def test_deleted_with_its_directory_is_set_apart(box: Box, env: Path, project: Path, what: str) -> None:
+    done = box.inside("sh", "-c", "rm .env; rm -r app", options=("--review", "on", "--land", what))
     assert "a file with secrets" in " ".join(done.stderr.split())
     assert env.read_text() == ENV
     assert (project / "app/.env").read_text() == ENV

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,7 +173,9 @@ def test_plain_line_lands(line: str) -> None:
     assert after(f"{GIVEN.decode()}{line}\n") == f"{REAL}{line}\n"
 
 
-@pytest.mark.parametrize("left", ["", "BASE_URL=\n", "BASE_URL=http://localhost:9\n", "BASE_URL=https://evil.example\n"])
+@pytest.mark.parametrize(
+    "left", ["", "BASE_URL=\n", "BASE_URL=http://localhost:9\n", "BASE_URL=https://evil.example\n"]
+)
 def test_address_of_another_host_stays(left: str) -> None:
     """Without it a gateway's key would go to somebody else; with one of this machine, to a box that listens there."""
     real, given = (f"BASE_URL=https://gateway.corp\nAPI_KEY={key}\n" for key in (SECRET, PASSWORD))
@@ -241,6 +245,13 @@ def test_bytes_that_are_no_text_and_too_many_of_them() -> None:
     assert brought(GIVEN + b"X=\xff\n") == Merged(trouble=NOT_LINES)
     assert brought(GIVEN + b"A=1\n" * LARGEST) == Merged(trouble=TOO_LARGE)
     assert brought(GIVEN + b"\n" * 30_000) == Merged(trouble=NOT_LINES)
+
+
+def test_quote_without_end_is_read_once() -> None:
+    """Not once for each line behind it: that took seconds, for each such file that an agent left in a project."""
+    began = process_time()
+    assert brought(b'X="' + b"\n" * (LARGEST - 10)) == Merged(trouble=NOT_LINES)
+    assert process_time() - began < 1
 
 
 def test_file_that_was_changed_on_the_host_is_left_alone() -> None:

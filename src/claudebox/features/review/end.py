@@ -51,7 +51,7 @@ class Kept:
         self.looked_at = time.time_ns()
         edited = merged(self.layer, self.layer.read())
         self.changes: Changes = edited.changes
-        self.contents = edited.contents
+        self.contents, self.apart = edited.contents, edited.apart
         project = self.layer.project
         # The project as it is now, not as the directory from which somebody called.
         host = read_host().replace(cwd=project)
@@ -136,7 +136,9 @@ def end(kept: Kept, how: str, asking: Ask | None, *, is_news: bool = True) -> No
         return
     say(summary(kept.layer.number, kept.items, kept.never, errors_style()))
     if how != ASK:
-        land_chosen(kept, in_advance(kept.items, how), asking)
+        # Nobody has seen yet that a file with secrets would be gone, which nobody could get back.
+        chosen = [item for item in in_advance(kept.items, how) if item.change.path not in kept.apart]
+        land_chosen(kept, chosen, asking)
     elif asking is None:
         say(kept_text(kept.layer))
     else:

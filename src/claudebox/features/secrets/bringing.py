@@ -67,15 +67,16 @@ def _bring_back(mount: Mount, plan: Plan) -> tuple[Merged, bool]:
         return Merged(trouble=TOO_LARGE), True
     assert plan.state is not None
     assert mount.identity is not None
-    lock = locks.open_lock(plan.state.all_projects().masks_lock)
     try:
-        if not locks.take(lock, mount.identity):
-            return Merged(trouble=BUSY), True
-        return land(mount.covers, mount.identity, mount.content, left), True
+        lock = locks.open_lock(plan.state.all_projects().masks_lock)
+        try:
+            if not locks.take(lock, mount.identity):
+                return Merged(trouble=BUSY), True
+            return land(mount.covers, mount.identity, mount.content, left), True
+        finally:
+            os.close(lock)
     except OSError as error:
         return Merged(trouble=error.strerror or "it cannot be written"), True
-    finally:
-        os.close(lock)
 
 
 def _read_left(path: str) -> bytes | None:

@@ -85,8 +85,8 @@ class Search:
     def _refuse_link(self, reveal: Word, named: str, real: str) -> None:
         name = real.removeprefix(f"{self.project}/")
         raise Problem(
-            f"{reveal.origin.shown}: {named.removeprefix(self.project + '/')} is or lies behind a symlink, which an agent "
-            f"may have made, and leads to {name}",
+            f"{reveal.origin.shown}: {named.removeprefix(self.project + '/')} is a symlink or behind one, which an "
+            f"agent may have made, and leads to {name}",
             f"if that is what you want to show: --reveal {quote(name)}",
         )
 

@@ -274,3 +274,10 @@ def test_key_in_a_text_of_several_lines(inventor: Inventor, tmp_path: Path) -> N
         assert STRONG not in shown
         # The key of an `EC PRIVATE KEY` is the one of the certificate: the server checks that.
         context.load_cert_chain(tmp_path / "pem")
+
+
+@pytest.mark.parametrize("value", ["-", "_", "--", "-_", "a-", "1_", "a", "1", "!"])
+def test_short_value_does_not_take_forever(value: str) -> None:
+    """It did for a joint, which is in everything that is made up for it: no box started in such a project."""
+    made = Inventor(b"k" * 32).for_file("/p/.env")(value, "PASSWORD")
+    assert made != value
