@@ -125,7 +125,7 @@ class Terminal:
 
     def is_waiting(self) -> bool:
         """Whether the shell has asked for the next command."""
-        return self.screen().rstrip("\n").rpartition("\n")[2] == PROMPT.strip()
+        return self.screen().rstrip("\n").rpartition("\n")[2] in (PROMPT.strip(), "^C" + PROMPT.strip())
 
     def start(self, command: str) -> None:
         """Type a command on an empty screen."""

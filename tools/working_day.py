@@ -282,7 +282,7 @@ def branches(day: Day) -> None:
     day.show(desk.screen("-S", "-", "-J").rstrip("\n"), "Successfully rebased", "host runs .github/workflows/ci.yml")
     day.say("The workflow is what CI would run, so it is asked about; `s` shows it, `a` lands it:")
     desk.type("a", "Enter")
-    day.show("\n".join(desk.finish().split("\n")[-4:]), "landed")
+    day.show("\n".join(desk.finish().split("\n")[-1:]), "Landed")
     day.run("git status --short; git log --oneline --graph --all")
     day.run("git push -q origin main total && echo pushed", "pushed")
 
@@ -290,7 +290,9 @@ def branches(day: Day) -> None:
 def secrets(day: Day) -> None:
     day.say("## The secrets of the project")
     day.run("claudebox --yes --quiet --run cat .env", "postgres://shop:")
-    day.run("claudebox --yes --run sed -i 's/DEBUG=0/DEBUG=1/;$ a PAGE_SIZE=20' .env")
+    day.say("A masked file cannot be replaced, only written; the agent is told so:")
+    day.run("claudebox --yes --quiet --run sed -i s/DEBUG=0/DEBUG=1/ .env", "Device or resource busy")
+    day.run("claudebox --yes --run sh -c 'e=$(sed s/DEBUG=0/DEBUG=1/ .env); echo \"$e\" >.env; echo PAGE_SIZE=20 >>.env'")
     day.run("cat .env", "DEBUG=1", "PAGE_SIZE=20", *SECRETS[:2])
     day.run("claudebox --yes --quiet --run cat ~/.ssh/id_ed25519", "No such file")
 
@@ -310,7 +312,7 @@ def guarded(day: Day) -> None:
     if not desk.screen().rstrip().endswith("[k]"):
         desk.type("q")
     desk.type("a", "Enter")
-    day.show("\n".join(desk.finish().split("\n")[-3:]), "landed")
+    day.show("\n".join(desk.finish().split("\n")[-1:]), "Landed")
     day.run("git diff --stat && git checkout -q .")
 
 
@@ -318,13 +320,16 @@ def server(day: Day) -> None:
     day.say("## A development server, and the network")
     aside = day.aside
     aside.run("cd ~/src/shop")
-    aside.start("claudebox --yes --network inet --publish 3000 --run npm run dev")
+    aside.start("claudebox --yes --network names --publish 3000 --run npm run dev")
     aside.shows("ready")
     day.show(aside.screen().rstrip("\n"))
     day.run("curl -s http://localhost:3000/", "the shop is open")
     aside.type("C-c")
-    aside.finish()
-    day.run("claudebox --yes --quiet --network inet --run curl -sS -m 5 http://169.254.169.254/", "Failed to connect")
+    day.say("Ctrl-C ends it:")
+    day.show(aside.finish())
+    day.say("With a list of hosts, everything else does not exist:")
+    for address in ("http://192.168.1.1/", "http://169.254.169.254/", "https://example.org/"):
+        day.run(f"claudebox --yes --quiet --network names --run curl -sS -m 5 {address}", "curl: (")
 
 
 def beside(day: Day) -> None:
@@ -353,7 +358,7 @@ def review(day: Day) -> None:
     desk.start("claudebox --review land")
     desk.shows("Land")
     desk.type("l", "Enter")
-    day.show(desk.finish(), "landed")
+    day.show(desk.finish(), "Landed")
     day.run("git status --short", "M shop.js")
 
 

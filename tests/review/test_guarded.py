@@ -56,7 +56,7 @@ def test_git_goes_over_what_is_guarded(box: Box, repository: Path) -> None:
     assert picture(repository / ".github") == before
     assert (repository / "direct").read_text() == "direct\n"
     assert "host runs   .github/workflows/ci.yml" in done.stderr
-    assert "Until it lands, git here shows what was committed of it as changed." in done.stderr
+    assert "What is committed of it, git here shows as changed until it lands." in done.stderr
     assert git(box.account, repository, "status", "--short") == " M .github/workflows/ci.yml\n?? direct\n"
     assert box.claudebox("--review", "land", "--land", "safe").returncode == 0
     assert picture(repository / ".github") == before

@@ -111,6 +111,17 @@ def test_signal_that_was_sent_on_purpose_is_not_explained(user: Account) -> None
         assert (done.returncode, done.stderr) == (128 + number, "")
 
 
+@pytest.mark.box
+def test_prompt_after_ctrl_c_starts_a_line_of_its_own(user: Account) -> None:
+    box = Box(user, user.home / "src" / "shop")
+    user.write(box.project / "README.md")
+    with program_terminal(box, "sh", "echo ready; exec sleep 1000") as terminal:
+        terminal.read_until("ready")
+        terminal.type("\x03")
+        assert terminal.wait() == 128 + signal.SIGINT
+        assert terminal.read_all().endswith("^C\r\n")
+
+
 POLITE = [signal.SIGTERM, signal.SIGHUP]
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD = "land", "all", "choose", "show", "keep", "discard"
 WORDS = {word[0]: word for word in (LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD)}
-BEHIND = "Until it lands, git here shows what was committed of it as changed.\n"
+BEHIND = "What is committed of it, git here shows as changed until it lands.\n"
 MOST_INLINE = 16  # rows of a list that fit on a screen with the question
 
 

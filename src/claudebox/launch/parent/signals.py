@@ -68,6 +68,8 @@ def _send(number: int, builder: int) -> bool:
 def describe_end(status: int, has_memory_limit: bool) -> str:
     """What to say if a signal ended the box or the program in it; "" if none did, or if it was meant to."""
     is_box, number = status < 0, -status if status < 0 else status - BY_SIGNAL
+    if number == _signal.SIGINT and os.isatty(2):
+        return "\n"  # the terminal shows ^C; a shell ends that line only for who dies of the signal itself
     if number not in FATAL:
         return ""
     why = ""
