@@ -148,7 +148,7 @@ class Terminal:
 
 @contextmanager
 def terminals(who: Person, *windows: str, cwd: Path | None = None) -> Iterator[dict[str, Terminal]]:
-    """Windows side by side. Only the terminal of tmux is there: no start-up file of a shell, no name of this machine."""
+    """Windows side by side, in which no start-up file of a shell is read and no name of this machine is shown."""
     server = f"recording-{who.name}"
     who.environ["TMUX_TMPDIR"] = str(who.home)
     opened = {}

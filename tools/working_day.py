@@ -3,9 +3,9 @@
 
     tools/working_day.py [--only WORD] [FILE]
 
-An ordinary user, with node, Python and Rust in the home as nvm, pyenv and rustup leave them, clones a repository and works
-in it with Claude Code. A stand-in on loopback plays the part of the API, another one that of the registry. Whatever is
-expected and does not come ends the day with status 1. Run as root, it makes the account and removes it.
+An ordinary user, with node, Python and Rust in the home as nvm, pyenv and rustup leave them, clones a repository and
+works in it with Claude Code. A stand-in on loopback plays the part of the API, another that of the registry. Whatever
+is expected and does not come ends the day with status 1. Run as root, it makes the account and removes it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from recording import LINES, ROOT, Person, Surprise, Terminal, person, terminals
-
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from claudebox.demo.stand_in import FAREWELL, DemoStep, StandIn
 from running import pins
@@ -193,7 +193,7 @@ class Day:
     def show(self, seen: str, *expected: str) -> str:
         """Put what was seen on the page, and look whether it is what was expected."""
         seen = seen.replace(str(ROOT), "~/claudebox").replace(str(self.who.home), "/home/maya")
-        seen = seen.replace(f":{self.api.port}", ":8000")  # it is another one every time
+        seen = seen.replace(str(self.api.port), "8000")  # it is another one every time
         for text in expected:
             if text not in re.sub(r"\s+", " ", seen):
                 self.surprises.append(f"expected {text!r} in:\n{seen}")
@@ -214,7 +214,8 @@ class Day:
         window.type("C-c")
         window.shows(LEAVING)
         window.type("C-c")
-        return "Resume this session" + window.finish().rpartition("Resume this session")[2]
+        seen: str = window.finish()
+        return "Resume this session" + seen.rpartition("Resume this session")[2]
 
 
 def morning(day: Day) -> None:
@@ -238,6 +239,8 @@ def morning(day: Day) -> None:
     desk.shows(FAREWELL)
     day.say("Claude installs, tests, mends, tests, and commits on a branch; the hook of the project runs:")
     day.show(desk.screen().rstrip("\n"), "Bash")
+    day.say("What it ran, and what it got:")
+    day.show("\n".join(f"> {step.command}\n{result}" for step, result in day.api.results), "1 test passed", "clean")
     day.say("After Ctrl-C twice:")
     ended = day.show(day.leave_claude(desk), "claudebox --resume")
     day.run("git log --oneline --all", "count the first price")
@@ -247,7 +250,7 @@ def morning(day: Day) -> None:
         day.tell()
         desk.start(resume[0])
         desk.shows(CLAUDE_IS_READY)
-        day.show(desk.screen().rstrip("\n"), "the total is wrong")
+        day.show(desk.screen().rstrip("\n"), "Updated shop.js")
         day.leave_claude(desk)
 
 
@@ -276,7 +279,7 @@ def branches(day: Day) -> None:
         desk.type("-l", command + "; echo status=$?")
         marks = desk.screen("-S", "-").count("\nstatus=")
         desk.type("Enter")
-        desk.wait("the end of " + command, lambda marks=marks: desk.screen("-S", "-").count("\nstatus=") > marks)  # type: ignore[misc]
+        desk.wait("the end of " + command, lambda marks=marks: desk.screen("-S", "-").count("\nstatus=") > marks)
     desk.type("exit", "Enter")
     desk.shows("Land")
     day.show(desk.screen("-S", "-", "-J").rstrip("\n"), "Successfully rebased", "host runs .github/workflows/ci.yml")
@@ -292,7 +295,9 @@ def secrets(day: Day) -> None:
     day.run("claudebox --yes --quiet --run cat .env", "postgres://shop:")
     day.say("A masked file cannot be replaced, only written; the agent is told so:")
     day.run("claudebox --yes --quiet --run sed -i s/DEBUG=0/DEBUG=1/ .env", "Device or resource busy")
-    day.run("claudebox --yes --run sh -c 'e=$(sed s/DEBUG=0/DEBUG=1/ .env); echo \"$e\" >.env; echo PAGE_SIZE=20 >>.env'")
+    day.run(
+        "claudebox --yes --run sh -c 'e=$(sed s/DEBUG=0/DEBUG=1/ .env); echo \"$e\" >.env; echo PAGE_SIZE=20 >>.env'"
+    )
     day.run("cat .env", "DEBUG=1", "PAGE_SIZE=20", *SECRETS[:2])
     day.run("claudebox --yes --quiet --run cat ~/.ssh/id_ed25519", "No such file")
 
@@ -318,6 +323,7 @@ def guarded(day: Day) -> None:
 
 def server(day: Day) -> None:
     day.say("## A development server, and the network")
+    day.run("claudebox --yes --publish 3000 --run npm run dev", "--network")
     aside = day.aside
     aside.run("cd ~/src/shop")
     aside.start("claudebox --yes --network names --publish 3000 --run npm run dev")
@@ -326,10 +332,10 @@ def server(day: Day) -> None:
     day.run("curl -s http://localhost:3000/", "the shop is open")
     aside.type("C-c")
     day.say("Ctrl-C ends it:")
-    day.show(aside.finish())
+    day.show("\n".join(aside.finish().split("\n")[-3:]), "^C")
     day.say("With a list of hosts, everything else does not exist:")
     for address in ("http://192.168.1.1/", "http://169.254.169.254/", "https://example.org/"):
-        day.run(f"claudebox --yes --quiet --network names --run curl -sS -m 5 {address}", "curl: (")
+        day.run(f"claudebox --yes --quiet --network names --run curl -sS -m 5 {address}", "refused by --network names")
 
 
 def beside(day: Day) -> None:
@@ -376,7 +382,8 @@ def play(only: str = "") -> Day:
         furnish(who)
         who.write(
             ".claudebox/config.toml",
-            f'[env]\nANTHROPIC_BASE_URL = "http://127.0.0.1:{api.port}"\nCLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = "1"\n',
+            f'[env]\nANTHROPIC_BASE_URL = "http://127.0.0.1:{api.port}"\n'
+            'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = "1"\n',
         )
         with terminals(who, "desk", "aside") as windows:
             day = Day(who, windows, api, stop)
@@ -401,8 +408,8 @@ def main(words: list[str]) -> int:
     page = Path(rest[0]) if rest else PAGE
     before, _, old = page.read_text().partition(BEGIN) if page.exists() else ("", "", END)
     page.write_text(before + BEGIN + "\n" + "\n".join(day.page) + "\n" + END + old.partition(END)[2])
-    for surprise in day.surprises:
-        print(f"\n=== surprise: {surprise}", file=sys.stderr)
+    for text in day.surprises:
+        print(f"\n=== surprise: {text}", file=sys.stderr)
     return 1 if day.surprises else 0
 
 
