@@ -172,6 +172,15 @@ def test_next_box_goes_on_and_another_at_the_same_time_does_not(box: Box, reposi
     assert (repository / ".github/workflows/ci.yml").read_text() == "on: push\n"
 
 
+def test_deletion_that_was_kept_is_not_asked_about_again(box: Box, repository: Path) -> None:
+    """The kernel marks what stands for deleted files when it mounts the layer again."""
+    box.account.write(repository / ".github/workflows/other.yml", "on: push\n")
+    box.sh("rm .github/workflows/*")
+    for _ in range(2):
+        assert "claudebox: review 1 still waits" in box.inside("true").stderr
+    assert "host runs" in box.inside("sh", "-c", "rm -r .github/workflows").stderr
+
+
 def test_worktrees_are_on_this_host_at_once(box: Box, repository: Path) -> None:
     box.account.write(repository / ".claude/settings.json", "{}\n")
     # The launch makes the directory for them where there is Claude, and takes it away if nothing is in it.

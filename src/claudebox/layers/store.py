@@ -219,13 +219,16 @@ def was_touched(layer: Layer, since: int) -> bool:
     """Whether a box has changed something in it since then, in nanoseconds.
 
     What claudebox made is marked by it, and by the kernel that mounts it: of those directories, it counts when a name
-    in them came or went.
+    in them came or went. Of what was deleted, too: the kernel keeps one device for all of it, with many names, and marks
+    it whenever it takes one of them away.
     """
     mounted = {_join(layer.upper, path) for path in _made(layer)}
     waiting = [layer.upper]
     while waiting:
         path = waiting.pop()
         status = _lstat(path)
+        if status is not None and stat.S_ISCHR(status.st_mode):
+            continue
         if status is None or (status.st_mtime_ns if path in mounted else status.st_ctime_ns) >= since:
             return True
         if stat.S_ISDIR(status.st_mode):
