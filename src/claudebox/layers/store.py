@@ -219,8 +219,8 @@ def was_touched(layer: Layer, since: int) -> bool:
     """Whether a box has changed something in it since then, in nanoseconds.
 
     What claudebox made is marked by it, and by the kernel that mounts it: of those directories, it counts when a name
-    in them came or went. Of what was deleted, too: the kernel keeps one device for all of it, with many names, and marks
-    it whenever it takes one of them away.
+    in them came or went. So it is with what was deleted: the kernel has one device with many names for all of it, and
+    marks it whenever it takes one of them away.
     """
     mounted = {_join(layer.upper, path) for path in _made(layer)}
     waiting = [layer.upper]
