@@ -9,6 +9,7 @@ import posixpath
 
 from claudebox.features.guard.decide import LINKS
 from claudebox.features.guard.table import DOT_GIT, UNSEEN
+from claudebox.features.guard.whole import PARTS
 from claudebox.host.tree import Tree
 from claudebox.host.walk import SKIPPED
 from claudebox.model import Guard, Guarded, Trace
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+ANY = ""  # a group
 CONFIG = "/config"
 GIT_CONFIG = f"/{DOT_GIT}{CONFIG}"
 
@@ -68,15 +70,17 @@ class Familiar:
 
     def __init__(self, guard: Guard, before: dict[str, Trace], checkouts: Checkouts) -> None:
         places = (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
-        groups = {one.path: one.group for one in places}
+        # The parts of a directory that is held as a whole are of several groups.
+        groups = {one.path: one.group if one.reason != PARTS else ANY for one in places}
         cloned = {path.removesuffix(GIT_CONFIG) for path in groups if path.endswith(GIT_CONFIG)} - {*guard.roots}
         self.checkouts = checkouts
         self.known = {
             (group, checkouts.name_of(path), trace.content)
             for path, trace in before.items()
             if trace.content and cloned.isdisjoint(parents(path))
-            for group in [next((groups[above] for above in (path, *parents(path)) if above in groups), "")]
+            for group in [next((groups[above] for above in (path, *parents(path)) if above in groups), ANY)]
         }
 
     def has(self, place: Guarded, path: str, trace: Trace) -> bool:
-        return (place.group, self.checkouts.name_of(path), trace.content) in self.known
+        name = self.checkouts.name_of(path)
+        return any((group, name, trace.content) in self.known for group in (place.group, ANY))
