@@ -28,9 +28,9 @@ YAML_MARKS = frozenset("&*!|>%@[{-?")  # with which YAML begins what is no plain
 LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 # Words of a name under which an address is expected. With another address, secrets would be sent elsewhere.
 ADDRESS_WORDS = frozenset(
-    "address addr base broker brokers callback connection dsn domain endpoint endpoints gateway host hostname hosts "
-    "issuer origin proxy redirect registry relay remote resolver server servers site socket upstream uri url urls "
-    "webhook".split()
+    "address addresses addr base broker brokers callback connection dsn domain endpoint endpoints gateway host "
+    "hostname hosts issuer mirror nodes origin peers proxy redirect registry relay remote resolver server servers site "
+    "socket upstream uri url urls webhook".split()
 )
 # The same at the end of a word, as in PGHOST and APIURL.
 ADDRESS_ENDINGS = tuple("addr address broker dsn domain endpoint gateway host hosts proxy server uri url urls".split())
@@ -242,7 +242,15 @@ def _is_address(entry: Entry) -> bool:
     is_numbers = value.partition(":")[0].count(".") == 3 and value.replace(".", "").replace(":", "").isdigit()
     # PORT alone is where the program itself listens.
     is_port = words != [PORT] and words[-1].endswith(PORT) and value.isdigit()
-    return is_named or is_numbers or is_port or any(mark in value for mark in ADDRESS_MARKS)
+    is_marked = _begins_with_host(value) or any(mark in value for mark in ADDRESS_MARKS)
+    return is_named or is_numbers or is_port or is_marked
+
+
+def _begins_with_host(value: str) -> bool:
+    """Whether it is `host.name/…` or `host.name:80`, and not a path, a word or the name of a file."""
+    place, slash, _ = value.partition("/")
+    name, colon, port = place.partition(":")
+    return "." in name[1:] and not name.startswith(".") and (port[:1].isdigit() if colon else bool(slash))
 
 
 def _words(value: str) -> set[str]:

@@ -144,6 +144,9 @@ def test_secret_is_not_deleted_and_then_nothing_is() -> None:
         ("X=//evil.example/x", HELD_ADDRESS),
         ("X='shop?host=evil.example'", HELD_ADDRESS),
         ("X=192.0.2.7:80", HELD_ADDRESS),
+        ("X=evil.example:5672", HELD_ADDRESS),
+        ("X=evil.example/", HELD_ADDRESS),
+        ("spring.rabbitmq.addresses=evil", HELD_ADDRESS),
         ("DB_HOST=localhost", HELD_WHERE),
         ("DB_PORT=6666", HELD_WHERE),
         ("DATABASE_PROXY=localhost:6666", HELD_WHERE),
@@ -167,7 +170,19 @@ def test_line_that_could_carry_a_secret_elsewhere_does_not_land(line: str, why: 
 
 
 @pytest.mark.parametrize(
-    "line", ["X=1", "X=", "export X=a-b.c", "X='a # b'", 'X="two words" # why', "API_URL=http://localhost:8080/x"]
+    "line",
+    [
+        "X=1",
+        "X=",
+        "X=./a.b/c",
+        "X=app.main:run",
+        "X=redis:7.2",
+        "X=a/b.c",
+        "export X=a-b.c",
+        "X='a # b'",
+        'X="two words" # why',
+        "API_URL=http://localhost:8080/x",
+    ],
 )
 def test_plain_line_lands(line: str) -> None:
     assert after(f"{GIVEN.decode()}{line}\n") == f"{REAL}{line}\n"

@@ -69,6 +69,7 @@ class Search:
         self.mentioned: list[tuple[str, bool]] = []  # not masked although it may hold a password; whether git has it
         self.looks_left = MOST_LOOKS
         self.moved: dict[str, str] = {}  # where a file is that was masked elsewhere before, and where that was
+        self.fixed: frozenset[str] = frozenset()  # files that are also something else than lines for the program
         self.kept: list[tuple[str, str]] = []  # the same, of those that are masked although somebody reveals the place
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
@@ -123,6 +124,7 @@ class Search:
     def look(self, found: Iterable[Candidate]) -> None:
         found = tuple(found)
         self.moved = {one.path: one.was for one in found if one.was}
+        self.fixed = frozenset(one.path for one in found if one.reason not in EDITABLE)
         # A file may have several names, by symlinks. An agent can make one for which less of the file is secret.
         found = {(one.path, one.style): one for one in found if not self.is_hidden(one.path)}.values()
         if len(found) > MOST_CANDIDATES:
@@ -234,8 +236,11 @@ class Search:
             self.mentioned.append((candidate.path, bool(self.indexes.blob(candidate.path))))
 
     def _may_be_edited(self, candidate: Candidate, status: os.stat_result) -> bool:
-        """Whether it is such a file, has no other name, and its owner may write it."""
-        is_one = candidate.style in (VALUES, LOOKS) and candidate.reason in EDITABLE
+        """Whether it is such a file, has no other name, and its owner may write it.
+
+        A symlink `x.env` to it, which an agent can make, does not turn the settings of a tool into such a file.
+        """
+        is_one = candidate.style in (VALUES, LOOKS) and candidate.path not in self.fixed
         is_ours = status.st_nlink == 1 and bool(status.st_mode & stat.S_IWUSR)
         return is_one and is_ours and is_inside(candidate.path, self.project)
 

@@ -115,6 +115,14 @@ def test_reveal_and_hide(machine: Machine, words: tuple[str, ...], left: set[str
     assert masked(machine.plan(*words)) == left
 
 
+@pytest.mark.parametrize("order", [1, -1])  # in which a directory lists them
+def test_symlink_does_not_make_the_settings_of_a_tool_editable(machine: Machine, order: int) -> None:
+    planted = ["~/shop/k.tfvars: secret_key=hunter2xyz\\nother=1\\n", "~/shop/x.env -> k.tfvars"]
+    machine.plant("\n".join(planted[::order]))
+    can_edit = {mount.path.removeprefix(f"{SHOP}/"): mount.is_editable for mount in machine.plan().mounts}
+    assert (can_edit[".env"], can_edit["k.tfvars"]) == (True, False)
+
+
 @pytest.mark.parametrize("word", ["dev.env", "dev.env:DB_PASSWORD", "settings/.env", "settings"])
 def test_reveal_follows_no_symlink_of_the_project(machine: Machine, word: str) -> None:
     """An agent may have put it in the place of what the user meant."""
