@@ -19,6 +19,7 @@ from claudebox.record import Record
 REPLACED = "a file with secrets, replaced by something else"
 HELD = "a file with secrets"
 GOES_WITH_IT = "a file with secrets goes with it"
+MOST_NAMED = 6  # lines that do not land: what else is shown has to stay on the screen
 
 
 class Decoy(Record):
@@ -151,7 +152,8 @@ class _Work:
             result = self._merge(change.path)
         except OSError as error:
             result = Merged(trouble=error.strerror or TOO_LARGE)
-        held = ", ".join(f"{key} {why}" for key, why in result.held)
+        held = ", ".join(f"{key} {why}" for key, why in result.held[:MOST_NAMED])
+        held += f" and {len(result.held) - MOST_NAMED} more" if len(result.held) > MOST_NAMED else ""
         if held or result.trouble:
             self.never.append(Never(change.path, f"{HELD}: {result.trouble or held}"))
         if result.content is not None:

@@ -70,6 +70,13 @@ def test_decoy_that_is_not_wanted_any_more_goes(layer: Layer) -> None:
     assert not os.listdir(place_of(layer))
 
 
+def test_held_lines_do_not_fill_the_screen(layer: Layer) -> None:
+    """An agent would push out of sight what else the layer holds."""
+    leave(layer, GIVEN + b"".join(b"K%d_HOST=evil.example\n" % number for number in range(3000)))
+    (never,) = read(layer).changes.never
+    assert never.reason.endswith("K5_HOST names another host and 2994 more")
+
+
 def test_held_lines_are_named_and_nothing_of_them_lands(layer: Layer) -> None:
     leave(layer, GIVEN.replace(b"jdpfayb2", b"mine") + b"X=${DB_PASSWORD}\n")
     edited = read(layer)
