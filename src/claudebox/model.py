@@ -304,6 +304,7 @@ class Trace(Record):
     identity: tuple[int, ...]
     content: bytes | None
     mode: int
+    names: int = 1  # more than one: there are hard links to it
 
 
 class Limits(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -251,6 +252,13 @@ def test_what_git_is_led_to_is_held_under_any_name(box: Box, repository: Path) -
         assert not (repository / name / "new").exists()
     box.claudebox("--review", "land", "--land", "safe")
     assert not (repository / "tools/hooks/new").exists()
+
+
+def test_change_through_a_hard_link_is_told(box: Box, repository: Path) -> None:
+    """No layer lies over the other name of a file, and the agent can remove that name when it has used it."""
+    os.link(repository / ".github/workflows/ci.yml", repository / "other")
+    done = box.inside("sh", "-c", "echo evil >> other; rm other")
+    assert "changed .github/workflows/ci.yml" in done.stderr
 
 
 @pytest.mark.parametrize("bwrap", versions("bwrap"))

@@ -54,7 +54,7 @@ class Fingerprint:
             self.files[path] = ONE_TOO_MANY
             return
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        self.files[path] = Trace(identity, self._content(path, status), status.st_mode)
+        self.files[path] = Trace(identity, self._content(path, status), status.st_mode, status.st_nlink)
 
     def _content(self, path: str, status: os.stat_result) -> bytes | None:
         if stat.S_ISLNK(status.st_mode):

@@ -107,6 +107,9 @@ def _has_landed(plan: Plan, leftover: Leftover) -> bool:
     """
     if any(mount.covers == leftover.path for mount in plan.mounts):
         return True
+    old, new = leftover.old, leftover.new
+    if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
+        return False  # the box may have another name for it, in no layer; what lands is a new file
     return plan.review is not None and not leftover.is_ordinary and plan.review.over(leftover.path) >= 0
 
 
