@@ -133,6 +133,8 @@ class Terminal:
         self.wait("an empty screen", lambda: self.screen().strip() == PROMPT.strip())
         self.tmux("clear-history", "-t", self.window)
         self.type("-l", command)
+        # Until it is there, the prompt before it looks like the one after it.
+        self.shows(PROMPT + command[: COLUMNS // 2])
         self.type("Enter")
 
     def finish(self) -> str:

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from recording import LINES, ROOT, Person, Surprise, Terminal, person, terminals
+from recording import ROOT, Person, Surprise, Terminal, person, terminals
 
 from claudebox.demo.stand_in import FAREWELL, DemoStep, StandIn
 from running import pins
@@ -230,8 +230,8 @@ def morning(day: Day) -> None:
     desk.shows("Start?")
     first = desk.screen().rstrip("\n")
     day.show(first, "a box around ~/src/shop", "masked", "login")
-    if first.count("\n") >= LINES or "claudebox\n" not in first:
-        day.surprises.append("the first screen does not fit")
+    if not re.match(r"(?:\$ claudebox\n)?claudebox \S+: a box around", first):
+        day.surprises.append("the first screen does not fit: its first line has scrolled away")
     desk.type("y", "Enter")
     desk.shows(CLAUDE_IS_READY)
     desk.type("-l", "the total is wrong, please fix it")
