@@ -11,7 +11,8 @@ set -f
 real=
 IFS=:
 for directory in $PATH; do
-    if [ "$directory" != "${0%/*}" ] && [ -x "$directory/git" ]; then real=$directory/git && break; fi
+    # This file may have several names there, such as a symlink: each would call the other for ever.
+    if [ -x "$directory/git" ] && ! [ "$directory/git" -ef "$0" ]; then real=$directory/git && break; fi
 done
 unset IFS
 [ -n "$real" ] || { echo 'git: command not found' >&2 && exit 127; }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+import claudebox.features.git
 from claudebox.features.git.shim import DIRECTORY
 from claudebox.model import COVER, Mount
 from hosts.machine import EVERYONE, TREES, Machine
 
 SCRIPT = "/usr/lib/python3/claudebox/features/git/shim.sh: #!/bin/sh\\nknown=@KNOWN@\\n"
 PROJECT = "/home/alice/shop"
+SOURCE = Path(claudebox.features.git.__file__).parent
 
 
 @pytest.fixture
@@ -67,3 +70,20 @@ def test_project_without_a_repository_has_none(machine: Machine) -> None:
         (machine.root / f"home/alice/shop/.git/{name}").unlink()
     (machine.root / "home/alice/shop/.git").rename(machine.root / "home/alice/shop/nogit")
     assert shim(machine) is None
+
+
+@pytest.mark.parametrize("first", ["box/", "other", "box/../box"])
+def test_it_calls_git_and_not_itself_by_another_name(tmp_path: Path, first: str) -> None:
+    """A PATH that names its directory twice, or a symlink to it, made the two names call each other for ever."""
+    for name in ("box", "other", "system"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "box/git").write_bytes((SOURCE / "shim.sh").read_bytes().replace(b"@KNOWN@", b"''"))
+    (tmp_path / "other/git").symlink_to(tmp_path / "box/git")
+    (tmp_path / "system/git").write_text("#!/bin/sh\necho the real one\n")
+    for name in ("box", "system"):
+        (tmp_path / name / "git").chmod(0o755)
+    path = f"{tmp_path}/box:{tmp_path}/{first}:{tmp_path}/system:/usr/bin:/bin"
+    for name in ("box", first):
+        words = [f"{tmp_path}/{name}/git", "status"]
+        done = subprocess.run(words, env={"PATH": path}, timeout=10, check=True, capture_output=True, text=True)
+        assert done.stdout == "the real one\n"
