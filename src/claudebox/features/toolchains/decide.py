@@ -10,7 +10,7 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.toolchains.table import MIXED, PROGRAMS, RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains.table import MIXED, PROGRAMS, PYTHONS, RULE, SHIMS, TOOLCHAINS, Toolchain
 from claudebox.features.toolchains.versions import chosen
 from claudebox.host.system import PLAIN_PATH
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
@@ -55,7 +55,7 @@ class Finder:
             elif entry.startswith("/"):
                 self._take_entry(normalize(entry), rank)
         for name in PROJECT_VENVS:
-            self._take_interpreter(f"{self.facts.project}/{name}")
+            self._take_interpreter(f"{self.facts.project}/{name}", PYTHONS)
         return Contribution(
             mounts=(*self.trees.values(), *self.links.values(), *self.files),
             hides=tuple(self.hides),
@@ -115,14 +115,16 @@ class Finder:
         written = named if is_below(named, self.home) else expand_home(root, self.home)
         return self.tree.resolve(written) or written
 
-    def _show(self, path: str, named: str = "") -> str:
+    def _show(self, path: str, named: str = "", names: frozenset[str] = frozenset()) -> str:
         """Show the tree that a row knows for this path. Returns its name; "" if none does, or it may not be shown."""
         for row in TOOLCHAINS:
             tree = match(path, self._root(row.root, row.variable), row.tree)
-            if tree and (not row.mark or self.tree.exists(f"{tree}/{row.mark}")):
+            if tree and (not row.mark or self.tree.exists(f"{tree}/{row.mark}")) and (not names or row.name in names):
+                is_new = tree not in self.trees
                 if not self._mount(tree, row.name, row.hidden, named):
                     return ""
-                self._complete(row, tree)
+                if is_new:
+                    self._complete(row, tree)
                 return row.name
         return ""
 
@@ -135,16 +137,26 @@ class Finder:
             return False
         origin = Origin.of_rule(RULE, name)
         self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree))
+        secret = Origin.of_rule("secret", MAY_HOLD_TOKENS)
         for inner in hidden:
-            if self.tree.lstat(f"{tree}/{inner}") is not None:
-                secret = Origin.of_rule("secret", MAY_HOLD_TOKENS)
-                self.hides.append(Mount(HIDE, f"{tree}/{inner}", secret, is_dir=self.tree.is_dir(f"{tree}/{inner}")))
+            for path in self._find(tree, inner):
+                self.hides.append(Mount(HIDE, path, secret, is_dir=self.tree.is_dir(path)))
         return True
+
+    def _find(self, tree: str, pattern: str) -> list[str]:
+        """What the pattern names in a tree. A symlink that leaves the tree leads nowhere in the box: nothing to hide."""
+        above, star, below = pattern.partition("*/")
+        names = self.tree.entries(f"{tree}/{above}") if star else [""]
+        found = [self.tree.resolve(f"{tree}/{above}{name}{'/' if star else ''}{below}") for name in names]
+        return [path for path in dict.fromkeys(found) if path and is_below(path, tree)]
 
     def _refusal(self, tree: str, named: str) -> str:
         reach, places = self.facts.reach, self.facts.places
         if reach.enters(tree) or reach.leads_through(tree) or (named and reach.can_turn(named)):
             return "an agent can write there"
+        mixed = [expand_home(written, self.home) for written in MIXED]
+        if any(is_inside(self.tree.resolve(path) or path, tree) for path in mixed):
+            return "people keep scripts with tokens there"
         if refused := refuse_readable(tree, self.facts.host.person.homes, places):
             return refused
         secret = contained_secret(tree, places)
@@ -170,13 +182,16 @@ class Finder:
         if root != f"{self.home}/.rustup":
             self.variables["RUSTUP_HOME"] = EnvVar("RUSTUP_HOME", root, Origin.of_rule(RULE, "rustup"))
 
-    def _take_interpreter(self, environment: str) -> None:
-        """A virtual environment is of no use without the Python that it was made with: that one is shown, too."""
+    def _take_interpreter(self, environment: str, names: frozenset[str] = frozenset()) -> None:
+        """A virtual environment is of no use without the Python that it was made with: that one is shown, too.
+
+        With names, only toolchains that are called so are: an agent can write what its own environment says.
+        """
         for line in (self.tree.text(f"{environment}/{VENV}") or "").splitlines():
             key, _, value = line.partition("=")
             real = self.tree.resolve(value.strip()) if key.strip() == "home" and value.strip().startswith("/") else None
             if real is not None and is_below(real, self.home):
-                self._show(real)
+                self._show(real, names=names)
 
 
 def match(path: str, root: str, pattern: str) -> str:

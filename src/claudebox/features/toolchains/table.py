@@ -6,6 +6,11 @@ from claudebox.record import Record
 
 RULE = "toolchain"
 NPMRC, PIP_CONF = "etc/npmrc", "pip.conf"  # settings of a whole installation, with tokens and passwords for registries
+# The same of one environment of conda, and the variables that it sets: people keep keys for APIs there.
+OF_CONDA = (
+    *(".condarc", "condarc", PIP_CONF, "conda-meta/state"),
+    *("etc/conda/activate.d/env_vars.sh", "etc/conda/deactivate.d/env_vars.sh"),
+)
 
 
 class Toolchain(Record):
@@ -15,7 +20,7 @@ class Toolchain(Record):
     root: str  # `~` is the home
     tree: str  # below the root, what is shown: `*` stands for one name, such as a version; "" is all of it
     variable: str = ""  # a variable of the host that may name another root
-    hidden: tuple[str, ...] = ()  # below the tree: it may hold tokens
+    hidden: tuple[str, ...] = ()  # below the tree: it may hold tokens; one `*` stands for any name
     mark: str = ""  # a file that has to be in the tree, so that it is what it seems
     sets: str = ""  # a variable of the box that names the tree
     sets_for: str = ""  # only if this name is on the way to the tree
@@ -52,14 +57,14 @@ TOOLCHAINS = (
     Toolchain("bun", "~/.bun", "bin", "BUN_INSTALL"),
     Toolchain("deno", "~/.deno", "bin", "DENO_INSTALL"),
     # Python
-    _versions("pyenv", "~/.pyenv", "PYENV_ROOT", PIP_CONF),
+    _versions("pyenv", "~/.pyenv", "PYENV_ROOT", PIP_CONF, f"envs/*/{PIP_CONF}"),
     Toolchain("uv", "~/.local/share/uv/python", "*", "UV_PYTHON_INSTALL_DIR", (PIP_CONF,)),
     Toolchain("uv tool", "~/.local/share/uv/tools", "*", "UV_TOOL_DIR", ("uv-receipt.toml", PIP_CONF)),
     Toolchain("pipx", "~/.local/share/pipx", "venvs/*", "PIPX_HOME", ("pipx_metadata.json", PIP_CONF)),
     Toolchain("pipx", "~/.local/pipx", "venvs/*", "", ("pipx_metadata.json", PIP_CONF)),
     Toolchain("Poetry", "~/.local/share/pypoetry", "venv", "", (PIP_CONF,)),
     *(
-        Toolchain("conda", f"~/{name}", "", "", (".condarc", "condarc", PIP_CONF), mark="conda-meta")
+        Toolchain("conda", f"~/{name}", "", "", (*OF_CONDA, *(f"envs/*/{one}" for one in OF_CONDA)), mark="conda-meta")
         for name in ("miniconda3", "miniforge3", "mambaforge", "anaconda3")
     ),
     # Rust. Where rustup is, features/toolchains/decide.py adds its toolchains.
@@ -126,6 +131,9 @@ SHIMS = (
         default="tools/user/platform.json",
     ),
 )
+
+# Where a virtual environment of the project may have its Python from. An agent can write what it says.
+PYTHONS = frozenset(("pyenv", "uv", "conda", "mise", "asdf"))
 
 # Directories for programs of every kind, scripts with tokens among them. A program is shown if it leads into one of the
 # trees above, or if it is one of these, and no script.

@@ -237,6 +237,48 @@ def test_of_a_mixed_directory_only_known_programs_are_shown(machine: Machine) ->
     ]
 
 
+@pytest.mark.req("SAND-09")
+@pytest.mark.parametrize("variable", ["DENO_INSTALL", "BUN_INSTALL", "GOPATH", "CARGO_HOME", "N_PREFIX", "DOTNET_ROOT"])
+def test_variable_makes_no_toolchain_of_a_mixed_directory(machine: Machine, variable: str) -> None:
+    """Neither PATH, nor a link, nor the project's environment: with `DENO_INSTALL=~/.local`, its `bin` is mixed."""
+    machine.plant("~/.local/bin/deploy*: #!/bin/sh\\nTOKEN=x\n~/.local/bin/node*\n~/.local/bin/other -> deploy")
+    machine.plant(f"~/.local/dotnet*\n~/.local/bin/uv*: {PROGRAM}\n~/shop/.venv/pyvenv.cfg: home = ~/.local/bin\\n")
+    machine.environ[variable] = f"{HOME}/.local"
+    plan = with_path(machine, "~/.local/bin", "~/.local").plan("--run", "true")
+    assert (shown(plan), shown(plan, SYMLINK)) == (["~/.local/bin/uv"], [])
+
+
+@pytest.mark.req("SAND-09")
+def test_tokens_in_the_environments_of_conda_are_hidden(machine: Machine) -> None:
+    """`conda env config vars set` keeps them there, and an agent can choose the environment."""
+    work = "~/miniconda3/envs/work"
+    tokens = [f"{work}/conda-meta/state", f"{work}/etc/conda/activate.d/env_vars.sh", f"{work}/pip.conf"]
+    machine.plant("\n".join([*tokens, "~/miniconda3/conda-meta/history", f"{work}/bin/python3*", "~/.bun/bin/x*"]))
+    machine.plant(f"~/shop/.venv/pyvenv.cfg: home = {work}/bin\\n")
+    plan = with_path(machine, "~/.bun/bin").plan("--run", "true")
+    assert "~/miniconda3" in shown(plan)
+    hidden = [mount.path.replace(HOME, "~") for mount in plan.mounts if mount.kind == HIDE]
+    assert {*tokens} <= {*hidden}
+
+
+def test_token_behind_a_symlink_is_hidden_where_it_is(machine: Machine) -> None:
+    """At the symlink itself bwrap can put nothing, and one that leaves the tree leads nowhere in the box."""
+    node = "~/.nvm/versions/node/v22.1.0"
+    machine.plant(f"{node}/bin/node*\n{node}/etc/npmrc -> ../lib/npmrc\n{node}/lib/npmrc: token")
+    hidden = [one.path for one in with_path(machine, f"{node}/bin").plan("--run", "true").mounts if one.kind == HIDE]
+    assert f"{node}/lib/npmrc".replace("~", HOME) in hidden
+    assert f"{node}/etc/npmrc".replace("~", HOME) not in hidden
+    machine.plant(f"~/.bun/bin/x*\n{node}/../v18/bin/node*\n{node}/../v18/etc/npmrc -> ~/.npmrc\n~/.npmrc: token")
+    plan = with_path(machine, "~/.nvm/versions/node/v18/bin").plan("--run", "true")
+    assert [one.path for one in plan.mounts if one.kind == HIDE and "npmrc" in one.path] == []
+
+
+def test_environment_that_names_itself_is_shown_once(machine: Machine) -> None:
+    venv = "~/.local/share/pipx/venvs/black"
+    machine.plant(f"{venv}/bin/black*\n{venv}/pyvenv.cfg: home = {venv}/bin\\n\n~/.local/bin/black -> {venv}/bin/black")
+    assert shown(with_path(machine, "~/.local/bin").plan("--run", "true")) == [venv]
+
+
 def test_python_of_a_virtual_environment_is_shown(machine: Machine) -> None:
     """That of the project, too, which chooses among what the table knows."""
     machine.plant(
@@ -248,9 +290,9 @@ def test_python_of_a_virtual_environment_is_shown(machine: Machine) -> None:
     assert not [entry for entry in path_of(plan) if "cpython" in entry]
 
 
-@pytest.mark.parametrize("home", ["/etc", "~/.ssh", "~", "~/.claudebox", "/home/alice/../bob"])
+@pytest.mark.parametrize("home", ["/etc", "~/.ssh", "~", "~/.claudebox", "/home/alice/../bob", "~/.cargo/bin"])
 def test_virtual_environment_of_the_project_shows_nothing_else(machine: Machine, home: str) -> None:
-    machine.plant(f"~/shop/.venv/pyvenv.cfg: home = {home}\\n\n~/.bun/bin/x*\n~/.ssh/id: x")
+    machine.plant(f"~/shop/.venv/pyvenv.cfg: home = {home}\\n\n~/.bun/bin/x*\n~/.ssh/id: x\n~/.cargo/bin/python3*")
     assert shown(with_path(machine, "~/.bun/bin").plan("--run", "true")) == ["~/.bun/bin"]
 
 
