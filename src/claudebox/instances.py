@@ -6,7 +6,7 @@ import os
 import time
 
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, PRIVATE, remove_tree
+from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem
 from claudebox.quoting import quote
@@ -49,6 +49,11 @@ class Listed(Record):
     reviews: tuple[Layer, ...] = ()  # what boxes changed and nobody has landed yet
     cache: Size = Size(0)  # a part of the size
 
+    @property
+    def has_cache(self) -> bool:
+        """Whether there is something to remove. What cannot be counted counts: an agent may have hidden it."""
+        return self.cache.amount > NOTHING or not self.cache.is_whole
+
 
 def find_instances(state: State) -> list[Listed]:
     """The state of every project, the one that was used last first."""
@@ -88,7 +93,7 @@ def measure(directory: str) -> Size:
     one above it. There is no recursion, because Python recurses less deep than directories can be nested.
     """
     amount, counted, open_ones = 0, 0, [(_open(directory), [""])]
-    is_whole = True
+    is_whole = open_ones[0][0] >= 0 or not os.path.lexists(directory)
     while open_ones:
         here, waiting = open_ones[-1]
         if here < 0 or not waiting or counted > MOST_COUNTED:
@@ -97,9 +102,11 @@ def measure(directory: str) -> Size:
             if here >= 0:
                 os.close(here)
             continue
-        below = _open(waiting.pop() or ".", here)
-        if below < 0:
-            continue  # a running box may have removed it
+        name = waiting.pop() or "."
+        below = _open(name, here)
+        if below < 0:  # a running box may have removed it, or its mode keeps us out
+            is_whole = is_whole and not _exists(name, here)
+            continue
         if len(open_ones) > DEEPEST:
             os.close(below)
             is_whole = False
@@ -115,6 +122,14 @@ def _open(name: str, parent: int | None = None) -> int:
         return os.open(name, DIRECTORY, dir_fd=parent)
     except OSError:
         return -1
+
+
+def _exists(name: str, parent: int) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _list(directory: int) -> tuple[int, int, list[str]]:
@@ -144,7 +159,7 @@ def listing(instances: list[Listed], style: Style) -> str:
         first, *rest = fill(words, COLUMN)
         lines.append(f"{_age(instance.last_use):<10} {instance.size.shown:>5}  {first}")
         lines += [" " * COLUMN + line for line in rest]
-        if instance.cache.amount > NOTHING:
+        if instance.has_cache:
             lines.append(" " * COLUMN + f"of that {instance.cache.shown} cache (to remove it: --instances drop-cache)")
         for layer in instance.reviews:
             where = f", {escape(layer.project)}" if layer.project != instance.project else ""
@@ -225,7 +240,7 @@ def _collect(found: list[Listed], *, yes: bool) -> None:
 
 def _drop_caches(found: list[Listed], *, yes: bool) -> None:
     """Remove what package managers downloaded, also while a box runs: it then downloads again."""
-    full = [instance for instance in found if instance.cache.amount > NOTHING]
+    full = [instance for instance in found if instance.has_cache]
     show(listing(full, output_style()) if full else "There is no cache to remove.\n")
     if full and not yes and not says_yes("Remove the caches of these? [y/N] "):
         raise Problem("nothing removed")
@@ -252,8 +267,14 @@ def _require_unused(layers: int) -> None:
 
 def empty(cache: str) -> None:
     """Remove what is in each directory of a cache. They stay: a running box has links to them."""
-    here = _open(cache)
-    if here < 0:
+    parent, name = os.path.split(cache)
+    try:
+        above = os.open(parent, DIRECTORY)
+        try:
+            here, _ = open_hidden_directory(above, name)
+        finally:
+            os.close(above)
+    except FileNotFoundError:
         return
     try:
         _require_unused(here)

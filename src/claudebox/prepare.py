@@ -65,6 +65,8 @@ def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
         pass
     else:
         if (stat.S_ISDIR if is_directory else stat.S_ISREG)(mode):
+            if is_directory and mode & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY:
+                _open_up(parent, name)
             return
         os.rename(name, f"{name}.aside.{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
     try:
@@ -74,6 +76,15 @@ def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
             os.close(_create(parent, name))
     except FileExistsError:
         pass  # another box of this project is starting
+
+
+def _open_up(parent: int, name: str) -> None:
+    """Give a directory the mode back that an agent took from it, or no box of its project would start again."""
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{handle}", PRIVATE_DIRECTORY)
+    finally:
+        os.close(handle)
 
 
 def _link(parent: int, name: str, target: bytes) -> None:

@@ -215,7 +215,7 @@ def state_of(box: Box) -> Path:
 @pytest.mark.req("INST-03")
 def test_cache_is_listed_and_dropped_while_the_rest_stays(shop: Box) -> None:
     shop.sh("head -c 3000000 /dev/urandom >~/.npm/large; mkdir -p ~/.cache/a/b && chmod 0 ~/.cache/a", KEEP)
-    assert "of that 3M cache (to remove it: --instances drop-cache)" in shop.claudebox("--instances").stdout
+    assert "of that 3M+ cache (to remove it: --instances drop-cache)" in shop.claudebox("--instances").stdout
     assert shop.claudebox("--instances", "drop-cache").returncode == 125  # nobody said yes
     assert (state_of(shop) / "cache" / "npm" / "large").exists()
     assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0
@@ -234,3 +234,16 @@ def test_links_that_a_box_has_left_are_never_followed(shop: Box) -> None:
     assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0
     assert victim.stat().st_size == 2_000_000
     assert os.listdir(state_of(shop) / "cache" / "cache") == []
+
+
+@pytest.mark.req("INST-03")
+@pytest.mark.parametrize("closed", ["/var/cache/claudebox/npm", "/var/cache/claudebox"])
+def test_closed_cache_is_dropped_all_the_same_and_keeps_no_box_from_starting(shop: Box, closed: str) -> None:
+    """An agent can fill the disk where nobody may look, and take the way in from the next box."""
+    shop.sh(f"head -c 3000000 /dev/zero >~/.npm/large; chmod 0 {closed}", KEEP)
+    listed = shop.claudebox("--instances")
+    assert "+ cache (to remove it: --instances drop-cache)" in listed.stdout, listed.stdout
+    assert shop.sh("echo started", KEEP).strip() == "started"
+    shop.sh(f"chmod 0 {closed}", KEEP)
+    assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0
+    assert os.listdir(state_of(shop) / "cache" / "npm") == []
