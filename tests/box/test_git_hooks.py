@@ -66,15 +66,19 @@ def hook(box: Box, text: str, name: str = "pre-commit") -> None:
 
 def test_program_of_pre_commit_is_shown(shop: Box) -> None:
     root = environment(shop.account, shop.account.home / ".local/share/pipx/venvs/pre-commit")
+    shop.account.write(root / "pip.conf", "index-url = https://me:a-token@registry.example\n")
     hook(shop, PRE_COMMIT.format(python=root / "bin/python"))
-    done = shop.inside("sh", "-c", f"{COMMIT}; touch {root}/new")
+    done = shop.inside("sh", "-c", f"{COMMIT}; touch {root}/new; cat {root}/pip.conf")
     assert "checked" in done.stdout + done.stderr
+    assert "a-token" not in done.stdout
     assert "Read-only file system" in done.stderr
     assert "pre-commit, which the hooks run" in " ".join(done.stderr.split())
     assert len(git(shop.account, shop.project, "log", "--format=%s").splitlines()) == 2
 
 
-@pytest.mark.parametrize("why", ["gone", "no environment", "without pre-commit", "secret", "where agents work"])
+@pytest.mark.parametrize(
+    "why", ["gone", "no environment", "without pre-commit", "secret", "where agents work", "a whole project"]
+)
 def test_program_that_may_not_be_shown_is_named(shop: Box, why: str) -> None:
     account = shop.account
     root = account.home / "tools" / "env"
@@ -88,6 +92,8 @@ def test_program_that_may_not_be_shown_is_named(shop: Box, why: str) -> None:
         (root / "bin" / "pre-commit").unlink()
         for package in root.glob("lib/*/site-packages/pre_commit"):
             package.rename(package.parent / "other")
+    if why == "a whole project":
+        account.write(root / "customers.csv", "Alice\n")
     if why == "where agents work":
         account.write(account.home / ".claudebox/instances/0123456789abcdef/writable-1", f"{root.parent}\n")
     hook(shop, PRE_COMMIT.format(python=root / "bin/python"))

@@ -10,7 +10,7 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.git import config as gitconfig
-from claudebox.model import FROM_HOST, RO, SYMLINK, Finding, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, is_inside, move, normalize
 from claudebox.places import contained_secret, refuse_readable
@@ -28,6 +28,10 @@ PRE_COMMIT = "INSTALL_PYTHON="  # in the hook that pre-commit has written
 LONGEST = 200
 OF_NODE = ("npx", "npm", "pnpm", "yarn", "bun", "node")
 SHOWN = Origin.of_rule("git", "pre-commit, which the hooks run")
+# What is in a virtual environment. Whoever made one of a whole project has other files there, too.
+OF_VENV = frozenset("bin etc include lib lib64 man pyvenv.cfg share .gitignore .lock CACHEDIR.TAG".split())
+TOKENS = ("pip.conf", "pipx_metadata.json", "uv-receipt.toml")  # they may hold one, for a registry
+HIDDEN = Origin.of_rule("secret", "may hold tokens")
 TOLD = (
     "The hook `{hook}` needs `{program}`, which is not in the box, so `git commit` fails. Run its checks by hand where "
     "you can, commit with `--no-verify`, and tell the user that you did."
@@ -47,8 +51,11 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     missing = [one for one in find_needed(facts) if not box.has(one.program)]
     shown = {one: root for one in missing if (root := environment_of(facts, box, one.program))}
     missing = [one for one in missing if one not in shown]
+    roots = tuple(dict.fromkeys(shown.values()))
+    tokens = [f"{root}/{name}" for root in roots for name in facts.tree.entries(root) if name in TOKENS]
     return Contribution(
-        mounts=tuple(Mount(RO, root, SHOWN, source=root) for root in dict.fromkeys(shown.values())),
+        mounts=tuple(Mount(RO, root, SHOWN, source=root) for root in roots),
+        hides=tuple(Mount(HIDE, path, HIDDEN, is_dir=facts.tree.is_dir(path)) for path in tokens),
         findings=tuple(_finding(one) for one in missing),
         told=tuple(TOLD.format(hook=one.hook, program=one.program.replace("`", "")) for one in missing),
     )
@@ -143,6 +150,9 @@ def environment_of(facts: Facts, box: _Box, python: str) -> str:
     tree, reach, root = facts.tree, facts.reach, posixpath.dirname(posixpath.dirname(python))
     libraries = [f"{root}/lib/{name}/site-packages/pre_commit" for name in tree.entries(f"{root}/lib")]
     is_environment = tree.is_file(f"{root}/pyvenv.cfg") and any(map(tree.is_plain_directory, libraries))
+    # A symlink has no place for a cover, so a token behind one keeps the whole environment outside.
+    tokens = [name for name in TOKENS if not tree.is_link(f"{root}/{name}")]
+    is_environment = is_environment and OF_VENV.union(tokens).issuperset(tree.entries(root))
     if not python.startswith("/") or not is_environment or tree.resolve(root) != root or not tree.is_executable(python):
         return ""
     if reach.leads_through(root) or reach.enters(root):

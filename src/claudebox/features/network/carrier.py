@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import threading
+import time
 
 from claudebox.model import Port
 from claudebox.process.descriptors import close_all_but
@@ -21,6 +22,7 @@ LOOPBACKS = ("127.0.0.1", "::1")  # in this order: most servers are at the first
 CONNECT_SECONDS = 5.0
 AT_ONCE = 1 << 16  # bytes
 MOST_CONNECTIONS = 500
+PAUSE = 0.1  # seconds
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER
 
 
@@ -64,8 +66,12 @@ def _serve(listeners: list[tuple[socket.socket, int]]) -> None:
 def _accept(listener: socket.socket, port: int, room: threading.Semaphore) -> None:
     while True:
         room.acquire()  # more wait in the kernel
-        client = listener.accept()[0]
-        threading.Thread(target=_carry, args=(client, port, room), daemon=True).start()
+        try:
+            client = listener.accept()[0]
+            threading.Thread(target=_carry, args=(client, port, room), daemon=True).start()
+        except (OSError, RuntimeError):  # no more files or threads for now: the box may have used them up
+            room.release()
+            time.sleep(PAUSE)
 
 
 def _carry(client: socket.socket, port: int, room: threading.Semaphore) -> None:

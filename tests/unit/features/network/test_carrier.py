@@ -62,3 +62,29 @@ def test_port_at_which_nobody_listens_is_refused(server: socket.socket) -> None:
     # It may come before the client knows that it is connected.
     with pytest.raises(ConnectionResetError), connect_through(number) as client:
         client.recv(1)
+
+
+class Exhausted:
+    """A listener that once has no descriptor left."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.is_new = True
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.is_new:
+            self.is_new = False
+            raise OSError(24, "Too many open files")
+        return self.listener.accept()
+
+
+def test_lack_of_files_or_threads_ends_no_port() -> None:
+    """A box can use up what both have. When it has given that back, the port is open again."""
+    with socket.create_server(("127.0.0.1", 0)) as server, carrier._listen(0) as listener:
+        words = (Exhausted(listener), server.getsockname()[1], threading.Semaphore(1))
+        threading.Thread(target=carrier._accept, args=words, daemon=True).start()
+        with socket.create_connection(listener.getsockname(), 10) as client:
+            server.settimeout(10)
+            with server.accept()[0] as accepted:
+                accepted.sendall(b"here")
+            assert client.recv(4) == b"here"
