@@ -49,3 +49,7 @@ def test_audit_tells_the_bound(box: Box) -> None:
     assert {mount["path"]: mount["size"] for mount in audit["mounts"] if "size" in mount}["/tmp"] == 2 << 30
     text = " ".join(box.claudebox("--audit", "--tmp-size", "2G", "--run", "true").stdout.split())
     assert "in memory, at most: /tmp 2G, /dev/shm 512M" in text, text
+
+
+def test_bound_beyond_every_number_is_none(box: Box) -> None:
+    assert box.inside("true", options=("--tmp-size", "99999999T")).returncode == 0

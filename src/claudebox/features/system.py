@@ -66,6 +66,7 @@ IDENTITY = Origin.of_rule("identity", "written for this box instead of the host'
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
 HOSTNAME = "claudebox"
 UNKNOWN_SIZE = 1 << 30  # of /tmp, where the kernel does not tell how much memory there is
+MOST_BYTES = 1 << 62  # bwrap takes no larger number
 UNBOUNDED = Finding(
     Finding.NOTE, "bwrap", "is older than 0.7: /tmp and the box's home may each take half of the memory"
 )
@@ -143,7 +144,7 @@ def tmp_size(facts: Facts) -> int:
     if said is not None:
         from claudebox.settings.parsing import TMP_SIZE, amount
 
-        return amount(TMP_SIZE, said)
+        return min(amount(TMP_SIZE, said), MOST_BYTES)
     first, _, rest = (facts.tree.text("/proc/meminfo") or "").partition(" kB")
     memory = first.removeprefix("MemTotal:").strip()
     return int(memory) * 1024 // 4 if rest and memory.isascii() and memory.isdigit() else UNKNOWN_SIZE

@@ -121,8 +121,8 @@ class Carried(Record):
     def shown(self) -> str:
         """In a few words, for the audit."""
         parts = [
-            f"{len(found)} of your {what}{'' if len(found) == 1 else plural}"
-            for found, what, plural in ((self.settings, "setting", "s"), (self.aliases, "alias", "es"))
+            f"{len(found)} of your {what}"
+            for found, what in ((self.settings, "settings"), (self.aliases, "aliases"))
             if found
         ]
         return " and ".join(parts)

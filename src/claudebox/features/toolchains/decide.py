@@ -144,7 +144,7 @@ class Finder:
         return True
 
     def _find(self, tree: str, pattern: str) -> list[str]:
-        """What the pattern names in a tree. A symlink that leaves the tree leads nowhere in the box: nothing to hide."""
+        """What the pattern names in a tree. A symlink that leaves it leads nowhere in the box: nothing to hide."""
         above, star, below = pattern.partition("*/")
         names = self.tree.entries(f"{tree}/{above}") if star else [""]
         found = [self.tree.resolve(f"{tree}/{above}{name}{'/' if star else ''}{below}") for name in names]

@@ -53,3 +53,7 @@ def test_last_value_counts() -> None:
 )
 def test_alias_is_a_command_of_git_without_a_shell(value: str, comes: bool) -> None:
     assert bool(carry([("alias.x", value)]).aliases) is comes
+
+
+def test_one_setting_is_one_of_several() -> None:
+    assert carry([("pull.rebase", "true"), ("alias.st", "status")]).shown == "1 of your settings and 1 of your aliases"
