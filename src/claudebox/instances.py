@@ -265,16 +265,24 @@ def _require_unused(layers: int) -> None:
         ) from None
 
 
+def _open_closed(directory: str) -> int:
+    """Open a directory even if an agent took its mode; -1 if there is none."""
+    parent, name = os.path.split(directory)
+    above = _open(parent)
+    if above < 0:
+        return -1
+    try:
+        return open_hidden_directory(above, name)[0]
+    except OSError:
+        return -1
+    finally:
+        os.close(above)
+
+
 def empty(cache: str) -> None:
     """Remove what is in each directory of a cache. They stay: a running box has links to them."""
-    parent, name = os.path.split(cache)
-    try:
-        above = os.open(parent, DIRECTORY)
-        try:
-            here, _ = open_hidden_directory(above, name)
-        finally:
-            os.close(above)
-    except FileNotFoundError:
+    here = _open_closed(cache)
+    if here < 0:
         return
     try:
         _require_unused(here)

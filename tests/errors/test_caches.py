@@ -59,7 +59,7 @@ def cannot_be_emptied(scene: Scene) -> None:
     (full / "npm").mkdir(parents=True)
     scene.monkeypatch.chdir(scene.machine.root)
     scene.monkeypatch.setattr(instances, "remove_tree", refuse)
-    scene.monkeypatch.setattr(instances, "_open", lambda _: os.open(full, os.O_RDONLY))
+    scene.monkeypatch.setattr(instances, "_open_closed", lambda _: os.open(full, os.O_RDONLY))
     instances.empty("/home/alice/.claudebox/instances/x/cache")
 
 
