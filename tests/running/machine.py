@@ -273,7 +273,10 @@ def make_device(path: Path, major: int, minor: int, old: Path) -> None:
 def make_etc() -> None:
     """A copy that can be changed; a mount over a single file would need that file to be there."""
     new = Path(BEHIND, "etc")
-    subprocess.run(["cp", "-a", "/etc", str(new)], env={"PATH": needs.SYSTEM_PATH}, check=True)
+    copy = ["cp", "-aT", "/etc", str(new)]
+    # A file may vanish meanwhile, such as a lock of whoever adds an account at this moment.
+    if subprocess.run(copy, env={"PATH": needs.SYSTEM_PATH}, check=False).returncode:
+        subprocess.run(copy, env={"PATH": needs.SYSTEM_PATH}, check=True)
     for name in NOT_OURS:
         path = new / name
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
