@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -49,7 +50,17 @@ class Frame:
 
 def look(terminal: Terminal, since: float) -> Frame:
     seen = terminal.screen("-e").replace(str(terminal.who.home), "/home/maya")
-    return Frame(time.monotonic() - since, [OTHER_CODE.sub("", line).rstrip() for line in seen.split("\n")[:LINES]])
+    lines = [OTHER_CODE.sub("", line).rstrip() for line in seen.split("\n")[:LINES]]
+    return Frame(time.monotonic() - since, list(with_codes_above(lines)))
+
+
+def with_codes_above(lines: list[str]) -> Iterator[str]:
+    """Each line with the codes that the lines above have left in force: tmux names only what changes."""
+    left = ""
+    for line in lines:
+        yield left + line if line else line
+        for code in CODE.findall(line):
+            left = "" if code in ("", "0") else f"{left}\x1b[{code}m"
 
 
 def spans(line: str) -> str:
