@@ -83,7 +83,8 @@ def _instance(directory: str) -> Listed:
 
 
 def caches_of(instance: Instance) -> tuple[str, ...]:
-    return instance.cache, instance.cache_over_host, instance.cache_layers
+    """Its caches. First the one with the lock: while a box holds that, nothing of the others is removed either."""
+    return instance.cache_layers, instance.cache_over_host, instance.cache
 
 
 def measure(directory: str) -> Size:

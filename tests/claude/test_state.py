@@ -227,7 +227,7 @@ def test_state_behind_a_symlink_is_refused(user_talk: Talk, name: str) -> None:
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", ["claude/.claude.json", "claude", ""])
+@pytest.mark.parametrize("name", ["claude/.claude.json", ""])
 def test_unreadable_state_is_a_clear_error(user_talk: Talk, name: str) -> None:
     start(user_talk)
     place = user_talk.instance / name
@@ -238,6 +238,14 @@ def test_unreadable_state_is_a_clear_error(user_talk: Talk, name: str) -> None:
     assert done.returncode == FAILED, done.stderr
     assert str(user_talk.instance) in done.stderr
     assert not broke(done), done.stderr
+
+
+def test_directory_that_an_agent_closed_is_opened_again(user_talk: Talk) -> None:
+    """Else an agent could keep every later box of its project from starting."""
+    start(user_talk)
+    (user_talk.instance / "claude").chmod(0)
+    done = user_talk.inside("ls ~/.claude")
+    assert (done.returncode, ".claude.json" in user_talk.inside("ls -a ~/.claude").stdout) == (0, True), done.stderr
 
 
 @pytest.mark.req("FAIL-01", "INST-02")

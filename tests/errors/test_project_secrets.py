@@ -80,7 +80,12 @@ def no_place_for_decoys_in_a_layer(scene: Scene) -> None:
     review._with_decoys(plan, Layer("1", "/proc/none", "/home/alice/shop", "", Baseline(0, {})))
 
 
+def reveal_through_a_link(scene: Scene) -> None:
+    scene.planted("~/shop/.env: DB_PASSWORD=one\\n\n~/shop/dev.env -> .env").plan("--reveal", "dev.env")
+
+
 PROBLEMS: Problems = {
+    "project-secrets-behind-a-link": (reveal_through_a_link, FAILED),
     "project-secrets-no-decoys": (no_place_for_decoys_in_a_layer, FAILED),
     "project-secrets-no-such-value": (no_value_of_that_name, FAILED),
     "project-secrets-no-values": (no_value_in_a_key_file, FAILED),
