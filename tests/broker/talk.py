@@ -83,6 +83,15 @@ class Talk:
         return [path.name for path in directory.iterdir()] if directory.exists() else []
 
 
+def _open_files(process: str) -> list[str]:
+    """What a process has open. It opens and closes files meanwhile: one that is gone must not hide the others."""
+    links = []
+    for descriptor in os.listdir(f"/proc/{process}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{process}/fd/{descriptor}"))
+    return links
+
+
 def brokers(talk: Talk) -> list[int]:
     """The processes of this test that listen on a socket of a broker: by what they have open."""
     found = []
@@ -91,7 +100,7 @@ def brokers(talk: Talk) -> list[int]:
             status = Path(f"/proc/{name}/status").read_text()
             environ = Path(f"/proc/{name}/environ").read_bytes()
             if f"HOME={talk.account.home}\0".encode() in environ and "Threads:\t" in status:
-                links = [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
+                links = _open_files(name)
                 if any(link.startswith("socket:") for link in links) and "anon_inode:[pidfd]" in links:
                     found.append(int(name))
     return found

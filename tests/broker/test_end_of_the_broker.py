@@ -93,7 +93,9 @@ def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None
             # The launcher holds the same things for a moment, before it hands them over.
             assert comes_true(lambda: bool({*brokers(talk)} - {process.pid}))
             time.sleep(number * 0.02)
-            for broker in {*brokers(talk)} - {process.pid}:
+            found = {*brokers(talk)} - {process.pid}
+            assert found
+            for broker in found:
                 os.kill(broker, signal.SIGKILL)
             assert process.wait(PATIENCE) != 0
         assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
