@@ -55,7 +55,7 @@ def test_script_is_killed_where_nothing_keeps_the_program_from_it(box: Box) -> N
 def test_signal_to_the_group_reaches_the_program_all_the_same(box: Box, account: Account, number: int) -> None:
     trap = "trap 'echo caught; exit 5' INT QUIT TERM HUP; echo >ready; while :; do sleep 0.05; done"
     process = subprocess.Popen(
-        (*OLD, "--yes", "--run", "bash", "-c", trap),
+        account.becoming(*OLD, "--yes", "--run", "bash", "-c", trap),
         cwd=box.project,
         env=account.environ,
         stdin=subprocess.DEVNULL,
@@ -63,7 +63,6 @@ def test_signal_to_the_group_reaches_the_program_all_the_same(box: Box, account:
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
         assert comes_true((box.project / "ready").exists)

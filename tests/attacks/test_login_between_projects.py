@@ -39,14 +39,13 @@ def test_file_at_the_login_is_seen_in_the_same_project_only(
     other = account.write(account.home / "src" / second / "README.md").parent
     script = f"mkdir {STORE}/deep; echo {MESSAGE} > {STORE}/deep/note; mkfifo {STORE}/fifo; echo there; cat"
     first = subprocess.Popen(
-        [CLAUDEBOX, "--yes", "--run", "sh", "-c", script],
+        account.becoming(CLAUDEBOX, "--yes", "--run", "sh", "-c", script),
         cwd=box.project,
         env={**account.environ, **environ},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        **account.process_arguments(),  # type: ignore[call-overload]
     )
     with first:
         assert first.stdout

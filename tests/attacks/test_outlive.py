@@ -91,7 +91,7 @@ def start(box: Box, account: Account, request: pytest.FixtureRequest) -> Iterato
         (box.project / "outcome").unlink(missing_ok=True)
         others = frozenset(process.pid for process in descendants(os.getpid()))
         launcher: subprocess.Popen[str] = subprocess.Popen(
-            (*claudebox, "--yes", "--run", *program),
+            account.becoming(*claudebox, "--yes", "--run", *program),
             cwd=box.project,
             env=account.environ,
             stdin=subprocess.DEVNULL,
@@ -99,7 +99,6 @@ def start(box: Box, account: Account, request: pytest.FixtureRequest) -> Iterato
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            **account.process_arguments(),  # type: ignore[call-overload]
         )
         latest.append(Household(launcher, others))
         return latest[0]

@@ -67,14 +67,13 @@ def taker(box: Box, account: Account) -> Iterator[None]:
     """Another box of the same project, without a terminal."""
     account.write(box.project / "takes", TAKES)
     process = subprocess.Popen(
-        (CLAUDEBOX, "--yes", "--run", "python3", "takes"),
+        account.becoming(CLAUDEBOX, "--yes", "--run", "python3", "takes"),
         cwd=box.project,
         env=account.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
         assert comes_true((box.project / "ready").exists)

@@ -93,14 +93,13 @@ def agent(account: Account, where: Path, one: str, other: str) -> Iterator[None]
     """An agent at work, in its own box."""
     program = SWAPS.format(one=one, other=other)
     process = subprocess.Popen(
-        (CLAUDEBOX, "--yes", "--run", "python3", "-c", program),
+        account.becoming(CLAUDEBOX, "--yes", "--run", "python3", "-c", program),
         cwd=where,
         env=account.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
         assert comes_true((where / "begun").exists)
@@ -113,8 +112,9 @@ def agent(account: Account, where: Path, one: str, other: str) -> Iterator[None]
 
 def launch(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Start a box in an open directory, whatever that is called just now."""
-    done: subprocess.CompletedProcess[str] = subprocess.run(
-        (*claudebox, "--yes", *arguments),
+    return subprocess.run(
+        box.account.becoming(*claudebox, "--yes", *arguments),
+        cwd=f"/proc/{os.getpid()}/fd/{here}",
         env=box.account.environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -122,10 +122,7 @@ def launch(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str) -> 
         timeout=60,
         check=False,
         start_new_session=True,
-        preexec_fn=lambda: os.fchdir(here),
-        **box.account.process_arguments(),  # type: ignore[call-overload]
     )
-    return done
 
 
 def outcomes(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str, launches: int) -> Counter[str]:

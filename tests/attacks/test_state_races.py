@@ -53,14 +53,13 @@ def test_no_file_of_the_host_gets_a_name_in_claudes_home(box: Box) -> None:
     told = {"TARGET": str(secret), "BEGUN": str(box.project / "begun"), "STOLEN": str(stolen)}
     words = [word for name, value in told.items() for word in ("--env", f"{name}={value}")]
     agent = subprocess.Popen(
-        (CLAUDEBOX, "--yes", *words, "--run", "python3", "-c", AGENT),
+        account.becoming(CLAUDEBOX, "--yes", *words, "--run", "python3", "-c", AGENT),
         cwd=box.project,
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        **account.process_arguments(),  # type: ignore[call-overload]
     )
     try:
         assert comes_true((box.project / "begun").exists)

@@ -101,15 +101,14 @@ def shop(user: Account) -> Box:
 
 def started(box: Box, options: tuple[str, ...], script: str) -> subprocess.Popen[str]:
     """A box that has said that it is ready, and then waits for the end of its input."""
-    box_process: subprocess.Popen[str] = subprocess.Popen(
-        [CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script],
+    box_process = subprocess.Popen(
+        box.account.becoming(CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script),
         cwd=box.project,
         env=box.account.environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        **box.account.process_arguments(),  # type: ignore[call-overload]
     )
     assert box_process.stdout is not None
     assert box_process.stdout.readline() == "ready\n"

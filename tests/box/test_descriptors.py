@@ -34,8 +34,7 @@ LIST = "ls /proc/$$/fd; true"  # by a child, which opens descriptors of its own
 @pytest.mark.req("SAND-04")
 def test_open_descriptors_do_not_reach_the_program(box: Box, account: Account) -> None:
     account.write(account.home / "private", "private\n")
-    program = str(box.claudebox("--help").args[0])
-    command = (program, "--yes", "--run", "sh", "-c", LIST)
+    command = (CLAUDEBOX, "--yes", "--run", "sh", "-c", LIST)
     result = account.run("/usr/bin/python3", "-c", OPEN_AND_START, str(account.home), *command, cwd=box.project)
     assert result.stdout.split() == ["0", "1", "2"], result.stderr
 
@@ -44,9 +43,8 @@ def test_open_descriptors_do_not_reach_the_program(box: Box, account: Account) -
 def test_open_descriptors_do_not_reach_the_first_process(box: Box, account: Account) -> None:
     """Its descriptors can be opened through /proc/1/fd by everything in the box."""
     account.write(account.home / "private", "private\n")
-    program = str(box.claudebox("--help").args[0])
     look = "cd /proc/1/fd && for fd in *; do readlink $fd; done; cat /proc/1/fd/*/private"
-    command = (program, "--yes", "--run", "sh", "-c", look)
+    command = (CLAUDEBOX, "--yes", "--run", "sh", "-c", look)
     result = account.run("/usr/bin/python3", "-c", OPEN_AND_START, str(account.home), *command, cwd=box.project)
     own = ("/dev/", "pipe:", "anon_inode:[eventfd]", "anon_inode:[signalfd]")
     assert result.stdout
@@ -62,9 +60,8 @@ def test_no_descriptor_of_ours_reaches_the_program(box: Box) -> None:
 @pytest.mark.parametrize("stream", ["0", "1", "2"])
 def test_directory_as_standard_stream_is_refused(box: Box, account: Account, project: Path, stream: str) -> None:
     account.write(account.home / "private", "private\n")
-    program = str(box.claudebox("--help").args[0])
     script = f'exec "$0" --yes --run touch started {stream}<"$HOME"'
-    result = account.run("sh", "-c", script, program, cwd=project)
+    result = account.run("sh", "-c", script, CLAUDEBOX, cwd=project)
     # Python itself may be the one that refuses.
     assert result.returncode != 0
     assert not (project / "started").exists()
@@ -73,10 +70,9 @@ def test_directory_as_standard_stream_is_refused(box: Box, account: Account, pro
 @pytest.mark.req("SAND-04")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_closed_standard_stream_works(box: Box, account: Account, project: Path, closed: str) -> None:
-    program = str(box.claudebox("--help").args[0])
     inside = "import os; names = os.listdir('/proc/self/fd'); open('descriptors', 'w').write(' '.join(sorted(names)))"
     start = f'exec "$0" --yes --run /usr/bin/python3 -c "$1" {closed}'
-    result = account.run("sh", "-c", start, program, inside, cwd=project)
+    result = account.run("sh", "-c", start, CLAUDEBOX, inside, cwd=project)
     assert result.returncode == 0, result.stderr
     # The fourth is the listing itself. A closed one would become the next file that the program opens.
     assert (project / "descriptors").read_text().split() == ["0", "1", "2", "3"]

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from conftest import CLAUDEBOX
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
@@ -27,7 +29,7 @@ def test_box_has_a_namespace_of_its_own(box: Box, kind: str) -> None:
 
 @pytest.mark.req("SEC-02")
 def test_no_process_of_the_host_is_visible(box: Box, account: Account) -> None:
-    sentinel = subprocess.Popen(["sleep", "60.2480"], **account.process_arguments())  # type: ignore[call-overload]
+    sentinel = subprocess.Popen(account.becoming("sleep", "60.2480"))
     try:
         seen = box.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/comm; echo; ls /proc | grep -c '^[0-9]'")
     finally:
@@ -40,7 +42,7 @@ def test_no_process_of_the_host_is_visible(box: Box, account: Account) -> None:
 @pytest.mark.req("SEC-02")
 def test_process_of_the_host_gets_no_signal(box: Box, account: Account) -> None:
     # Aimed at one process by its number, never at all of them: a broken box must not harm the machine that tests it.
-    sentinel = subprocess.Popen(["sleep", "60"], **account.process_arguments())  # type: ignore[call-overload]
+    sentinel = subprocess.Popen(account.becoming("sleep", "60"))
     try:
         box.inside("kill", "-9", str(sentinel.pid))
         assert sentinel.poll() is None
@@ -93,8 +95,7 @@ def test_groups_of_root_stay_outside(box: Box, account: Account) -> None:
     if not account.is_root:
         assert box.sh("id -g").strip() == str(account.gid)
         return
-    program = str(box.claudebox("--help").args[0])
-    result = account.run("setpriv", "--groups", "4,24,27", program, "--yes", "--run", "id", "-G", cwd=box.project)
+    result = account.run("setpriv", "--groups", "4,24,27", CLAUDEBOX, "--yes", "--run", "id", "-G", cwd=box.project)
     assert result.stdout == "1000\n"
 
 
@@ -156,10 +157,9 @@ def test_root_only_file_below_usr_is_unreadable(box: Box, account: Account) -> N
     echo {CANARY} | tee open/secret closed/secret secret > public && chmod 600 secret open/secret && chmod 700 closed &&
     chmod 644 public closed/secret && cd "$0" && exec "$@"
     """
-    program = str(box.claudebox("--help").args[0])
     look = "grep -rl . /usr/local/etc"
     result = account.run(
-        "unshare", "-m", "sh", "-c", plant, str(box.project), program, "--yes", "--run", "sh", "-c", look
+        "unshare", "-m", "sh", "-c", plant, str(box.project), CLAUDEBOX, "--yes", "--run", "sh", "-c", look
     )
     assert result.stdout == "/usr/local/etc/public\n"
 
@@ -167,7 +167,6 @@ def test_root_only_file_below_usr_is_unreadable(box: Box, account: Account) -> N
 @pytest.mark.req("FAIL-01")
 def test_root_of_a_user_namespace_gets_a_box_or_a_reason(box: Box, account: Account) -> None:
     """There root may not change its groups."""
-    program = str(box.claudebox("--help").args[0])
-    result = account.run("unshare", "-Ur", program, "--yes", "--run", "echo", "well", cwd=box.project)
+    result = account.run("unshare", "-Ur", CLAUDEBOX, "--yes", "--run", "echo", "well", cwd=box.project)
     assert "Traceback" not in result.stderr
     assert (result.returncode, result.stdout) in ((0, "well\n"), (125, ""))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import CLAUDEBOX
 from patience import PATIENCE
 from running.needs import needed
 
@@ -48,8 +49,7 @@ def test_resolver_file_is_the_hosts(box: Box) -> None:
 
 @pytest.mark.req("SAND-12")
 def test_resolver_file_behind_a_chain_of_symlinks_is_found(box: Box, account: Account) -> None:
-    program = str(box.claudebox("--help").args[0])
-    command = [program, "--yes", "--run", "sh", "-c", "cat /etc/resolv.conf; ls /run"]
+    command = [CLAUDEBOX, "--yes", "--run", "sh", "-c", "cat /etc/resolv.conf; ls /run"]
     if account.is_root:
         private = ["unshare", "-m"]
     else:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import CLAUDEBOX
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conftest import Account, Box
@@ -136,9 +138,8 @@ def test_project_with_invisible_characters_is_refused(box: Box, account: Account
 
 @pytest.mark.req("FAIL-01")
 def test_deleted_project_is_refused(box: Box, account: Account, alarm: Path) -> None:
-    program = str(box.claudebox("--help").args[0])
     script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" --yes --run true'
-    result = account.run("sh", "-c", script, program, cwd=box.project, env={"CLAUDEBOX_BWRAP": str(alarm)})
+    result = account.run("sh", "-c", script, CLAUDEBOX, cwd=box.project, env={"CLAUDEBOX_BWRAP": str(alarm)})
     assert result.returncode == 125
     assert "error: the current directory no longer exists" in result.stderr
     assert "hint: " in result.stderr
@@ -253,8 +254,7 @@ def test_machine_without_bwrap_is_refused(box: Box, account: Account) -> None:
     python.mkdir()
     for tool in ("python3", "sh", "readlink", "env"):
         (python / tool).symlink_to(f"/usr/bin/{tool}")
-    program = str(box.claudebox("--help").args[0])
-    source = Path(program).parent / "src"
+    source = Path(CLAUDEBOX).parent / "src"
     code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
     command = ["/usr/bin/python3", "-I", "-S", "-c", code, str(source), "--yes", "--run", "true"]
     result = account.run(*command, cwd=box.project, env={"PATH": str(python)})

@@ -96,15 +96,14 @@ def running(user: Account) -> subprocess.Popen[str]:
     """A box with what claude gets in it, which waits for its standard input to end."""
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
-    started: subprocess.Popen[str] = subprocess.Popen(
-        [CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude)],
+    started = subprocess.Popen(
+        user.becoming(CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude)),
         cwd=project,
         env=user.environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        **user.process_arguments(),  # type: ignore[call-overload]
     )
     assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
     assert started.poll() is None, started.communicate()

@@ -32,7 +32,7 @@ def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
     with (
         talk.api(),
         subprocess.Popen(
-            (CLAUDEBOX, *talk.words("--run", "sh", "-c", script)),
+            talk.account.becoming(CLAUDEBOX, *talk.words("--run", "sh", "-c", script)),
             cwd=talk.box.project,
             env={**talk.account.environ, **talk.environ},
             stdin=subprocess.PIPE,
@@ -40,7 +40,6 @@ def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            **talk.account.process_arguments(),  # type: ignore[call-overload]
         ) as process,
     ):
         try:

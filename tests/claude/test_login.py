@@ -92,7 +92,7 @@ def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen
 
     words = (CLAUDEBOX, "--yes", "--claude", talk.claude, *options, "--run", "sh", "-c", script)
     process: subprocess.Popen[str] = subprocess.Popen(
-        words,
+        talk.account.becoming(*words),
         cwd=talk.project,
         env=talk.account.environ,
         stdin=subprocess.PIPE,
@@ -100,7 +100,6 @@ def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        **talk.account.process_arguments(),  # type: ignore[call-overload]
     )
     assert process.stdin
     assert process.stdout

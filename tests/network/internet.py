@@ -340,9 +340,9 @@ class Resident(Account):
     def moving(cls, account: Account, machine: Machine) -> Resident:
         return cls(**{each.name: getattr(account, each.name) for each in fields(Account)}, machine=machine)
 
-    def process_arguments(self) -> dict[str, object]:
+    def becoming(self, *command: str) -> tuple[str, ...]:
         """Root goes there and becomes this account there."""
-        return {}
+        return command
 
     def moved(self, *command: str) -> tuple[str, ...]:
         """The command that runs a command there."""

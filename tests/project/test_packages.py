@@ -159,14 +159,13 @@ def test_single_file_that_is_updated_meanwhile_ends_its_box_as_it_began(
     project = empty.write(empty.home / "shop/README.md").parent
     script = "touch started; until test -e go-on; do sleep 0.05; done; mkdir .vscode; echo '{}' >.vscode/tasks.json"
     box = subprocess.Popen(
-        [str(command), "--yes", "--run", "sh", "-c", script],
+        empty.becoming(str(command), "--yes", "--run", "sh", "-c", script),
         cwd=project,
         env=empty.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **empty.process_arguments(),  # type: ignore[call-overload]
     )
     assert comes_true((project / "started").exists)
     command.write_bytes(now["single-file"].read_bytes()[:1000])  # in its place, and not even whole

@@ -172,7 +172,7 @@ def running(box: Box) -> Iterator[subprocess.Popen[str]]:
     """A box with a layer, which has written something and waits for a line."""
     command = [CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", "echo 1 > mine; echo ready; read line"]
     with subprocess.Popen(
-        command,
+        box.account.becoming(*command),
         cwd=box.project,
         env=box.account.environ,
         stdin=subprocess.PIPE,
@@ -180,7 +180,6 @@ def running(box: Box) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        **box.account.process_arguments(),  # type: ignore[call-overload]
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

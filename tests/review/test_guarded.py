@@ -156,15 +156,13 @@ def test_next_box_goes_on_and_another_at_the_same_time_does_not(box: Box, reposi
     assert "host runs" not in done.stderr
     command = [CLAUDEBOX, "--yes", "--run", "sh", "-c", "cat .github/workflows/ci.yml; touch ready; read line"]
     with subprocess.Popen(
-        command,
+        box.account.becoming(*command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         cwd=box.project,
         env=box.account.environ,
-        user=box.account.uid,
-        group=box.account.gid,
     ) as first:
         assert comes_true((repository / "ready").exists)
         assert box.sh("cat .github/workflows/ci.yml; echo two > .github/workflows/ci.yml") == "on: push\n"
@@ -275,15 +273,13 @@ def test_killed_claudebox_lands_nothing_and_loses_nothing(box: Box, repository: 
     before = picture(repository / ".github")
     script = "echo evil > .github/workflows/ci.yml; echo bug > .github/BUG.md; echo ready; read line"
     with subprocess.Popen(
-        [CLAUDEBOX, "--yes", "--run", "sh", "-c", script],
+        box.account.becoming(CLAUDEBOX, "--yes", "--run", "sh", "-c", script),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         cwd=box.project,
         env=box.account.environ,
-        user=box.account.uid,
-        group=box.account.gid,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

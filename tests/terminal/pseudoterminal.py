@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 ROWS, COLUMNS = 24, 80
+# A session that has no terminal gets the one that it opens first.
+TAKE_TERMINAL = ': <>"$0"; exec "$@"'
 PLAIN = {"TERM": "dumb"}  # keeps a shell from wrapping what it prints in escape codes
 
 
@@ -50,15 +52,13 @@ class Terminal:
         os.fchown(slave, account.uid, -1)  # as login does
         environ = {**account.environ, **(env or {})}
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            command,
+            ("/bin/sh", "-c", TAKE_TERMINAL, os.ttyname(slave), *account.becoming(*command)),
             cwd=cwd,
             env={name: value for name, value in environ.items() if value is not None},
             stdin=slave if stdin is None else stdin,
             stdout=slave if stdout is None else stdout,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0),
-            **account.process_arguments(),  # type: ignore[call-overload]
         )
         os.close(slave)
 
