@@ -334,8 +334,13 @@ def server(day: Day) -> None:
     day.say("Ctrl-C ends it:")
     day.show("\n".join(aside.finish().split("\n")[-3:]), "^C")
     day.say("With a list of hosts, everything else does not exist:")
-    for address in ("http://192.168.1.1/", "http://169.254.169.254/", "https://example.org/"):
-        day.run(f"claudebox --yes --quiet --network names --run curl -sS -m 5 {address}", "refused by --network names")
+    refusals = {
+        "http://192.168.1.1/": "not in this box's list",
+        "http://169.254.169.254/": "not in this box's list",
+        "https://example.org/": "Could not resolve host",
+    }
+    for address, said in refusals.items():
+        day.run(f"claudebox --yes --quiet --network names --run curl -sS -m 5 {address}", said)
 
 
 def beside(day: Day) -> None:

@@ -26,7 +26,7 @@ from claudebox.settings.values import Settings, from_options, from_variables, me
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.terminal import show
-from claudebox.tools import choose_bwrap
+from claudebox.tools import choose_bwrap, npm_install
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill, style_for
@@ -86,7 +86,7 @@ def _nft(host: Host, settings: Settings) -> str:
 
 
 def _choose_claude(host: Host, settings: Settings) -> ClaudeInstall:
-    return choose_claude(host.tree, settings.claude, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    return choose_claude(host, settings.claude, reach_of(host))
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[CheckRow], str]:
@@ -139,7 +139,7 @@ def _claude_row(host: Host, settings: Settings) -> CheckRow:
     outcome = run(install.path, "--version")
     if STUB_MESSAGE in outcome.stdout + outcome.stderr:
         why = "its package was installed without running its install script"
-        return CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (f"npm install -g {PACKAGE}",))
+        return CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))
     return CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
 
 

@@ -389,6 +389,7 @@ class Plan(Record):
     unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
     may_ask: bool = False  # whether somebody can be asked when the box has ended
+    is_quiet: bool = False  # whether only questions and errors are wanted then
 
     def acts(self, moment: str) -> list[str]:
         """The features that do something at this moment, in order."""

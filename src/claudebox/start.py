@@ -33,7 +33,7 @@ def start(request: Request) -> NoReturn:
     finish_landings(host, plan)
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
-    launch(plan.replace(may_ask=not request.yes and can_ask()))
+    launch(plan.replace(may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
 
 
 def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:

@@ -1,4 +1,7 @@
-"""Chooses the bwrap that makes the box, and the pasta and nft that connect it. They run on the host, in no box."""
+"""Chooses the bwrap that makes the box, the pasta and nft that connect it, and the agent that is started in it.
+
+The first three run on the host, in no box.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,22 @@ import posixpath
 import stat
 
 from claudebox import pinned
-from claudebox.host.programs import ADMIN_DIRECTORIES, find_all
+from claudebox.host import Host
+from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
+from claudebox.host.programs import ADMIN_DIRECTORIES, find, find_all, find_unusable
 from claudebox.host.tree import Tree
 from claudebox.paths import normalize
-from claudebox.problem import Problem
+from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
 from claudebox.quoting import quote
 from claudebox.reach import Reach
+from claudebox.settings.table import CLAUDE
 from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SYSTEM_PROGRAMS = ("/usr/bin/", "/bin/")
 PURPOSE = {
     "bwrap": "makes the box",
     "pasta": "connects a box with a network of its own",
@@ -90,6 +97,65 @@ def _choose(
             f"if you mean it, although the agent can change that file:\n      --{name} {quote(first)}",
         )
     return tree.resolve(first) or first, candidates
+
+
+def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to_install: str) -> ClaudeInstall:
+    """The agent to start: the one that somebody named, or else what PATH has. What an agent can write does not count.
+
+    Only Claude has an option to name it, called like itself.
+    """
+    path = _named_agent(host, named) if named is not None else _find_agent(host, name, how_to_install)
+    install = inspect(host.tree, path, host.environ.get("PATH", ""), host.cwd)
+    parts = (path, install.real, install.way_to_interpreter)
+    if not is_typed(named) and (writable := next(filter(reach.leads_through, filter(None, parts)), "")):
+        mean_it = f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}"
+        raise Problem(
+            f"{name} would come from where an agent can write: {writable}",
+            mean_it if name == CLAUDE else how_to_install,
+        )
+    if manager := manager_behind(host.tree, install.real):
+        real = f'"$({manager} which {name})"'
+        raise Problem(
+            f"{path} is a shim of {manager}, not {name}",
+            f"--claude {real}" if name == CLAUDE else f'PATH="$(dirname {real}):$PATH" claudebox --program {name}',
+        )
+    if install.missing:
+        raise Problem(
+            f"{install.path} needs `{install.missing}`, which was not found",
+            "install it, or put it on PATH",
+            CANNOT_EXECUTE,
+        )
+    return install
+
+
+def _named_agent(host: Host, named: Word) -> str:
+    path = normalize(posixpath.join(host.cwd, named.text))
+    if not host.tree.exists(path):
+        raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
+    if not host.tree.is_executable(path):
+        raise Problem(f"{named.origin.shown}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
+    return path
+
+
+def _find_agent(host: Host, name: str, how_to_install: str) -> str:
+    where = (host.environ.get("PATH", ""), host.cwd)
+    if found := find(host.tree, name, *where):
+        return found
+    if unusable := find_unusable(host.tree, name, *where):
+        raise Problem(f"{unusable} cannot be executed", f"chmod +x {quote(unusable)}", CANNOT_EXECUTE)
+    if host.tree.is_executable(f"{host.person.home}/.local/bin/{name}"):
+        # Installers put it there, and a login shell has the directory on PATH only if it was there before.
+        raise Problem(
+            f"{name} is in ~/.local/bin, which is not on your PATH", 'export PATH="$HOME/.local/bin:$PATH"', NOT_FOUND
+        )
+    raise Problem(f"{name} is not installed", how_to_install, NOT_FOUND)
+
+
+def npm_install(host: Host, package: str) -> str:
+    """The command that installs it. The npm of the system writes where only root may, unless it is told otherwise."""
+    npm = find(host.tree, "npm", host.environ.get("PATH", ""), host.cwd) or ""
+    is_systems = npm.startswith(SYSTEM_PROGRAMS) and host.person.uid != 0
+    return f"npm install -g{' --prefix ~/.local' if is_systems else ''} {package}"
 
 
 def trusted_path(search_path: str, reach: Reach) -> str:

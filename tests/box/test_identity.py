@@ -170,3 +170,18 @@ def test_root_of_a_user_namespace_gets_a_box_or_a_reason(box: Box, account: Acco
     result = account.run("unshare", "-Ur", CLAUDEBOX, "--yes", "--run", "echo", "well", cwd=box.project)
     assert "Traceback" not in result.stderr
     assert (result.returncode, result.stdout) in ((0, "well\n"), (125, ""))
+
+
+@pytest.mark.req("FAIL-01")
+def test_root_is_told_of_a_project_that_it_cannot_write(box: Box, account: Account) -> None:
+    """In a box root has the rights of any account, so a project of somebody else is not written."""
+    if not account.is_root:
+        pytest.skip("an ordinary account is told by the kernel, outside as well")
+    os.chown(box.project, 4242, 4242)
+    box.project.chmod(0o755)
+    done = box.claudebox("--yes", "--run", "touch", "made")
+    assert "belongs to #4242" in " ".join(done.stderr.split())
+    assert (done.returncode, (box.project / "made").exists()) == (1, False)
+    box.project.chmod(0o700)
+    refused = box.claudebox("--yes", "--run", "true")
+    assert (refused.returncode, "sudo -u '#4242' claudebox" in refused.stderr) == (125, True)

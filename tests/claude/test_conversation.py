@@ -157,4 +157,4 @@ def test_missing_claude_says_how_to_get_it(user_talk: Talk) -> None:
     assert shutil.which("claude", path=path) is None, "this machine has a claude in a system directory"
     done = user_talk.box.claudebox("--yes", "-p", "x")
     assert done.returncode == 127
-    assert "npm install -g @anthropic-ai/claude-code" in done.stderr
+    assert "@anthropic-ai/claude-code" in done.stderr

@@ -111,7 +111,7 @@ def test_missing_claude_and_open_state_directory(box: Box, account: Account) -> 
     account.own(account.home / ".claudebox").chmod(0o755)
     found = rows(box)
     assert found["claude"]["state"] == "fail"
-    assert "npm install -g @anthropic-ai/claude-code" in str(found["claude"]["fix"])
+    assert "@anthropic-ai/claude-code" in str(found["claude"]["fix"])
     assert found["state directory"]["fix"] == [f"chmod 700 {account.home}/.claudebox"]
 
 

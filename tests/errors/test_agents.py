@@ -37,6 +37,7 @@ def set_up(scene: Scene, *, reason: str = "", yes: bool = True) -> None:
 PROBLEMS: Problems = {
     "agent-missing": (lambda scene: scene.plan(*CODEX), NOT_FOUND),
     "agent-without-its-interpreter": (lambda scene: with_codex(scene, "#!/opt/node").plan(*CODEX), CANNOT_EXECUTE),
+    "agent-is-a-shim": (lambda scene: with_codex(scene, "exec asdf exec codex").plan(*CODEX), FAILED),
     "agent-from-the-project": (codex_of_the_project, FAILED),
     "agent-in-a-secret-place": (codex_in_a_secret_place, FAILED),
     "agent-with-the-broker": (lambda scene: with_codex(scene).plan("--auth", "broker", *CODEX), FAILED),

@@ -14,6 +14,10 @@ def shim_of_a_version_manager(scene: Scene) -> None:
     scene.with_environ(PATH="/home/alice/.asdf/shims:/usr/bin").plan()
 
 
+def without_claude(scene: Scene) -> Scene:
+    return scene.without("/home/alice/.local/bin/claude").with_environ(PATH="/usr/bin")
+
+
 def claude_on_the_path_not_executable(scene: Scene) -> None:
     scene.planted("/opt/bin/claude: ELF").with_environ(PATH="/opt/bin:/usr/bin").plan()
 
@@ -27,7 +31,12 @@ def settings_too_deep(scene: Scene) -> None:
 
 
 PROBLEMS: Problems = {
-    "claude-missing": (lambda scene: scene.with_environ(PATH="/usr/bin").plan(), NOT_FOUND),
+    "claude-missing": (lambda scene: without_claude(scene).plan(), NOT_FOUND),
+    "claude-missing-beside-the-npm-of-the-system": (
+        lambda scene: without_claude(scene).planted("/usr/bin/npm*: x").plan(),
+        NOT_FOUND,
+    ),
+    "claude-beside-the-path": (lambda scene: scene.with_environ(PATH="/usr/bin").plan(), NOT_FOUND),
     "claude-named-missing": (lambda scene: scene.plan("--claude", "/opt/claude"), NOT_FOUND),
     "claude-named-by-variable-missing": (
         lambda scene: scene.with_environ(CLAUDEBOX_CLAUDE="/opt/claude").plan(),

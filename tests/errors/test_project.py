@@ -18,6 +18,13 @@ def working_directory_gone(scene: Scene) -> None:
     read_host()
 
 
+def of_another_account(scene: Scene) -> None:
+    scene.machine.uid = 0
+    scene.machine.owners |= {"/home/alice": 1000, "/home/alice/shop": 1000}
+    (scene.machine.root / "home/alice").chmod(0o700)
+    scene.plan()
+
+
 PROBLEMS: Problems = {
     "home-relative": (
         lambda scene: find_person(scene.machine.host().tree, 4242, 4242, "somewhere"),
@@ -33,6 +40,7 @@ PROBLEMS: Problems = {
     "project-contains-secret": (lambda scene: scene.in_directory("/home/alice/.config").plan(), FAILED),
     "project-too-long": (lambda scene: scene.in_directory("/home/alice" + "/d" * 2000).plan(), FAILED),
     "project-control-characters": (lambda scene: scene.in_directory("/home/alice/a\x1b[2Jb").plan(), FAILED),
+    "project-of-another-account": (of_another_account, FAILED),
     "working-directory-gone": (working_directory_gone, FAILED),
 }
 

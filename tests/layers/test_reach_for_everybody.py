@@ -59,8 +59,12 @@ def named_bwrap(host: Host, place: str) -> bool:
     return is_refused(lambda: choose_bwrap(host.tree, named, "", host.cwd, reach_of(host)))
 
 
+def with_path(host: Host, place: str) -> Host:
+    return host.replace(environ={"PATH": f"{place}/bin"})
+
+
 def claude(host: Host, place: str) -> bool:
-    return is_refused(lambda: choose_claude(host.tree, None, f"{place}/bin", host.cwd, reach_of(host)))
+    return is_refused(lambda: choose_claude(with_path(host, place), None, reach_of(host)))
 
 
 def interpreter_of_claude(host: Host, place: str) -> bool:
@@ -68,7 +72,7 @@ def interpreter_of_claude(host: Host, place: str) -> bool:
     script.write_text("#!/usr/bin/env nix\n")
     script.chmod(0o755)
     named = Word(f"{HOME}/script", Origin.of_file("~/.claudebox/config.toml", 1))
-    return is_refused(lambda: choose_claude(host.tree, named, f"{place}/bin", host.cwd, reach_of(host)))
+    return is_refused(lambda: choose_claude(with_path(host, place), named, reach_of(host)))
 
 
 def uplink(host: Host, place: str) -> bool:
@@ -77,7 +81,7 @@ def uplink(host: Host, place: str) -> bool:
 
 
 def nix(host: Host, place: str) -> bool:
-    return find_nix(host.replace(environ={"PATH": f"{place}/bin"})) == ""
+    return find_nix(with_path(host, place)) == ""
 
 
 def certificates_of_nix(host: Host, place: str) -> bool:

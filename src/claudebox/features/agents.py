@@ -11,15 +11,15 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.claude import ClaudeInstall, inspect
-from claudebox.host.programs import find
+from claudebox.host.claude import ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.model import RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.paths import is_inside
 from claudebox.places import refuse_readable
-from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
+from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER
+from claudebox.tools import choose_agent, npm_install
 
 RULE = "agent"
 STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")
@@ -33,12 +33,13 @@ class Agent(Record):
     """A coding agent, and what it needs in a box."""
 
     name: str
-    install: str  # a command to paste
+    package: str
     state: tuple[str, ...]  # what it keeps below the home; boxes of a project share it
     told: str  # a file below the home that it reads as the user's own instructions
     keys: tuple[str, ...]  # variables of the host with its key, or with the address of its API
     unattended: tuple[str, ...] = ()  # options: no questions, and no sandbox of its own, which cannot work in this one
     variables: tuple[tuple[str, str], ...] = ()
+    install: str = ""  # a command to paste, if the package is not one of npm
 
 
 AGENTS = {
@@ -46,7 +47,7 @@ AGENTS = {
     for agent in (
         Agent(
             "codex",
-            "npm install -g @openai/codex",
+            "@openai/codex",
             state=(".codex",),
             told=".codex/AGENTS.md",
             keys=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
@@ -54,7 +55,7 @@ AGENTS = {
         ),
         Agent(
             "gemini",
-            "npm install -g @google/gemini-cli",
+            "@google/gemini-cli",
             state=(".gemini",),
             told=".gemini/GEMINI.md",
             keys=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
@@ -63,7 +64,7 @@ AGENTS = {
         ),
         Agent(
             "opencode",
-            "npm install -g opencode-ai",
+            "opencode-ai",
             state=(".config/opencode", ".local/share/opencode", ".local/state/opencode"),
             told=".config/opencode/AGENTS.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
@@ -77,11 +78,12 @@ AGENTS = {
         ),
         Agent(
             "aider",
-            "uv tool install aider-chat",
+            "aider-chat",
             state=(".aider",),
             told=".aider/SANDBOX.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
             unattended=("--yes-always", "--no-check-update", "--analytics-disable", "--read", "~/.aider/SANDBOX.md"),
+            install="uv tool install aider-chat",
         ),
     )
 }
@@ -110,21 +112,11 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def find_agent(agent: Agent, facts: Facts) -> ClaudeInstall:
     """Find the program. What an agent could have written is not started, nor shown if it is secret."""
-    tree, search_path = facts.tree, facts.host.environ.get("PATH", "")
-    path = find(tree, agent.name, search_path, facts.project)
-    if path is None:
-        raise Problem(f"{agent.name} is not installed", agent.install, NOT_FOUND)
-    install = inspect(tree, path, search_path, facts.project)
-    parts = (path, install.real, install.way_to_interpreter)
-    if writable := next(filter(facts.reach.leads_through, filter(None, parts)), ""):
-        raise Problem(f"{agent.name} would come from where an agent can write: {writable}", agent.install)
-    if install.missing:
-        raise Problem(
-            f"{path} needs `{install.missing}`, which was not found", "install it, or put it on PATH", CANNOT_EXECUTE
-        )
+    how_to_install = agent.install or npm_install(facts.host, agent.package)
+    install = choose_agent(facts.host, agent.name, None, facts.reach, how_to_install)
     for file in install.files:
         if refusal := refuse_readable(file, facts.host.person.homes, facts.places):
-            raise Problem(f"{path} would need {file}: {refusal}", agent.install)
+            raise Problem(f"{install.path} would need {file}: {refusal}", how_to_install)
     return install
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
+from claudebox.host.people import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
 
 PROJECT = Origin.of_rule("project", "what the agent works on")
 REVIEWED = Origin.of_rule("project", "what the agent works on; the host has it when you land it")
@@ -23,6 +30,7 @@ SELF_FINDING = Finding(
 )
 
 LONGEST_SHOWN = 200
+SEARCH, WRITE = 1, 2  # bits of a mode
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -31,11 +39,39 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return Contribution(
         mounts=(project, *_settings_file(facts.tree, facts.project)),
         findings=(
-            *([ROOT_FINDING] if facts.is_root else []),
+            *([ROOT_FINDING, *_foreign(facts)] if facts.is_root else []),
             *([SELF_FINDING] if is_inside(facts.host.own_source, facts.project) else []),
             *_unseen(facts),
         ),
     )
+
+
+def _foreign(facts: Facts) -> list[Finding]:
+    """What keeps root out of somebody else's project: in a box, root has the rights of an account like any other."""
+    parts = facts.project.split("/")
+    for path in ("/".join(parts[:count]) or "/" for count in range(1, len(parts) + 1)):
+        status = facts.tree.lstat(path)
+        if status is not None and not _lets_root(status, SEARCH):
+            owner = _owner(facts.tree, status)
+            raise Problem(
+                f"root cannot enter {path} in a box: it belongs to {owner}, and lets in nobody else",
+                f"start it as that account: sudo -u {quote(owner)} claudebox",
+            )
+    if status is None or _lets_root(status, WRITE):
+        return []
+    owner = _owner(facts.tree, status)
+    text = f"belongs to {owner}, so root can read it in the box and not write: sudo -u {quote(owner)} claudebox"
+    return [Finding(Finding.NOTE, "project", text)]
+
+
+def _lets_root(status: os.stat_result, right: int) -> bool:
+    """Whether root may do this without a capability, and without further groups."""
+    shift = 6 if status.st_uid == 0 else 3 if status.st_gid == 0 else 0
+    return bool(status.st_mode >> shift & right)
+
+
+def _owner(tree: Tree, status: os.stat_result) -> str:
+    return account_name(tree, status.st_uid) or f"#{status.st_uid}"
 
 
 def _settings_file(tree: Tree, project: str) -> list[Mount]:

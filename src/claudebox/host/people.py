@@ -26,6 +26,11 @@ def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
     )
 
 
+def account_name(tree: Tree, uid: int) -> str:
+    """What /etc/passwd calls the account; "" if it does not know it."""
+    return next((fields[0] for fields in _database(tree, "/etc/passwd") if fields[2:3] == [str(uid)]), "")
+
+
 def _account(tree: Tree, uid: int) -> tuple[str, str]:
     for fields in _database(tree, "/etc/passwd"):
         if len(fields) >= 7 and fields[2] == str(uid):

@@ -156,3 +156,10 @@ def test_host_with_one_kind_of_address_is_enough(
     finally:
         internet.host.run("ip", kind, "route", "add", *route.split())
     assert done.stdout == "internet", done.stderr
+
+
+def test_quiet_box_leaves_its_refusals_to_the_journal(box: Box, internet: Internet) -> None:
+    words = ("--network", "names", "--run", "getent", "hosts", "refused.example")
+    assert "refused by --network names: refused.example\n" in box.claudebox("--yes", *words).stderr
+    assert box.claudebox("--yes", "--quiet", *words).stderr == ""
+    assert "refused.example" in box.claudebox("--network-log").stdout

@@ -156,11 +156,13 @@ def _make_socket(channel: _socket.socket, family: int) -> None:
 
 
 def after(plan: Plan) -> Callable[[bool], None]:
-    """Return what says, when the box has ended, which names were refused."""
+    """Return what says, when the box has ended, which names were refused. With `--quiet` only the journal has them."""
     names = plan.names
     assert names is not None
 
     def report(_: bool) -> None:
+        if plan.is_quiet:
+            return
         from claudebox.features.names.report import refused_text
         from claudebox.terminal import say
 

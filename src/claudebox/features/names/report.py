@@ -20,5 +20,7 @@ def refused_text(memory: bytes) -> str:
     refused = ", ".join(name if times == 1 else f"{name} ({times} times)" for times, name, _ in shown)
     more = f", and {len(found) - len(shown)} more (--network-log)" if len(found) > len(shown) else ""
     options = " ".join(f"--allow {name}" for _, name, helps in shown if helps)
-    text = f"claudebox: refused by --network names: {refused}{more}" + (f"; to allow: {options}" if options else "")
-    return "\n".join(fill(text.split(), 0, break_words=False)) + "\n"
+    text = f"claudebox: refused by --network names: {refused}{more}"
+    # What is to be pasted stays on one line, however long it is.
+    allowing = [f"  to allow: {options}"] if options else []
+    return "\n".join([*fill(text.split(), 0, break_words=False), *allowing]) + "\n"

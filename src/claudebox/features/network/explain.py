@@ -10,7 +10,7 @@ from claudebox.features.network.decide import FIRST_FREE_PORT
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
-from claudebox.settings.table import FULL, INET, LAST_PORT, NO_NETWORK
+from claudebox.settings.table import FULL, INET, LAST_PORT, NAMES, NO_NETWORK
 
 SCHEMES = {
     "amqp": 5672,
@@ -29,6 +29,11 @@ SCHEMES = {
 SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80
 DNS = 53
 ALL_OF_THE_HOSTS = "reaches everything that this host reaches, its own localhost too"
+# What keeps out nearly everything, this host or address with it.
+LESS = (
+    Change("reaches only what --allow lists", ("--network", NAMES)),
+    Change("reaches nothing", ("--network", NO_NETWORK)),
+)
 
 
 class Endpoint(Record):
@@ -179,7 +184,7 @@ def _explain_name(plan: Plan, endpoint: Endpoint) -> Answer:
         return answer.replace(subject=endpoint.text, because=(how, *answer.because))
     if plan.network.tier == FULL:
         why = Because("names and addresses are the same as on this host")
-        return _reached(plan, endpoint, why, _tier_change(NO_NETWORK, "reaches nothing"))
+        return _reached(plan, endpoint, why, *LESS)
     if plan.network.tier == NO_NETWORK:
         why = Because("names are not resolved in the box")
         return _not_reached(plan, endpoint, why, *_ways_to(plan, None, ()))
@@ -194,7 +199,7 @@ def _depending(plan: Plan, endpoint: Endpoint) -> Answer:
     ]
     if plan.network.uplink is not None and not plan.network.uplink.resolv_conf:
         because.insert(0, Because("no name server of this host can be used from the box: names will not resolve"))
-    changes = (_to_full(plan, ALL_OF_THE_HOSTS), _tier_change(NO_NETWORK, "reaches nothing"))
+    changes = (_to_full(plan, ALL_OF_THE_HOSTS), *LESS)
     verdict = "reachable if it is on the internet"
     return Answer(ADDRESS, endpoint.text, DEPENDS, verdict, tuple(because), changes)
 
@@ -250,7 +255,7 @@ def _with_hosts_network(plan: Plan, endpoint: Endpoint, address: Address) -> Ans
         [_tier_change(INET, f"keeps it out: {rejected[0]} is not the internet ({rejected[1]})")] if rejected else []
     )
     why = Because("the box reaches what this host reaches")
-    return _reached(plan, endpoint, why, *changes, _tier_change(NO_NETWORK, "reaches nothing"))
+    return _reached(plan, endpoint, why, *changes, *LESS)
 
 
 def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
@@ -270,7 +275,7 @@ def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
         why = Because(f"this host has no default route for IPv{address.version}")
         return _not_reached(plan, endpoint, why, Change("cannot be changed here: it is this host's network"))
     why = Because("it is an address of the internet")
-    return _reached(plan, endpoint, why, _tier_change(NO_NETWORK, "reaches nothing"))
+    return _reached(plan, endpoint, why, *LESS)
 
 
 def _ways_to(plan: Plan, address: Address | None, near: tuple[str, ...]) -> list[Change]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.names.report import refused_text
+from claudebox.features.names.report import MOST_SHOWN, refused_text
 from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_REFUSALS, Notes
 from claudebox.features.names.server.refusal import Refusal
 from claudebox.features.names.suggest import NOTHING, log_text, suggestion
@@ -46,8 +46,8 @@ def test_line_at_the_end_says_what_would_allow_it(notes: Notes) -> None:
     notes.not_made("rebind.example", 80, Refusal("rebind.example leads to a private address"))
     assert said(notes) == (
         "claudebox: refused by --network names: tracker.example (3 times),\n"
-        "rebind.example:80, git.example:2222, [2001:db8::1]:443; to allow: --allow\n"
-        "tracker.example --allow git.example:2222 --allow [2001:db8::1]:443\n"
+        "rebind.example:80, git.example:2222, [2001:db8::1]:443\n"
+        "  to allow: --allow tracker.example --allow git.example:2222 --allow [2001:db8::1]:443\n"
     )
 
 
@@ -55,7 +55,7 @@ def test_kinds_that_the_box_makes_up_take_no_memory(notes: Notes) -> None:
     for kind in range(3000):
         notes.refused_lookup("tracker.example", kind)
     assert len(notes.looked_up["tracker.example"]) <= 3
-    assert "tracker.example;" in said(notes)
+    assert "tracker.example\n" in said(notes)
 
 
 def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
@@ -64,7 +64,9 @@ def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
     assert len(notes.refused) == MOST_NAMES
     text = said(notes)
     assert "and 18 more (--network-log)" in text.replace("\n", " ")
-    assert all(len(line) <= WIDTH or " " not in line for line in text.splitlines())
+    *lines, to_paste = text.splitlines()
+    assert all(len(line) <= WIDTH or " " not in line for line in lines)
+    assert to_paste.count(" --allow ") == MOST_SHOWN, "what is to be pasted is whole"
     assert refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n").isascii()
     assert "\x1b" not in refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n")
 
