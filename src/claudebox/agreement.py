@@ -72,6 +72,11 @@ class News(Record):
         return bool(self.flagged or self.lost)
 
     @property
+    def is_command_alone(self) -> bool:
+        """Whether the box is one that was agreed to, with another command in it."""
+        return self.program and self.amount == 1
+
+    @property
     def flagged(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.is_grave)
 

@@ -27,6 +27,9 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
     if request.quiet and not asks:
         # Nobody has seen these yet, and nobody will be asked.
         say("".join(f"claudebox: {escape(finding.subject)}: {escape(finding.text)}\n" for finding in news.flagged))
+    elif agreed and request.yes and news.is_command_alone:
+        # Who says yes in advance has just typed the command.
+        say(f"{agreed.rstrip()}; another command (--audit)\n")
     elif agreed:
         say(agreed + news_text(plan, news, style) + _how_to_see_all(style, asks=asks))
     elif can_ask():

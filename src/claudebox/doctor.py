@@ -94,7 +94,7 @@ def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[CheckRow], str]:
         path = _choose("bwrap", host, settings)
     except Problem as problem:
         fix = tuple(line.strip() for line in problem.hint.splitlines())
-        return [CheckRow(FAIL, "bwrap", problem.message, "bwrap makes the box", fix)], ""
+        return [CheckRow(FAIL, "bwrap", problem.message, fix=fix)], ""
     number = program_version(path)
     rows = [CheckRow(OK, "bwrap", f"{number}, {path}, not setuid")]
     parts = tuple(int(part) for part in number.split(".") if part.isdigit())

@@ -12,7 +12,7 @@ from claudebox.model import Preparation
 from claudebox.own_command import own_command
 from claudebox.paths import shorten_home
 from claudebox.prepare import prepare
-from claudebox.problem import Problem
+from claudebox.problem import FAILED, Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON
 from claudebox.settings.words import Request
@@ -24,6 +24,13 @@ STRICT = "strict"
 LONGEST_TRIAL = 60  # seconds
 COLUMN = 19
 ALONE = ("--auth", "none", "--network", "full", "--review", "off")  # so that a trial is about one thing
+
+
+class Refusal(Record):
+    """Why a part cannot be had here, and what to do about it."""
+
+    why: str
+    hint: str = ""
 
 
 class Part(Record):
@@ -64,9 +71,11 @@ def set_up(request: Request) -> int:
         shown = shorten_home(config, home)
         raise Problem(f"{shown} is there already, and is yours to edit", "add to it:\n" + _indented(lines_for(able)))
     if not request.yes and not says_yes("Use it for every box from now on? [y/N] "):
-        raise Problem("nothing changed", f"for one box: claudebox --profile {STRICT}")
+        say(f"Nothing changed. For one box: claudebox --profile {STRICT}\n")
+        return FAILED
     write_config(State(home), lines_for(able))
-    say(f"Written to {shorten_home(config, home)}. An option wins over it, and removing the file undoes it.\n")
+    text = f"Written to {shorten_home(config, home)}. An option wins over it, and removing the file undoes it."
+    say("\n".join(fill(text.split(), 0)) + "\n")
     return 0
 
 
@@ -74,17 +83,17 @@ def find_able(home: str, style: Style) -> list[Part]:
     """The parts that can be had here. Each is tried, and its row is shown at once."""
     able: list[Part] = []
     for part in PARTS:
-        reason = try_part(part, home)
-        say("\n".join(_row(part, reason, style)) + "\n")
-        able += [] if reason else [part]
-        if reason and part.value == NAMES and any(other.value == BROKER for other in able):
-            say("\n".join(_row(NO_NETWORK_PART, "", style)) + "\n")
+        refusal = try_part(part, home)
+        say("\n".join(_row(part, refusal, style)) + "\n")
+        able += [] if refusal else [part]
+        if refusal and part.value == NAMES and any(other.value == BROKER for other in able):
+            say("\n".join(_row(NO_NETWORK_PART, None, style)) + "\n")
             able.append(NO_NETWORK_PART)
     return able
 
 
-def try_part(part: Part, home: str) -> str:
-    """Why this part cannot be had here; "" if it can. A box is really started, in an empty project."""
+def try_part(part: Part, home: str) -> Refusal | None:
+    """Why this part cannot be had here; None if it can. A box is really started, in an empty project."""
     with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
         project = os.path.realpath(made)
         before = ALONE[: ALONE.index(f"--{part.key}")]
@@ -100,10 +109,10 @@ def try_part(part: Part, home: str) -> str:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return "the trial did not end"
+            return Refusal("the trial did not end")
         finally:
             _forget(State(home), project)
-    return "" if done.returncode == 0 else _reason(done.stderr.decode(errors="replace"))
+    return None if done.returncode == 0 else _refusal(done.stderr.decode(errors="replace"))
 
 
 def _forget(state: State, project: str) -> None:
@@ -118,11 +127,11 @@ def _forget(state: State, project: str) -> None:
             os.close(here)
 
 
-def _reason(said: str) -> str:
-    """What claudebox said when it refused: the message, without what the screen made of it."""
+def _refusal(said: str) -> Refusal:
+    """What claudebox said when it refused: the message, without what the screen made of it, and the first hint."""
     _, found, rest = said.rpartition("error: ")
-    message = rest.partition("\n\n")[0] if found else said.strip().rpartition("\n")[2]
-    return " ".join(message.split()) or "it failed without a word"
+    message, _, hint = rest.partition("\n\nhint: ") if found else (said.strip().rpartition("\n")[2], "", "")
+    return Refusal(" ".join(message.split()) or "it failed without a word", hint.partition("\n")[0])
 
 
 def lines_for(parts: list[Part]) -> list[str]:
@@ -143,10 +152,12 @@ def write_config(state: State, lines: list[str]) -> None:
     )
 
 
-def _row(part: Part, reason: str, style: Style) -> list[str]:
+def _row(part: Part, refusal: Refusal | None, style: Style) -> list[str]:
     label = f"{part.key} {part.value}"
-    mark = style.paint("no", YELLOW) if reason else style.paint("ok", GREEN)
-    first, *rest = fill(f"not here: {escape(reason)}".split() if reason else part.changes.split(), COLUMN)
+    mark = style.paint("no", YELLOW) if refusal else style.paint("ok", GREEN)
+    first, *rest = fill(f"not here: {escape(refusal.why)}".split() if refusal else part.changes.split(), COLUMN)
+    if refusal and refusal.hint:
+        rest.append(f"hint: {escape(refusal.hint)}")  # to be pasted, so it stays whole
     return [f"  {mark} {label:<{COLUMN - 6}} {first}", *(" " * COLUMN + line for line in rest)]
 
 

@@ -6,16 +6,19 @@ from claudebox.explain import explain
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
+from claudebox.problem import NOT_FOUND, Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.terminal import output_style, show
+from claudebox.terminal import output_style, say, show
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
 from claudebox.view.explain import explanation_json, explanation_text
 from claudebox.view.shell import shell_command
+from claudebox.view.text import escape
+
+NO_PROGRAM = ("true",)
 
 
 def show_audit(request: Request) -> int:
@@ -42,10 +45,22 @@ def show_dry_run(request: Request) -> int:
 
 
 def show_explanation(request: Request) -> int:
-    host, settings, plan = _plan(request)
+    host, settings, plan = _plan_to_explain(request)
     explanation = explain(plan, host, settings, dict(request.said)["explain"])
     show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
     return 0
+
+
+def _plan_to_explain(request: Request) -> tuple[Host, Settings, Plan]:
+    """Plan the box. Where the agent is not installed yet, a question is answered about a box for another program."""
+    try:
+        return _plan(request)
+    except Problem as problem:
+        if problem.status != NOT_FOUND or request.run is not None:
+            raise
+        planned = _plan(request.replace(run=NO_PROGRAM))
+        say(f"claudebox: {escape(problem.message)}: this is about a box without it\n")
+        return planned
 
 
 def _plan(request: Request) -> tuple[Host, Settings, Plan]:

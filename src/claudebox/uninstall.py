@@ -122,9 +122,10 @@ def _listing(state: State, names: list[str], style: Style) -> str:
     instances = find_instances(state)
     mine = [name for name in names if f"{state.directory}/{name}" in state.users_own()]
     rest = [name for name in names if name not in (*mine, os.path.basename(state.instances))]
+    projects = f"{len(instances)} project{'s' if len(instances) != 1 else ''}"
     parts = [
         Kept(f"your own: {', '.join(sorted(mine))}", _sum(state, mine)),
-        Kept(f"{len(instances)} projects: conversations, caches, logins, what was agreed", measure(state.instances)),
+        Kept(f"{projects}: conversations, caches, logins, what was agreed", measure(state.instances)),
         Kept("what claudebox remembers besides", _sum(state, rest)),
     ]
     lines = [style.paint(f"claudebox keeps, in {escape(state.directory)}:", "1")]

@@ -142,6 +142,17 @@ def test_yes_option_shows_what_is_new_and_one_line_if_nothing_is(box: Box) -> No
     answer(box, "--env", "A=1")
 
 
+@pytest.mark.req("UX-03")
+def test_another_command_is_one_line_for_who_says_yes_in_advance(box: Box) -> None:
+    with claudebox_terminal(box, "--shell", env=PLAIN) as opened:
+        opened.read_until(r"^Start\? \[Y/n\] ")
+        opened.type("\nexit\n")
+        assert opened.wait() == 0
+    line, output = unasked(box, "--yes").splitlines()
+    assert (line.endswith("; another command (--audit)"), output) == (True, "started")
+    assert "A=1" in news_of(unasked(box, "--yes", "--env", "A=1"))
+
+
 def test_what_is_new_is_shown_alone(box: Box) -> None:
     answer(box)
     context, heading, new, how_to_see_all, question = answer(box, "--env", "A=1")[1].splitlines()

@@ -73,7 +73,7 @@ def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
     assert "used up its 1 requests" in done.stdout + done.stderr
     log = talk.box.claudebox("--auth-log", env=talk.environ)
     assert log.returncode == 0, log.stderr
-    assert "/v1/messages" in log.stdout
+    assert "  messages  claude" in log.stdout
     assert API_KEY not in log.stdout
 
 

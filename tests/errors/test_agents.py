@@ -26,12 +26,10 @@ def codex_in_a_secret_place(scene: Scene) -> None:
     scene.with_environ(PATH="/usr/local/bin:/usr/bin").plan(*CODEX)
 
 
-def set_up(scene: Scene, *, reason: str = "", yes: bool = True) -> None:
+def set_up(scene: Scene, *, reason: str = "") -> None:
     scene.monkeypatch.setattr(setup, "read_host", scene.machine.host)
-    scene.monkeypatch.setattr(setup, "try_part", lambda *_: reason)
-    scene.monkeypatch.setattr(setup, "can_ask", lambda: True)
-    scene.monkeypatch.setattr(setup, "says_yes", lambda _: False)
-    setup.set_up(Request(mode="setup", yes=yes))
+    scene.monkeypatch.setattr(setup, "try_part", lambda *_: setup.Refusal(reason) if reason else None)
+    setup.set_up(Request(mode="setup", yes=True))
 
 
 PROBLEMS: Problems = {
@@ -44,7 +42,6 @@ PROBLEMS: Problems = {
     "agent-without-state": (lambda scene: with_codex(scene).planted("~/.claudebox: a file").plan(*CODEX), FAILED),
     "setup-of-nothing": (lambda scene: set_up(scene, reason="no"), FAILED),
     "setup-beside-a-file": (lambda scene: set_up(with_file(scene, 'network = "inet"')), FAILED),
-    "setup-refused": (lambda scene: set_up(scene, yes=False), FAILED),
 }
 
 

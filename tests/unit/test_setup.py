@@ -5,7 +5,8 @@ from __future__ import annotations
 import tomllib
 
 from claudebox.settings.files.profiles import shipped_profile
-from claudebox.setup import PARTS, _reason, lines_for
+from claudebox.setup import PARTS, Refusal, _refusal, _row, lines_for
+from claudebox.view.text import Style
 
 
 def test_profile_and_trial_mean_the_same_box() -> None:
@@ -19,8 +20,17 @@ def test_parts_that_work_are_written_one_by_one() -> None:
     assert lines_for([PARTS[2]]) == ['review = "on"']
 
 
-def test_reason_is_the_message_alone() -> None:
-    said = "claudebox 0.1.0\nerror: there is\n       none\n\nhint: look\n"
-    assert _reason(said) == "there is none"
-    assert _reason("bwrap: no\n") == "bwrap: no"
-    assert _reason("") == "it failed without a word"
+def test_refusal_is_the_message_and_its_first_hint() -> None:
+    said = "claudebox 0.1.0\nerror: there is\n       none\n\nhint: look\n      or not\n"
+    assert _refusal(said) == Refusal("there is none", "look")
+    assert _refusal("error: none\n") == Refusal("none")
+    assert _refusal("bwrap: no\n") == Refusal("bwrap: no")
+    assert _refusal("") == Refusal("it failed without a word")
+
+
+def test_part_that_is_refused_says_what_to_paste() -> None:
+    row = _row(PARTS[1], Refusal("nft is not installed", "sudo apt install nftables"), Style(False))
+    assert row == [
+        "  no network names not here: nft is not installed",
+        "                   hint: sudo apt install nftables",
+    ]

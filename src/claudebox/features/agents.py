@@ -83,7 +83,7 @@ AGENTS = {
             told=".aider/SANDBOX.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
             unattended=("--yes-always", "--no-check-update", "--analytics-disable", "--read", "~/.aider/SANDBOX.md"),
-            install="uv tool install aider-chat",
+            install="uv tool install --python 3.12 aider-chat",
         ),
     )
 }

@@ -66,7 +66,7 @@ def _cut_name(name: str, length: int) -> str:
 
 
 def first_screen(plan: Plan, style: Style, height: int, *, asks: bool) -> str:
-    """The screen, which leaves one line of the terminal for the question."""
+    """The screen. It leaves a line of the terminal for the question, and one for the command that led to it."""
     notes = tuple(finding for finding in plan.findings if not finding.is_grave)
     rows = _rows(plan)
     # What is tried: how many lines a row may have, how many notes are shown, and whether the usual rows are.
@@ -77,7 +77,7 @@ def first_screen(plan: Plan, style: Style, height: int, *, asks: bool) -> str:
         lines += [line for row in rows if has_usual or not row.is_usual for line in row.lines(most, style)]
         lines += _findings(plan.flagged, notes, count, style)
         lines.append(style.paint(how_to_see_all(style, asks=asks), DIM))
-        if len(lines) < height:
+        if len(lines) + 1 < height:
             break
     return "\n".join(lines) + "\n"
 
@@ -91,7 +91,7 @@ def _title(plan: Plan, style: Style) -> str:
 
 
 def how_to_see_all(style: Style, *, asks: bool) -> str:
-    long = f"(? {EVERYTHING}; so does --audit)" if asks else f"(--audit {EVERYTHING})"
+    long = f"(? {EVERYTHING}; so does --audit)" if asks else f"(--audit {EVERYTHING}; --quiet leaves this out)"
     return long if len(long) <= style.width else "(? shows all)" if asks else "(--audit shows all)"
 
 

@@ -184,6 +184,8 @@ def _ask(kept: Kept, asking: Ask) -> None:
                 return say("Discarded.\n")
         elif word == KEEP or first in ("n", "no"):
             return say(kept_text(kept.layer))
+        else:
+            say("Answer with a word of the question, or with its first letter.\n")
 
 
 def _choose(kept: Kept, asking: Ask) -> list[Item] | None:

@@ -10,8 +10,10 @@ from claudebox.view.text import escape
 MOST_REFUSALS = 500  # of one box, which could flood the journal with them until what it did before is gone
 
 NOTHING = "No box of this project has used the broker (--auth broker).\n"
-COLUMNS = (("time", 20), ("box", 8), ("status", 6), ("input_tokens", 9), ("output_tokens", 9), ("ms", 8))
-TITLES = {"input_tokens": "tokens in", "output_tokens": "out"}
+# With the path and the model of a usual request, a line fits a terminal of 80 columns.
+COLUMNS = (("time", 11), ("box", 7), ("status", 6), ("input_tokens", 6), ("output_tokens", 7), ("ms", 6))
+TITLES = {"time": "time (UTC)", "input_tokens": "tok.in", "output_tokens": "tok.out"}
+USUAL_API = "/v1/"  # left out before what was asked of it
 
 
 class Journal:
@@ -41,6 +43,8 @@ def auth_log_text(entries: list[dict[str, object]]) -> str:
 
 
 def _line(entry: dict[str, object]) -> str:
-    cells = [escape(str(entry.get(name, ""))).rjust(width) for name, width in COLUMNS]
-    words = [escape(str(entry.get(name, ""))) for name in ("path", "model")]
-    return "  ".join([*cells, *filter(None, words)])
+    shown = {name: str(entry.get(name, "")) for name in (*dict(COLUMNS), "path", "model")}
+    shown["time"] = shown["time"][5:16].replace("T", " ")  # without the year and the seconds, which JSON has
+    shown["path"] = shown["path"].removeprefix(USUAL_API)
+    cells = [escape(shown[name]).rjust(width) for name, width in COLUMNS]
+    return "  ".join([*cells, *filter(None, (escape(shown["path"]), escape(shown["model"])))])
