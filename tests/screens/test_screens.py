@@ -119,7 +119,7 @@ def test_first_screen_shortens_notes_and_never_what_is_grave(tmp_path: Path) -> 
     plan = SCREENS["plain"](debian(tmp_path)).replace(findings=notes[:20])
     text = first_screen(plan, PLAIN, SMALL_SCREEN, asks=True)
     shown = text.count("something to know")
-    assert len(text.splitlines()) == SMALL_SCREEN - 1
+    assert len(text.splitlines()) == SMALL_SCREEN - 2, "a line for the question, and one for the command"
     assert f"· and {20 - shown} more notes\n" in text
     assert first_screen(plan, PLAIN, 60, asks=True).count("something to know") == 20
     worse = first_screen(plan.replace(findings=(*notes, *grave)), PLAIN, SMALL_SCREEN, asks=True)
