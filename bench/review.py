@@ -1,6 +1,6 @@
 """What a layer costs: a start with it against one without, work in it, and landing against `cp`.
 
-    bench/review.py [--files 10000] [--rounds 10]
+    bench/review.py [--files 10000] [--rounds 10] [--landing]
 
 Everything is measured in turn, in one run, in a directory below the home. Read the numbers as ratios.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
+import resource
 import statistics
 import subprocess
 import sys
@@ -79,9 +79,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--place", default=os.path.expanduser("~"))
+    parser.add_argument("--landing", action="store_true", help="only what landing costs")
     said = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=said.place) as directory:
         bench = Bench(Path(directory), said.files)
+        if said.landing:
+            measure_landing(bench, said.files, said.rounds)
+            return
         off = ("--review", "off")
         bench.compare(
             "start",
@@ -103,19 +107,44 @@ def main() -> None:
                 max(1, said.rounds // 3),
             )
             bench.run("sh", "-c", f"{CLAUDEBOX} --review discard --yes 2>/dev/null; true")
-        measure_landing(bench, said.files)
+        measure_landing(bench, said.files, max(1, said.rounds // 3))
 
 
-def measure_landing(bench: Bench, files: int) -> None:
-    script = f"mkdir new; cd new; for i in $(seq {files}); do echo $i >$i; done"
-    bench.box("--review", "--run", "sh", "-c", script)
-    (upper,) = bench.home.glob(".claudebox/instances/*/layers/*/upper")
-    copied = timed(lambda: bench.run("cp", "-a", str(upper / "new"), str(bench.home / "copy")))
-    listed = timed(lambda: bench.run(CLAUDEBOX, "--review", "list"))
-    landed = timed(lambda: bench.run(CLAUDEBOX, "--review", "land", "--land", "all"))
-    shutil.rmtree(bench.home / "copy")
-    print(f"{files} new files: cp -a {copied:.2f} s (1.00 x), list {listed:.2f} s ({listed / copied:.2f} x),")
-    print(f"    list, land and forget the layer {landed:.2f} s ({landed / copied:.2f} x)")
+LANDED = {
+    "new": "mkdir new; cd new; for i in $(seq {files}); do [ $((i % 100)) != 1 ] || {{ mkdir $i; d=$i; }}; echo $i >$d/$i; done",
+    "changed": "for f in dir-*/*; do echo changed >>$f; done",
+}
+
+
+def measure_landing(bench: Bench, files: int, rounds: int) -> None:
+    """Compare the processor time of `cp -a`, of the list, and of a whole landing, which also empties the layer."""
+    for title, script in LANDED.items():
+        ways: dict[str, list[float]] = {"cp -a": [], "rm -r": [], "list": [], "list, land and forget the layer": []}
+        for _ in range(rounds):
+            bench.box("--review", "--run", "sh", "-c", script.format(files=files))
+            (upper,) = bench.home.glob(".claudebox/instances/*/layers/*/upper")
+            copy = str(bench.home / "copy")
+            commands = (
+                ("cp", "-a", str(upper), copy),
+                ("rm", "-r", copy),
+                (CLAUDEBOX, "--review", "list"),
+                (CLAUDEBOX, "--review", "land", "--land", "all"),
+            )
+            for times, command in zip(ways.values(), commands, strict=True):
+                times.append(processor_time(lambda command=command: bench.run(*command)))
+            bench.run("git", "checkout", "-q", ".")
+            bench.run("git", "clean", "-qfd")
+        base = statistics.median(ways["cp -a"])
+        for name, times in ways.items():
+            ratios = f"{statistics.median(times) / base:.2f} x ({min(times) / base:.2f} to {max(times) / base:.2f})"
+            print(f"{files} {title} files, processor time: {name} {statistics.median(times):.2f} s, {ratios}", flush=True)
+
+
+def processor_time(deed: Callable[[], object]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    deed()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

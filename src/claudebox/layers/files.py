@@ -14,7 +14,7 @@ from claudebox.process.isolation import c_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PRIVATE = 0o700
 PERMISSIONS = 0o777
@@ -92,13 +92,23 @@ def change_mode(parent: int, name: str, mode: int) -> None:
 
 def rename(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     """Rename, without replacing what is there, or by exchanging both. File systems that know neither get two steps."""
-    call = c_function("renameat2")
+    call = _function("renameat2")
     if call is not None:
         words = os.fsencode(from_name) + b"\0", os.fsencode(to_name) + b"\0"
         if call(from_directory, words[0], to_directory, words[1], flags) == 0:
             return
     # The call has no errno here. The plain one tells what is wrong, if it is not the flags.
     _rename_plainly(from_directory, from_name, to_directory, to_name, flags)
+
+
+_found: dict[str, Callable[..., int] | None] = {}
+
+
+def _function(name: str) -> Callable[..., int] | None:
+    """A function of the C library, looked for once: a landing calls it ten thousand times."""
+    if name not in _found:
+        _found[name] = c_function(name)
+    return _found[name]
 
 
 def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
@@ -117,9 +127,8 @@ def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_n
     os.rename(aside, from_name, src_dir_fd=from_directory, dst_dir_fd=from_directory)
 
 
-def copy_content(source: int, target: int) -> None:
+def copy_content(source: int, target: int, size: int) -> None:
     """Copy a file without filling its holes: a file of a terabyte may have no content at all."""
-    size = os.fstat(source).st_size
     if size <= SMALL and len(content := os.read(source, SMALL + 1)) == size:
         write_all(target, content)
         return
@@ -160,9 +169,9 @@ def _move_some(source: int, target: int, amount: int) -> int:
 
 
 def write_all(target: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(target, rest) :]
+    written = os.write(target, content)
+    while written < len(content):
+        written += os.write(target, memoryview(content)[written:])
 
 
 class Directories:

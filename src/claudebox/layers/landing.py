@@ -1,8 +1,12 @@
 """Lands changes of a layer in the project: all that were chosen, or none of them.
 
 First everything new is made in a directory beside (the stage). Then each thing changes places with what the project has
-there, in one step of the kernel, so that no reader ever misses a file, and what was there is in the stage. Only when
-the last one has landed, the old ones are removed.
+there, in one step of the kernel, so that no reader ever misses a file, and what was there is in the stage. A new
+directory lands with all that is in it, if no box can reach the stage. Only when the last one has landed, the old ones
+are removed.
+
+Files are copied, never moved out of the layer: a process of another box may still have a descriptor of one that it was
+given, and would write through it into what has landed.
 
 A journal says how far it is. It is written whole, by rename, before the stage is filled, before the project is touched,
 and when all is done. Whoever is ended in between, by a full disk, a missing permission or SIGKILL, leaves a journal
@@ -17,8 +21,8 @@ import stat
 
 from claudebox.layers import files
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change, Seen, count_below, seen
-from claudebox.layers.journal import DONE, LANDING, STAGING, Operation, write_journal
-from claudebox.layers.recovery import recover
+from claudebox.layers.journal import DONE, LANDING, STAGING, Journal, Operation, write_journal
+from claudebox.layers.recovery import finish, recover
 from claudebox.layers.store import Layer, open_project
 from claudebox.problem import Problem
 from claudebox.record import Record
@@ -50,7 +54,8 @@ def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str,
         mover = _Mover(project, stage.descriptor, looked_at)
         for number, operation in enumerate(operations):
             here = operation.change.path
-            mover.move(number, operation)
+            if here not in maker.goes_with:
+                mover.move(number, operation)
         os.rename(layer.journal, layer.journal + DONE)
     except OSError as error:
         recover(layer)
@@ -62,7 +67,9 @@ def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str,
         raise
     finally:
         os.close(project)
-    return recover(layer)
+    journal = Journal(layer.journal + DONE, True, True, stage.path, tuple(operations))
+    os.close(stage.descriptor)
+    return finish(layer, journal, maker.landed | mover.landed)
 
 
 class Stage(Record):
@@ -70,6 +77,7 @@ class Stage(Record):
 
     path: str
     descriptor: int
+    is_private: bool  # whether no box can reach it
 
 
 def _make_stage(layer: Layer, project: int) -> Stage:
@@ -83,10 +91,10 @@ def _make_stage(layer: Layer, project: int) -> Stage:
     write_journal(layer, STAGING, path, [])
     if is_near:
         os.mkdir(path, files.PRIVATE)
-        return Stage(path, os.open(path, files.DIRECTORY))
+        return Stage(path, os.open(path, files.DIRECTORY), is_private=True)
     name = os.path.basename(path)
     os.mkdir(name, files.PRIVATE, dir_fd=project)
-    return Stage(path, os.open(name, files.DIRECTORY, dir_fd=project))
+    return Stage(path, os.open(name, files.DIRECTORY, dir_fd=project), is_private=False)
 
 
 class _Maker:
@@ -97,35 +105,52 @@ class _Maker:
         self.root = os.open(layer.upper, files.DIRECTORY)
         self.upper = files.Directories(self.root, is_layers=True)
         self.lower = files.Directories(project)
-        self.stage = stage.descriptor
+        self.stage = files.Directories(stage.descriptor)
+        self.is_private = stage.is_private
+        self.rooms: dict[str, str] = {}  # new directories of the project, and where in the stage they are
+        self.goes_with: set[str] = set()  # what lands with the directory around it
+        self.landed: dict[str, tuple[int, int]] = {}  # inode and time of the last change of the files among those
 
     def make(self, number: int, change: Change) -> Operation:
         if change.kind in (DELETED, MODE):
-            return Operation(change)
-        name = str(number)
+            return Operation(change, None)
+        parent, _, last = change.path.rpartition("/")
+        room = self.rooms.get(parent) if parent else None
+        if room is not None:
+            self.goes_with.add(change.path)
+        here, name = (self.stage.open(""), str(number)) if room is None else (self.stage.open(room), last)
         if change.what == DIRECTORY:
-            os.mkdir(name, files.PRIVATE, dir_fd=self.stage)
+            os.mkdir(name, files.PRIVATE, dir_fd=here)
+            if room is not None:
+                os.chmod(name, change.mode | files.PRIVATE, dir_fd=here)
+            if self.is_private and change.old is None:
+                self.rooms[change.path] = str(number) if room is None else f"{room}/{last}"
         elif change.what == LINK:
-            os.symlink(change.target, name, dir_fd=self.stage)
+            os.symlink(change.target, name, dir_fd=here)
         else:
-            return Operation(change, self._copy(name, change))
-        return Operation(change, seen(os.stat(name, dir_fd=self.stage, follow_symlinks=False)))
+            staged = self._copy(here, name, change)
+            if room is not None:
+                self.landed[change.path] = staged.inode, staged.changed
+            return Operation(change, staged)
+        return Operation(change, seen(os.stat(name, dir_fd=here, follow_symlinks=False)))
 
-    def _copy(self, name: str, change: Change) -> Seen:
+    def _copy(self, here: int, name: str, change: Change) -> Seen:
         parent, _, last = change.path.rpartition("/")
         source = files.open_hidden_file(self.upper.open(parent), last)
         try:
-            target = os.open(name, files.NEW_FILE, 0o600, dir_fd=self.stage)
+            target = os.open(name, files.NEW_FILE, 0o600, dir_fd=here)
             try:
                 if change.path in self.contents:
                     files.write_all(target, self.contents[change.path])
                 else:
-                    files.copy_content(source, target)
+                    files.copy_content(source, target, change.size)
+                status = os.fstat(source)
+                if not change.is_still(status):
+                    raise OSError(STALE, "it was changed in the layer a moment ago")
                 if change.old is not None and stat.S_ISREG(change.old.mode):
                     self._inherit(parent, last, target)
                 has_own = change.path in self.contents and change.old is not None
                 os.fchmod(target, stat.S_IMODE(change.old.mode) if has_own and change.old else change.mode)
-                status = os.fstat(source)
                 os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
                 return seen(os.fstat(target))
             finally:
@@ -152,6 +177,7 @@ class _Maker:
     def close(self) -> None:
         self.upper.close()
         self.lower.close()
+        self.stage.close()
         os.close(self.root)
 
 
@@ -162,6 +188,7 @@ class _Mover:
         self.project = files.Directories(project)
         self.stage = stage
         self.looked_at = looked_at
+        self.landed: dict[str, tuple[int, int]] = {}  # inode and time of the last change of each file
 
     def move(self, number: int, operation: Operation) -> None:
         change, name = operation.change, str(number)
@@ -198,8 +225,12 @@ class _Mover:
                 raise _meanwhile()
             if stat.S_ISDIR(old.st_mode) and count_below(self.stage, name, self.looked_at) != (change.gone, False):
                 raise _meanwhile()
-        if staged is not None and not staged.is_same(os.stat(last, dir_fd=parent, follow_symlinks=False)):
-            raise _meanwhile()
+        if staged is not None:
+            found = os.stat(last, dir_fd=parent, follow_symlinks=False)
+            if not staged.is_same(found):
+                raise _meanwhile()
+            if change.what != DIRECTORY:
+                self.landed[change.path] = found.st_ino, found.st_ctime_ns
 
     def _set_mode(self, parent: int, name: str, mode: int) -> None:
         """Give a directory its mode, but let us write in it until everything has landed."""

@@ -7,7 +7,7 @@ import stat
 
 from claudebox.layers import files
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change, Seen, is_opaque
-from claudebox.layers.journal import STAGING, Operation, read_journal, write_journal
+from claudebox.layers.journal import STAGING, Journal, Operation, read_journal, write_journal
 from claudebox.layers.store import Layer, note, open_project
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
@@ -23,13 +23,29 @@ def recover(layer: Layer) -> Layer:
     journal = read_journal(layer)
     if journal is None:
         return layer
+    if journal.is_done:
+        return finish(layer, journal, {})
     project = open_project(layer.project)
     try:
-        if journal.is_done:
-            layer = _finish(layer, project, journal.operations)
-        elif journal.has_landed_some:
+        if journal.has_landed_some:
             layer = _go_back(layer, project, journal.stage, journal.operations)
             write_journal(layer, STAGING, journal.stage, [])
+        _remove_stage(layer, project, journal.stage)
+    finally:
+        os.close(project)
+    os.unlink(journal.file)
+    return layer
+
+
+def finish(layer: Layer, journal: Journal, landed: dict[str, tuple[int, int]]) -> Layer:
+    """Bring a landing to its end: everything has landed, and the layer need not have it any more.
+
+    `landed` is what is known already of files: inode and time of the last change.
+    """
+    project = open_project(layer.project)
+    try:
+        layer = _remember(layer, project, journal.operations, landed)
+        _empty(layer, journal.operations)
         _remove_stage(layer, project, journal.stage)
     finally:
         os.close(project)
@@ -161,11 +177,15 @@ def _take_back(parent: int, last: str, stage: int, name: str, change: Change) ->
     files.rename(parent, last, stage, name, files.NO_REPLACE)
 
 
-def _finish(layer: Layer, project: int, operations: tuple[Operation, ...]) -> Layer:
-    """Everything has landed: remember what is on the host now, and take it out of the layer."""
-    known = dict(layer.baseline.known)
+def _remember(
+    layer: Layer, project: int, operations: tuple[Operation, ...], landed: dict[str, tuple[int, int]]
+) -> Layer:
+    """Note what is on the host now, so that it is not taken for something that somebody else has changed."""
+    known = layer.baseline.known | landed
     directories = files.Directories(project)
     for operation in reversed(operations):
+        if operation.change.path in landed:
+            continue
         path, _, last = operation.change.path.rpartition("/")
         try:
             parent = directories.open(path)
@@ -179,6 +199,11 @@ def _finish(layer: Layer, project: int, operations: tuple[Operation, ...]) -> La
     directories.close()
     layer = layer.replace(baseline=layer.baseline.replace(known=known))
     note(layer)
+    return layer
+
+
+def _empty(layer: Layer, operations: tuple[Operation, ...]) -> None:
+    """Take what has landed out of the layer."""
     root = os.open(layer.upper, files.DIRECTORY)
     upper = files.Directories(root, is_layers=True)
     covering: dict[str, bool] = {"": False}
@@ -193,7 +218,6 @@ def _finish(layer: Layer, project: int, operations: tuple[Operation, ...]) -> La
             pass  # it is gone, or not empty: what stays is what the host has
     upper.close()
     os.close(root)
-    return layer
 
 
 def _is_covering(root: int, path: str) -> bool:

@@ -82,7 +82,7 @@ def killed_at(moment: int, deed: Callable[[], None]) -> bool:
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system that cannot exchange two names."""
-    monkeypatch.setattr(files, "c_function", lambda _: None)
+    monkeypatch.setattr(files, "_function", lambda _: None)
 
 
 def test_every_kind_of_change_lands(tmp_path: Path) -> None:
