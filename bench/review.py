@@ -111,7 +111,7 @@ def main() -> None:
 
 
 LANDED = {
-    "new": "mkdir new; cd new; for i in $(seq {files}); do [ $((i % 100)) != 1 ] || {{ mkdir $i; d=$i; }}; echo $i >$d/$i; done",
+    "new": "mkdir new; cd new; for i in $(seq {files}); do d=$((i / 100)); [ -d $d ] || mkdir $d; echo $i >$d/$i; done",
     "changed": "for f in dir-*/*; do echo changed >>$f; done",
 }
 
@@ -137,7 +137,9 @@ def measure_landing(bench: Bench, files: int, rounds: int) -> None:
         base = statistics.median(ways["cp -a"])
         for name, times in ways.items():
             ratios = f"{statistics.median(times) / base:.2f} x ({min(times) / base:.2f} to {max(times) / base:.2f})"
-            print(f"{files} {title} files, processor time: {name} {statistics.median(times):.2f} s, {ratios}", flush=True)
+            print(
+                f"{files} {title} files, processor time: {name} {statistics.median(times):.2f} s, {ratios}", flush=True
+            )
 
 
 def processor_time(deed: Callable[[], object]) -> float:

@@ -186,6 +186,9 @@ NEW_PLACES = {
     "echo '{}' > .mcp.json": "new .mcp.json",
     "mkdir .claude; echo '{}' > .claude/settings.json": "new .claude/settings.json",
     "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
+    "mkdir -p .claude/skills/x; echo hi > .claude/skills/x/SKILL.md": (
+        "new .claude/skills/x/SKILL.md (an agent on this host takes it up, with its hooks)"
+    ),
     "touch lefthook.yml": "new lefthook.yml",
     "ln -s ~/.bashrc rc": "new rc (a symlink that leaves the project) -> ",
     "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.x a/b/rc": "new a/b/rc (a symlink that leaves the project)",
@@ -292,7 +295,7 @@ ONE_LINE = {
     "echo 'all:' > Makefile": "Makefile",
     "sed -i 's/jest/curl/' package.json": "package.json (test)",
     'echo \'{"scripts": {"postinstall": "x"}}\' > other.json; mkdir p; mv other.json p/package.json': "(postinstall)",
-    "mkdir -p .claude/commands; echo hi > .claude/commands/x.md": ".claude/commands/x.md",
+    "mkdir -p .claude/rules; echo hi > .claude/rules/x.md": ".claude/rules/x.md",
     "echo > setup.py": "setup.py",
     "git init -q -b main c; mkdir c/.vscode; echo '{}' > c/.vscode/tasks.json": "c/.vscode/tasks.json",
 }

@@ -224,7 +224,7 @@ def test_user_is_asked_about_what_this_host_runs(box: Box, repository: Path) -> 
     opened.read_until(r"Start\? ")
     opened.type("y\n")
     opened.read_until(r"host runs   \.github/workflows/ci\.yml")
-    opened.read_until(r"Land all, choose, show, keep or discard\? \[k\] ")
+    opened.read_until(r"Land what this host runs, choose, show, keep or discard\? \[k\] ")
     assert (repository / ".github/BUG.md").exists()
     opened.type("a\n")
     opened.read_until(r"Landed: 1\.")

@@ -222,11 +222,21 @@ class _Reader:
         # All fields in their order: this is the way of a record that takes least, and there may be 100,000 changes.
         kind, what = ADDED if old is None else CHANGED, LINK if is_link else FILE
         before = seen(old) if old is not None else None
-        self.changes.append(
-            Change(
-                where, kind, what, mode, status.st_size, before, gone, is_conflict, is_binary, holds_git, target, written
-            )
+        leaf = (
+            where,
+            kind,
+            what,
+            mode,
+            status.st_size,
+            before,
+            gone,
+            is_conflict,
+            is_binary,
+            holds_git,
+            target,
+            written,
         )
+        self.changes.append(Change(*leaf))
 
     def _change(self, where: str, kind: str, what: str, mode: int, size: int, old: os.stat_result | None) -> Change:
         before = seen(old) if old is not None else None

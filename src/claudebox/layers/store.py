@@ -19,6 +19,7 @@ from _json import encode_basestring_ascii  # the part of `json` in C: the rest t
 from claudebox.layers import files
 from claudebox.layers.changes import Baseline, Changes, read_changes
 from claudebox.problem import Problem
+from claudebox.process.isolation import c_function
 from claudebox.record import Record
 
 GIT = "git-"  # before `upper` and `work`, for the repository's directory
@@ -299,6 +300,21 @@ def replace_file(path: str, content: bytes, *, is_safe: bool = True) -> None:
     finally:
         os.close(descriptor)
     os.rename(temporary, path)
+
+
+def write_out(layer: Layer) -> None:
+    """Have the kernel write everything of the layer to the disk.
+
+    Who has a file mapped, in another box, changes it without a trace in its times until it is written out; then again
+    each change is marked. Without that, what lands might not be what was shown.
+    """
+    call = c_function("syncfs")
+    descriptor = os.open(layer.upper, files.DIRECTORY)
+    try:
+        if call is not None:
+            call(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def lock(layer: Layer) -> int:

@@ -54,6 +54,16 @@ def counts(items: list[Item]) -> str:
     return said or (f"{len(items)} directories" if items else "no files")
 
 
+def landed_text(changes: list[Change]) -> str:
+    """How many files have landed. A directory is worth a word only if there is nothing else."""
+    landed = [change for change in changes if change.what != DIRECTORY or change.kind == DELETED]
+    number = sum(change.gone or 1 if change.kind == DELETED else 1 for change in landed)
+    if number:
+        return f"Landed: {number}.\n"
+    only = "1 directory" if len(changes) == 1 else f"{len(changes)} directories"
+    return f"Landed: {only}.\n" if changes else "Nothing landed.\n"
+
+
 def _row(label: str, names: list[str], style: Style, colour: str, why: str = "") -> list[str]:
     if not names:
         return []

@@ -14,9 +14,9 @@ import pytest
 
 from claudebox.layers import files, store
 from claudebox.layers.journal import Operation
-from claudebox.layers.landing import _Mover
+from claudebox.layers.landing import _Mover, land
 from claudebox.problem import Problem
-from unit.layers.world import World, make_world, picture
+from unit.layers.world import World, make_world, picture, wait_for_the_clock
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
@@ -186,8 +186,6 @@ def test_change_between_look_and_landing_lands_nothing(tmp_path: Path) -> None:
     chosen = world.changes()
     (world.project / "tool.sh").write_text("the host's\n")
     before = picture(world.project)
-    from claudebox.layers.landing import land
-
     with pytest.raises(Problem, match=r"nothing has landed: tool\.sh: it was changed on this host a moment ago"):
         land(world.layer, chosen, 2**62)
     assert picture(world.project) == before
@@ -245,8 +243,6 @@ def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
     chosen = world.changes()
     (world.project / "sub").rename(world.project / "moved")
     (world.project / "sub").symlink_to(outside)
-    from claudebox.layers.landing import land
-
     with pytest.raises(Problem, match="nothing has landed"):
         land(world.layer, chosen, 2**62)
     assert os.listdir(outside) == []
@@ -255,6 +251,54 @@ def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
         "sub/f": True,
         "sub/g": True,
     }
+
+
+@pytest.mark.parametrize("directory", ["", "sub/", "new/"])
+def test_what_changed_in_the_layer_since_it_was_shown_does_not_land(tmp_path: Path, directory: str) -> None:
+    """A box can give a descriptor of a file in its layer to another box, which writes when the first one has ended."""
+    world = make_world(tmp_path, {"sub/old": "old\n"})
+    path = world.write(f"{directory}file", "as shown\n")
+    world.write("a-first", "first\n")
+    chosen, before = world.changes(), picture(world.project)
+    times = path.stat()
+    wait_for_the_clock()
+    path.write_text("evil now\n")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(Problem, match=f"nothing has landed: {directory}file: it was changed in the layer a moment ago"):
+        land(world.layer, chosen, 2**62)
+    assert picture(world.project) == before
+    world.land()
+    assert (world.project / directory / "file").read_text() == "evil now\n"
+
+
+def test_what_lands_is_another_file_than_that_of_the_layer(tmp_path: Path) -> None:
+    """Whoever still has a descriptor of the layer's file writes into that one, and not into the project."""
+    world = make_world(tmp_path, {})
+    path = world.write("new/file", "as shown\n")
+    with path.open("r+") as kept:
+        world.land()
+        kept.write("evil now\n")
+    assert (world.project / "new/file").read_text() == "as shown\n"
+
+
+def test_new_directory_lands_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs one rename, however much is in it; and nobody ever sees half of it."""
+    world = make_world(tmp_path, {"old/file": "old\n"})
+    for number in range(20):
+        world.write(f"new/{number % 3}/{number}", f"{number}\n")
+    world.write("old/another")
+    moved = []
+    rename = files.rename
+
+    def noted(source: int, name: str, target: int, last: str, flags: int) -> None:
+        moved.append(last)
+        rename(source, name, target, last, flags)
+
+    monkeypatch.setattr(files, "rename", noted)
+    world.land()
+    assert moved == ["new", "another"]
+    assert (world.project / "new/1/19").read_text() == "19\n"
+    assert world.again().changes() == []
 
 
 def test_layer_whose_note_is_damaged_is_named(tmp_path: Path) -> None:

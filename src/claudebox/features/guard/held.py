@@ -53,8 +53,8 @@ def why_apart(path: str, *, is_room: bool) -> str:
     """
     parts = path.split("/")
     for number, name in enumerate(parts):
-        rest = "/".join(parts[number + 1 :])
         rows: list[GuardRow] = [*rows_of(name), *_TAKEN_UP.get(name, ())]
+        rest = "/".join(parts[number + 1 :]) if rows else ""
         for row in rows:
             if not rest and not (row.inner and is_room):
                 return row.reason

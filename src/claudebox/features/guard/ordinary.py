@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 BUILD = "run when you build or test"
 USE = "run when you use them"
+# Skills, commands and descriptions of agents: no wall is around them, since people ask for such files. But an agent
+# needs no word of the user to take them up, and what their heads say may run programs.
+TAKEN_UP = "taken up by agents"
 TOOLS = "tools"  # whatever else begins with a dot in the root of the project
 
 ROWS: Rows = (
@@ -105,17 +108,25 @@ ROWS: Rows = (
         ),
     ),
     (
+        *(TAKEN_UP, "an agent on this host takes it up, with its hooks"),
+        (
+            ".claude/{commands,agents,skills,workflows,plugins} .cursor/{commands,agents} .github/{agents,skills} "
+            ".gemini/{agents,skills} .codex/{skills,agents} .kiro/agents .augment/commands .qwen/agents "
+            ".factory/{commands,skills}"
+        ),
+    ),
+    (
         *(USE, "an agent on this host obeys it"),
         (
-            ".claude/{commands,agents,skills,output-styles,rules,workflows,plugins,statusline.sh} "
+            ".claude/{output-styles,rules,statusline.sh} "
             "{CLAUDE,CLAUDE.local,AGENTS,AGENTS.override,GEMINI,AGENT,QWEN,WARP,CRUSH,CONVENTIONS}.md .claude-plugin "
-            ".cursorrules .cursor/{rules,commands,agents} .windsurfrules .windsurf/rules .clinerules .roorules "
+            ".cursorrules .cursor/rules .windsurfrules .windsurf/rules .clinerules .roorules "
             ".roomodes .roo/{rules,commands} .goosehints "
-            ".github/{copilot-instructions.md,instructions,prompts,chatmodes,agents,skills} "
-            ".continue/{rules,prompts,models} .gemini/{commands,agents,skills} .codex/{prompts,skills,agents} "
-            ".kiro/{steering,agents} .junie/guidelines.md .augment/{rules,commands} .augment-guidelines "
-            ".kilocode/{rules,workflows} .trae/rules .qwen/{commands,agents} .amazonq/{rules,prompts} "
-            ".agents/{skills,rules,commands} .agent/{rules,skills,workflows} .factory/{commands,skills} .rules "
+            ".github/{copilot-instructions.md,instructions,prompts,chatmodes} "
+            ".continue/{rules,prompts,models} .gemini/commands .codex/prompts "
+            ".kiro/steering .junie/guidelines.md .augment/rules .augment-guidelines "
+            ".kilocode/{rules,workflows} .trae/rules .qwen/commands .amazonq/{rules,prompts} "
+            ".agents/{skills,rules,commands} .agent/{rules,skills,workflows} .rules "
             ".openhands/microagents .amp/{tools,toolboxes}"
         ),
     ),

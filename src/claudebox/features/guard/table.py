@@ -199,8 +199,13 @@ WANTED = NameFilter(
 )
 
 
+_BEGIN, _END = tuple(text for text, _ in BEGINNINGS), tuple(text for text, _ in ENDS)
+
+
 def rows_of(name: str) -> list[GuardRow]:
     """Why what has this name is held, or parts of it."""
+    if name not in _ANYWHERE and name not in _IN_ROOTS and not name.startswith(_BEGIN) and not name.endswith(_END):
+        return []  # nearly every name: a layer may have 100,000 of them
     return [
         *(GuardRow(*row) for row in _ANYWHERE.get(name, ())),
         *(GuardRow(*row, in_roots=True) for row in _IN_ROOTS.get(name, ())),

@@ -11,6 +11,7 @@ from claudebox.features.review.show import diff_lines, page
 from claudebox.features.table import load
 from claudebox.host import read_host
 from claudebox.host.git.repository import find_repository
+from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Change, Changes
 from claudebox.layers.decoys import merged
@@ -24,7 +25,7 @@ from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.state import Instance
 from claudebox.terminal import ask, errors_style, say
 from claudebox.tools import trusted_program
-from claudebox.view.review import commits_text, listing, summary
+from claudebox.view.review import commits_text, landed_text, listing, summary
 from claudebox.view.text import escape
 
 TYPE_CHECKING = False
@@ -63,7 +64,11 @@ class Kept:
             held,
             load("guard.held", "why_apart"),
         )
-        self.items = [item.replace(reason=item.reason or edited.apart.get(item.change.path, "")) for item in self.items]
+        if edited.apart:
+            reasons = ((item, item.reason or edited.apart.get(item.change.path, "")) for item in self.items)
+            self.items = [item.replace(reason=reason) for item, reason in reasons]
+        if any(item.reason for item in self.items):
+            store.write_out(self.layer)
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
         is_known = os.path.lexists(f"{project}/{DOT_GIT}")
         never = tuple(one for one in self.changes.never if one.path != DOT_GIT or not is_known)
@@ -78,7 +83,8 @@ class Kept:
     def is_empty(self) -> bool:
         return not self.has_rest and not git.has_news(self.layer)
 
-    def land(self, chosen: list[Item]) -> int:
+    def land(self, chosen: list[Item]) -> list[Change]:
+        """Land these, and return what has landed: with the directories around it, and without what has to wait."""
         changes = with_parents(chosen, self.items)
         masked = {change.path: change for change in changes if change.path in self.contents}
         state = Instance(self.layer.directory.rsplit("/", 2)[0], self.layer.project)
@@ -96,7 +102,7 @@ class Kept:
         finally:
             if lock is not None and lock >= 0:
                 os.close(lock)
-        return len(changes)
+        return changes
 
 
 def _identity(change: Change, project: str) -> tuple[int, int]:
@@ -162,9 +168,8 @@ def _ask(kept: Kept, asking: Ask) -> None:
     while True:
         has_apart = any(item.reason for item in kept.items)
         has_safe = any(item.is_safe for item in kept.items)
-        words = "Land" if not has_apart else "Land (without what this host runs), all" if has_safe else "Land all"
         try:
-            said = asking(f"{words}, choose, show, keep or discard? [k] ").split()
+            said = asking(question(kept.items)).split()
         except Problem:
             said = []
         first = said[0] if said else KEEP
@@ -186,6 +191,18 @@ def _ask(kept: Kept, asking: Ask) -> None:
             return say(kept_text(kept.layer))
         else:
             say("Answer with a word of the question, or with its first letter.\n")
+
+
+def question(items: list[Item]) -> str:
+    """The question, with words that say what `land` would do."""
+    has_apart, has_safe = any(item.reason for item in items), any(item.is_safe for item in items)
+    if not in_advance(items, ALL):
+        words = "Choose"  # there are only conflicts, or commits
+    elif not has_apart:
+        words = "Land, choose"
+    else:
+        words = f"{'Land (without what this host runs), all' if has_safe else 'Land what this host runs'}, choose"
+    return f"{words}, show, keep or discard? [k] "
 
 
 def _choose(kept: Kept, asking: Ask) -> list[Item] | None:
@@ -219,7 +236,7 @@ def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:
     fetched = _fetch(kept.layer)
     landed = kept.land(chosen)
     repository, commits = fetched if fetched is not None else (None, git.Commits())
-    say(f"Landed: {landed}.\n" if landed else "Nothing landed.\n")
+    say(landed_text(landed))
     if repository is not None and (commits.branches or commits.head):
         say(commits_text(commits, kept.layer.number, errors_style()))
         _offer(repository, commits, kept.layer.number, asking)
@@ -271,5 +288,15 @@ def _offer(repository: git.Repository, commits: git.Commits, number: str, asking
 def kept_text(layer: Layer) -> str:
     """How to go on. In a direct project, commits are on this host at once, and files in layers are not."""
     text = f"claudebox: kept as review {layer.number}: claudebox --review land {layer.number} (or show, discard)\n"
-    has_git = not layer.is_whole and os.path.lexists(f"{layer.project}/{DOT_GIT}")
-    return text + (BEHIND if has_git else "")
+    return text + (BEHIND if not layer.is_whole and _has_committed(layer) else "")
+
+
+def _has_committed(layer: Layer) -> bool:
+    """Whether something was committed or checked out since the first box of the layer began, as git notes it."""
+    git_dir = find_repository(Tree(), layer.project).git_dir
+    for name in ("logs/HEAD", "index"):  # the first one is missing if somebody wants no notes
+        try:
+            return bool(git_dir) and os.lstat(f"{git_dir}/{name}").st_mtime_ns >= layer.baseline.since
+        except OSError:
+            continue
+    return False

@@ -44,7 +44,7 @@ def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iter
             # Of a masked file, what the agent was given and what it made of it: no secret leaves its place.
             old = given.get(change.path, old) if change.what == FILE else old
             is_new = change.kind in (ADDED, CHANGED) and change.what == FILE
-            new = _read_in_layer(upper, change.path) if is_new else None
+            new = _read_in_layer(upper, change) if is_new else None
             text = _by_program(program, change.path, old, new) if program and _is_whole_text(change) else None
             if text is None:
                 yield from diff(item, old, new, style)
@@ -77,14 +77,19 @@ def _read(root: int, path: str) -> bytes | None:
         os.close(parent)
 
 
-def _read_in_layer(root: int, path: str) -> bytes | None:
-    """The same for a file of the layer, also if the modes of the directories around it forbid it."""
-    *parents, name = path.split("/")
+def _read_in_layer(root: int, change: Change) -> bytes | None:
+    """The same for a file of the layer, also if the modes of the directories around it forbid it.
+
+    It has to be what would land: a descriptor of it may live in another box.
+    """
+    *parents, name = change.path.split("/")
     opened = [(os.dup(root), files.PRIVATE)]
     try:
         for parent in parents:
             opened.append(files.open_hidden_directory(opened[-1][0], parent))
-        return _content(opened[-1][0], name)
+        content = _content(opened[-1][0], name)
+        status = os.stat(name, dir_fd=opened[-1][0], follow_symlinks=False)
+        return content if change.is_still(status) else None
     except OSError:
         return None
     finally:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PRIVATE_DIRECTORY, PRIVATE_FILE = 0o700, 0o600
+RANDOM = 6  # bytes in the name of a directory
+GIVEN = "-given-"  # in the name of a copy of what the box got, before the name of the file
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -65,20 +67,43 @@ def _laid_out(mounts: tuple[Mount, ...], place: str) -> tuple[Mount, ...]:
     direct = {mount.path for mount in mounts if mount.is_editable and not is_layered(mount.path, mounts)}
     if not direct:
         return mounts
-    directory = f"{place}/{os.getpid()}-{os.urandom(6).hex()}"
+    tell_of_left(place)
+    directory = f"{place}/{os.getpid()}-{os.urandom(RANDOM).hex()}"
     os.makedirs(directory, PRIVATE_DIRECTORY)
     made = []
     for number, mount in enumerate(mounts):
         if mount.path in direct:
             mount = mount.replace(source=f"{directory}/{number}")
-            descriptor = os.open(mount.source, NEW_FILE, PRIVATE_FILE)
-            try:
-                os.write(descriptor, mount.content)
-                os.fchmod(descriptor, mount.mode | PRIVATE_FILE)
-            finally:
-                os.close(descriptor)
+            _write(mount.source, mount.content, mount.mode | PRIVATE_FILE)
+            _write(f"{directory}/{number}{GIVEN}{os.path.basename(mount.covers)[:100]}", mount.content, PRIVATE_FILE)
         made.append(mount)
     return tuple(made)
+
+
+def _write(path: str, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, NEW_FILE, PRIVATE_FILE)
+    try:
+        os.write(descriptor, content)
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def tell_of_left(place: str) -> None:
+    """Say which masked files were edited in boxes that nobody brought anything back from: they were ended by force."""
+    try:
+        left = [name for name in sorted(os.listdir(place)) if _is_left(place, name)]
+    except OSError:
+        return  # no box has edited anything yet
+    for name in left:
+        load("secrets.bringing", "keep_left")(f"{place}/{name}", GIVEN)
+
+
+def _is_left(place: str, name: str) -> bool:
+    """Whether it is the directory of a box whose claudebox is gone."""
+    process, _, rest = name.partition("-")
+    is_ours = process.isdecimal() and len(rest) == 2 * RANDOM and os.path.isdir(f"{place}/{name}")
+    return is_ours and not os.path.exists(f"/proc/{process}")
 
 
 def after(plan: Plan) -> Callable[[bool], None]:

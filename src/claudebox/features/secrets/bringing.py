@@ -172,6 +172,30 @@ def _keep(mount: Mount, plan: Plan) -> str:
     return shorten_home(kept, plan.person.home)
 
 
+def keep_left(directory: str, given: str) -> None:
+    """Keep the decoys that a box had changed when somebody ended it by force, and say where they are.
+
+    Nothing lands: whose file it was, and whether it still is that file, only the box's own claudebox knew.
+    """
+    place = os.path.dirname(directory)
+    for copy in sorted(os.listdir(directory)):
+        number, mark, name = copy.partition(given)
+        if not mark:
+            continue
+        try:
+            is_edited = _read_left(f"{directory}/{number}") != _read_left(f"{directory}/{copy}")
+            kept = f"{place}/{name}-{os.urandom(4).hex()}"
+            if is_edited:
+                os.rename(f"{directory}/{number}", kept)
+        except OSError:
+            continue
+        if is_edited:
+            shown = escape(shorten_home(kept, os.path.expanduser("~")))
+            say(f"claudebox: {escape(name)}: a box that was ended by force had edited it; nothing landed\n")
+            say(f"  as the box left it: {shown}\n")
+    _remove(directory)
+
+
 def _remove(directory: str) -> None:
     place, name = os.path.split(directory)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from claudebox.features.review.judge import Item
 from claudebox.features.review.show import diff_lines, only_colours, users_program
 from claudebox.view.review import LONGEST_DIFF, listing, summary
 from claudebox.view.text import Style, width
-from unit.layers.world import World, make_world
+from unit.layers.world import World, make_world, wait_for_the_clock
 
 pytestmark = pytest.mark.req("LAND-01")
 PLAIN = Style(colour=False)
@@ -55,6 +56,23 @@ def test_line_that_looks_like_the_head_of_a_diff_is_shown(tmp_path: Path, monkey
     assert text.count("+++i; evil()") == 2
     assert "+++ more" in text
     assert "--- checked" in text
+
+
+def test_file_that_changed_since_the_list_was_made_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is shown has to be what would land, even if another box has a descriptor of it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    world = make_world(tmp_path, {})
+    path = world.write("new", "evil\n")
+    items = [Item(change) for change in world.changes()]
+    times = path.stat()
+    wait_for_the_clock()
+    path.write_text("mild\n")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    text = "\n".join(diff_lines(world.layer, items, PLAIN, str(tmp_path)))
+    assert "cannot be read" in text
+    assert "mild" not in text
 
 
 def test_deletions_are_counted_even_if_they_are_many(tmp_path: Path) -> None:

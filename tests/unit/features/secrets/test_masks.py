@@ -295,6 +295,14 @@ def test_told_to_the_user_and_to_the_agent(machine: Machine) -> None:
     assert "hunter2" not in shown + told + audit_json(plan)
 
 
+def test_agent_is_told_how_it_can_write_in_this_box(machine: Machine) -> None:
+    """A mount cannot be replaced; what is in a layer can."""
+    assert "`sed -i` or `mv`, fails" in sandbox_md(machine.plan())
+    reviewed = sandbox_md(machine.plan("--review"))
+    assert "They can be replaced (`sed -i`), moved and deleted, too" in reviewed
+    assert "fails (" not in reviewed.partition("## Files with made-up values")[2].partition("\n## ")[0]
+
+
 def test_many_are_counted(machine: Machine) -> None:
     for number in range(60):
         machine.plant(f"~/shop/keys/{number}.env: PASSWORD=hunter2\\n")
