@@ -6,6 +6,7 @@ ordinary user, the half that needs root is skipped, which CI does not accept.
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import shutil
@@ -26,6 +27,7 @@ pytest_plugins = ("golden", "dispositions", "running.plugin", "pytester")
 CHECKOUT = Path(__file__).parent.parent
 CLAUDEBOX = str(CHECKOUT / "claudebox")
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+NUMBERS = itertools.count()
 SETPRIV = shutil.which("setpriv", path=SYSTEM_PATH) or "setpriv"
 ORDINARY_USER = ACCOUNT.format(WORKER % ACCOUNTS)
 # Options of git for a repository that was there before the box.
@@ -33,6 +35,12 @@ AS_SOMEBODY = (
     *("-c", "user.name=Old", "-c", "user.email=old@host"),
     *("-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"),
 )
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new directory. That of pytest looks through all earlier ones for its number."""
+    return tmp_path_factory.mktemp(str(next(NUMBERS)), numbered=False)
 
 
 @dataclass

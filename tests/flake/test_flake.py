@@ -66,6 +66,12 @@ def test_outputs_are_what_nix_expects(flake_of_each_nix: Flake) -> None:
 
 
 @pytest.mark.req("NIX-01", "NIX-02")
+def test_check_of_the_package_passes(flake: Flake) -> None:
+    flake.ask("build", "--no-link", f"{flake.url}#checks.{SYSTEM}.package")
+
+
+@pytest.mark.req("NIX-01", "NIX-02")
+@pytest.mark.exhaustive("tests of the quick run once more, in a build of Nix")
 def test_checks_pass(flake: Flake) -> None:
     flake.ask("flake check", flake.url)
 

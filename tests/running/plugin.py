@@ -1,7 +1,7 @@
 """Which tests are run, on what condition, and what is said about those that were not.
 
-    --size quick       tests without needs, but no slow and no exhaustive ones; few examples of each property
-    --size default     all but the exhaustive ones, and as root only the first case of each
+    --size quick       tests without needs, but no slow and no exhaustive ones; 5 examples of each property
+    --size default     all but the exhaustive ones, and as root only the first case of each; 30 examples
     --size all         all
     --req SAND-02      the tests that hold a requirement
     --needs-to FILE    write what the chosen tests need there, and run none
@@ -28,7 +28,7 @@ from running import needs, pins
 from running.install import command_to_install
 
 QUICK, DEFAULT, ALL = "quick", "default", "all"
-FEW = 5
+EXAMPLES = {QUICK: 5, DEFAULT: 30}  # at most
 BOXES = ("attacks", "box", "flake", "network", "nix", "prove", "review", "terminal")
 SETTINGS = "_hypothesis_internal_use_settings"
 MISSING = "missing"  # the property of a report that says which needs were not met
@@ -57,7 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
             _say_less(config)
     config.addinivalue_line("markers", "slow(reason): not in the quick run, though it needs nothing")
     # The same examples in each run; new ones only where nothing depends on it.
-    luck = hypothesis.settings(deadline=None, derandomize=not pins.NEWEST, database=None)
+    most = EXAMPLES.get(config.getoption("--size"), hypothesis.settings.default.max_examples)
+    luck = hypothesis.settings(deadline=None, derandomize=not pins.NEWEST, database=None, max_examples=most)
     hypothesis.settings.register_profile("claudebox", luck)
     hypothesis.settings.load_profile("claudebox")
     for need in needs.TABLE:
@@ -115,9 +116,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _leave_repetitions_of_root(items)
     size, wanted = config.getoption("--size"), set(config.getoption("--req"))
     chosen = [item for item in items if _is_of(size, item) and (not wanted or wanted & _requirements(item))]
-    if size == QUICK:
+    if size in EXAMPLES:
         for item in chosen:
-            _try_fewer_examples(item)
+            _try_fewer_examples(item, EXAMPLES[size])
     if len(chosen) < len(items):
         kept = set(map(id, chosen))
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
@@ -184,12 +185,12 @@ def _is_tried_by_root(item: pytest.Item) -> bool:
     return chosen is not None and chosen.params.get("account") == "root"
 
 
-def _try_fewer_examples(item: pytest.Item) -> None:
+def _try_fewer_examples(item: pytest.Item, most: int) -> None:
     """Hypothesis has no way to say this for all tests that say a number themselves."""
     test = getattr(item, "obj", None)
     own = getattr(test, SETTINGS, None)
-    if own is not None and own.max_examples > FEW:
-        setattr(test, SETTINGS, hypothesis.settings(own, max_examples=FEW))
+    if own is not None and own.max_examples > most:
+        setattr(test, SETTINGS, hypothesis.settings(own, max_examples=most))
 
 
 def _versions(item: pytest.Item) -> list[str]:
