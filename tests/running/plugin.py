@@ -29,6 +29,7 @@ from running.install import command_to_install
 
 QUICK, DEFAULT, ALL = "quick", "default", "all"
 EXAMPLES = {QUICK: 5, DEFAULT: 30}  # at most
+USUAL_EXAMPLES = 100  # of a property that does not say how many it wants
 BOXES = ("attacks", "box", "flake", "network", "nix", "prove", "review", "terminal")
 SETTINGS = "_hypothesis_internal_use_settings"
 MISSING = "missing"  # the property of a report that says which needs were not met
@@ -57,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
             _say_less(config)
     config.addinivalue_line("markers", "slow(reason): not in the quick run, though it needs nothing")
     # The same examples in each run; new ones only where nothing depends on it.
-    most = EXAMPLES.get(config.getoption("--size"), hypothesis.settings.default.max_examples)
+    most = EXAMPLES.get(config.getoption("--size"), USUAL_EXAMPLES)
     luck = hypothesis.settings(deadline=None, derandomize=not pins.NEWEST, database=None, max_examples=most)
     hypothesis.settings.register_profile("claudebox", luck)
     hypothesis.settings.load_profile("claudebox")
