@@ -38,6 +38,10 @@ package_of() {
     dnf:ip) echo iproute ;;
     *:ip) echo iproute2 ;;
     *:man) echo man-db ;;
+    *:mkfs.ext4) echo e2fsprogs ;;
+    zypper:mkfs.btrfs) echo btrfsprogs ;;
+    *:mkfs.btrfs) echo btrfs-progs ;;
+    *:mkfs.xfs) echo xfsprogs ;;
     *:nft) echo nftables ;;
     *:node) echo nodejs ;;
     apt-get:nix) echo nix-bin ;; # without the daemon, which is another package

@@ -184,7 +184,8 @@ def show_layer(place: Place, layer: Layer) -> int:
 def _discard(layer: Layer, *, yes: bool) -> int:
     if not yes and not says_yes(f"Discard review {layer.number}? This cannot be undone. [y/N] "):
         raise Problem("nothing discarded")
-    store.discard(layer)
+    # If it was ended while it landed, what the project had before is in there.
+    store.discard(recover(layer))
     return 0
 
 

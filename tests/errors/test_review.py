@@ -8,7 +8,7 @@ import pytest
 
 from claudebox import reviewing, showing
 from claudebox.features.review import act
-from claudebox.layers import Covered, Review, store
+from claudebox.layers import Covered, Review, recovery, store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
@@ -71,6 +71,23 @@ def cannot_be_undone(scene: Scene) -> None:
     recover(layer)
 
 
+def cannot_be_put_in_order(scene: Scene) -> None:
+    world = world_of(scene)
+    store.replace_file(world.layer.journal, b'{"phase": "staging", "stage": "/nonexistent/stage", "operations": []}')
+    recover(world.layer)
+
+
+def is_not_emptied(scene: Scene) -> None:
+    world = world_of(scene)
+    world.write("new")
+    scene.monkeypatch.setattr(recovery, "note", fail_for_want_of_room)
+    world.land()
+
+
+def fail_for_want_of_room(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def dry_run(scene: Scene) -> None:
     scene.monkeypatch.setattr(showing, "read_host", lambda: scene.machine.host())
     showing.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
@@ -118,6 +135,8 @@ PROBLEMS: Problems = {
     "review-without-project": (lambda _: NOWHERE.read(), FAILED),
     "review-stays": (lambda _: store.discard(NOWHERE), FAILED),
     "review-undone": (cannot_be_undone, FAILED),
+    "review-not-in-order": (cannot_be_put_in_order, FAILED),
+    "review-not-emptied": (is_not_emptied, FAILED),
     "review-which": (lambda scene: tend(with_layers(scene, NOWHERE, NOWHERE.replace(number="4")), "show"), FAILED),
     "review-without-state": (
         lambda scene: scene.planted("~/.claudebox: a file").plan("--review", "--run", "true"),

@@ -1,7 +1,8 @@
-"""Landing on a file system that is not that of the state, and on one that is full."""
+"""Landing on a file system that is not that of the state, and on one that is full; a state whose disk is full."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -62,3 +63,52 @@ def test_directory_without_permission_lands_nothing(small: Box, account: Account
         os.chmod(small.project / "old", 0o755)
     assert small.claudebox("--review", "land", "--land", "all").returncode == 0
     assert (small.project / "old/new").exists()
+
+
+@pytest.fixture
+def cramped(account: Account, box: Box) -> Iterator[Box]:
+    """A box whose state is on a small file system of its own."""
+    state = account.home / ".claudebox"
+    state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "small", state], check=True)
+    try:
+        os.chown(state, account.uid, account.gid)
+        account.write(box.project / "kept", "kept\n")
+        account.write(box.project / ".github/workflows/ci.yml", "old\n")
+        yield box
+    finally:
+        subprocess.run(["umount", "-l", state], check=True)
+
+
+def test_layer_that_fills_the_disk_of_the_state_is_kept(cramped: Box) -> None:
+    """The program in the box is told; what it has written before is there, and nothing has reached the project."""
+    before = picture(cramped.project)
+    script = "echo new > kept; echo x > a; head -c 8M /dev/zero > big"
+    done = cramped.inside("sh", "-c", script, options=("--review",))
+    assert "No space left on device" in done.stderr
+    assert "kept as review 1" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert picture(cramped.project) == before
+    assert "2 added, 1 changed" in cramped.claudebox("--review", "list").stdout
+
+
+def test_state_whose_disk_is_full_lands_nothing(cramped: Box, account: Account) -> None:
+    cramped.sh("echo new > kept; for i in $(seq 300); do echo x > $i; done", options=("--review",))
+    before = picture(cramped.project)
+    filler = account.home / ".claudebox/filler"
+    with filler.open("wb", 0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    done = cramped.claudebox("--review", "land", "--land", "all")
+    assert done.returncode == 125
+    assert "No space left on device" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert picture(cramped.project) == before
+    # Of an ordinary box, too: it does not start without its layers.
+    refused = cramped.inside("sh", "-c", "echo x > .github/workflows/ci.yml; echo started")
+    assert "Traceback" not in refused.stderr
+    assert (cramped.project / ".github/workflows/ci.yml").read_text() == "old\n"
+    filler.unlink()
+    assert cramped.claudebox("--review", "land", "--land", "all").returncode == 0
+    assert (cramped.project / "kept").read_text() == "new\n"
+    assert (cramped.project / "300").read_text() == "x\n"

@@ -239,6 +239,7 @@ TABLE = (
     Need("shellcheck", "the shell's linter", ("shellcheck",)),
     Need("shells", "the shells that complete", ("zsh", "fish")),
     Need("sqlite3", "SQLite's shell", ("sqlite3",)),
+    Need("disks", "makers of file systems", ("mkfs.ext4", "mkfs.btrfs", "mkfs.xfs"), only_in_all=True),
     Need("strace", "a tracer of system calls", ("strace",)),
     Need("tmux", "a terminal in a terminal", ("tmux",)),
     Need(

@@ -69,7 +69,13 @@ def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str,
         os.close(project)
     journal = Journal(layer.journal + DONE, True, True, stage.path, tuple(operations))
     os.close(stage.descriptor)
-    return finish(layer, journal, maker.landed | mover.landed)
+    try:
+        return finish(layer, journal, maker.landed | mover.landed)
+    except OSError as error:
+        raise Problem(
+            f"everything has landed, but the layer is not emptied yet: {error.strerror}",
+            "see whether the disk is full: df -h ~\n      then: claudebox --review list",
+        ) from None
 
 
 class Stage(Record):

@@ -20,6 +20,17 @@ def recover(layer: Layer) -> Layer:
 
     Who calls this holds the lock of the layer.
     """
+    try:
+        return _recover(layer)
+    except OSError as error:
+        # It is tried again whenever somebody comes back: each step can be done twice.
+        raise Problem(
+            f"a landing of review {layer.number} was ended, and cannot be brought in order: {error.strerror}",
+            "see whether the disk is full: df -h ~\n      then: claudebox --review list",
+        ) from None
+
+
+def _recover(layer: Layer) -> Layer:
     journal = read_journal(layer)
     if journal is None:
         return layer
@@ -93,8 +104,9 @@ def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Oper
                 known[operation.change.path] = (found.st_ino, found.st_ctime_ns)
     except OSError as error:
         raise Problem(
-            f"a landing was ended, and cannot be undone: {operation.change.path}: {error.strerror}",
-            f"what was there before is in {stage_path}, by the numbers in {layer.journal}",
+            f"a landing was ended, and is not undone yet: {operation.change.path}: {error.strerror}",
+            "put back what somebody has moved, and: claudebox --review list\n"
+            f"      what was there before is in {stage_path}, by the numbers in {layer.journal}",
         ) from None
     finally:
         os.close(stage)

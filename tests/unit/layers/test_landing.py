@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from claudebox.layers import files, store
+from claudebox.layers import files, journal, recovery, store
 from claudebox.layers.journal import Operation
 from claudebox.layers.landing import _Mover, land
 from claudebox.problem import Problem
+from claudebox.reviewing import _discard
 from unit.layers.world import World, make_world, picture, wait_for_the_clock
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
@@ -251,6 +256,118 @@ def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
         "sub/f": True,
         "sub/g": True,
     }
+
+
+def ended_half_way(world: World) -> None:
+    """Land in another process, which ends when some of it is there."""
+    child = os.fork()
+    if child == 0:
+        move, count = _Mover.move, 0
+
+        def move_some(self: _Mover, number: int, operation: Operation) -> None:
+            nonlocal count
+            count += 1
+            if count == 5:
+                os._exit(0)
+            move(self, number, operation)
+
+        _Mover.move = move_some  # type: ignore[method-assign]
+        world.land()
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_discarding_half_a_landing_gives_back_what_was_there(tmp_path: Path) -> None:
+    """What the project had is in the stage then, which goes with the layer."""
+    world = with_every_kind(tmp_path)
+    before = picture(world.project)
+    ended_half_way(world)
+    assert picture(world.project) != before
+    _discard(world.again().layer, yes=True)
+    assert picture(world.project) == before
+    assert store.list_layers(world.place) == []
+
+
+def test_full_disk_while_it_is_put_back_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = with_every_kind(tmp_path)
+    before = picture(world.project)
+    ended_half_way(world)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for module in (recovery, journal):
+        monkeypatch.setattr(module, "note" if module is recovery else "replace_file", full)
+    with pytest.raises(Problem, match="cannot be brought in order: No space left on device"):
+        world.again().recover()
+    monkeypatch.undo()
+    world.again().recover()
+    assert picture(world.project) == before
+
+
+def test_full_disk_after_everything_has_landed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = with_every_kind(tmp_path / "model")
+    model.land()
+    world = with_every_kind(tmp_path / "world")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recovery, "note", full)
+    with pytest.raises(Problem, match="everything has landed, but the layer is not emptied yet: No space left"):
+        world.land()
+    assert picture(world.project) == picture(model.project)
+    monkeypatch.undo()
+    world.again().recover()
+    assert world.again().changes() == []
+    assert picture(world.project) == picture(model.project)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_directories_that_are_swapped_meanwhile_lead_nowhere(tmp_path: Path, seed: int) -> None:
+    """Another box moves directories away and puts symlinks in their place, as fast as it can."""
+    names = [f"d{number}" for number in range(30)]
+    world = make_world(tmp_path, {f"{name}/sub/old": "old\n" for name in names})
+    for name in names:
+        world.write(f"{name}/sub/{'old' if name.endswith('5') else 'new'}", "landed\n")
+    outside = tmp_path / "outside"
+    (outside / "sub").mkdir(parents=True)
+    beyond, before, chosen = picture(outside), picture(world.project), world.changes()
+    child = os.fork()
+    if child == 0:
+        swap_for_ever([world.project / f"{name}{end}" for name in names for end in ("", "/sub")], outside, seed)
+    time.sleep(0.02)
+    try:
+        with contextlib.suppress(Problem):  # nothing has landed, or it is not undone yet
+            land(world.layer, chosen, 2**62)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert picture(outside) == beyond
+    for away in sorted(world.project.rglob("*.away"), reverse=True):
+        place = away.with_suffix("")
+        if place.is_symlink():
+            place.unlink()
+        away.rename(place)
+    world.again().recover()
+    found = picture(world.project)
+    assert found == before or sum(text == "landed\n" for _, text in found.values()) == len(names)
+
+
+def swap_for_ever(places: list[Path], outside: Path, seed: int) -> NoReturn:
+    chance = random.Random(seed)
+    while True:
+        some = chance.sample(places, 8)
+        for place in some:
+            with contextlib.suppress(OSError):
+                place.rename(f"{place}.away")
+                place.symlink_to(outside)
+        time.sleep(chance.random() / 1000)
+        for place in some:
+            with contextlib.suppress(OSError):
+                place.unlink()
+                Path(f"{place}.away").rename(place)
+        time.sleep(chance.random() / 200)
 
 
 @pytest.mark.parametrize("directory", ["", "sub/", "new/"])
