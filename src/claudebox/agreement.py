@@ -264,7 +264,7 @@ def _protects(line: str) -> bool:
 
 def _shows_host(mount: Mount, plan: Plan) -> bool:
     """Whether a mount shows the host's files. The state of the project is the box's own and needs no protection."""
-    is_own = plan.state is not None and mount.source.startswith(plan.state.directory + "/")
+    is_own = plan.state is not None and plan.state.has(mount.source)
     return mount.kind in FROM_HOST and not is_own
 
 

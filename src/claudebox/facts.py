@@ -15,7 +15,7 @@ from claudebox.record import Record
 from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
-from claudebox.state import LOGIN_FILE, SHOWN, Instance, State
+from claudebox.state import LOGIN_FILE, Instance, State
 from claudebox.users_settings import UsersSettings
 
 TYPE_CHECKING = False
@@ -124,7 +124,7 @@ class Facts(Record):
 
         if not self.settings.review.origin.is_default:
             return ""
-        return find_doubt(self.tree, self.ground) if self.state is not None else f"{SHOWN.directory} cannot be used"
+        return find_doubt(self.tree, self.ground) if self.state is not None else "the state cannot be used"
 
     @property
     def ground(self) -> Ground:

@@ -13,7 +13,7 @@ from claudebox.quoting import quote
 from claudebox.reach import find_own_repository, reach_of
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
-from claudebox.state import CACHE_LOCK, Instance, State, canonical_root
+from claudebox.state import CACHE_LOCK, Instance, State, canonical_root, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import Style, bytes_text, escape, fill
@@ -41,13 +41,17 @@ class Size(Record):
 class Listed(Record):
     """The state of one project, as it is listed."""
 
-    directory: str
+    instance: Instance
     project: str  # "" if nobody noted it
     last_use: float
     size: Size
     is_gone: bool
     reviews: tuple[Layer, ...] = ()  # what boxes changed and nobody has landed yet
     cache: Size = Size(0)  # a part of the size
+
+    @property
+    def directory(self) -> str:
+        return self.instance.directory
 
     @property
     def has_cache(self) -> bool:
@@ -61,25 +65,26 @@ def find_instances(state: State) -> list[Listed]:
         names = sorted(os.listdir(state.instances))
     except OSError:
         return []
-    directories = [f"{state.instances}/{name}" for name in names]
-    found = [_instance(path) for path in directories if os.path.isdir(path) and not os.path.islink(path)]
+    kept = [state.instance_called(name) for name in names]
+    found = [_listed(one) for one in kept if os.path.isdir(one.directory) and not os.path.islink(one.directory)]
     return sorted(found, key=lambda instance: -instance.last_use)
 
 
-def _instance(directory: str) -> Listed:
-    note = Instance(directory, "").project
+def _listed(instance: Instance) -> Listed:
+    directory, note = instance.directory, instance.project
     try:
         with open(note, "rb") as file:
             project = os.fsdecode(file.read().removesuffix(b"\n"))
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    instance = Instance(directory, "")
     caches = [measure(cache) for cache in caches_of(instance)]
     cache = Size(sum(one.amount for one in caches), all(one.is_whole for one in caches))
     is_gone = bool(project) and not os.path.isdir(project)
     reviews = tuple(list_layers(instance.layers))
-    return Listed(directory, project, last_use, measure(directory), is_gone, reviews, cache)
+    parts = [measure(path) for path in {directory, instance.caches}]
+    size = Size(sum(part.amount for part in parts), all(part.is_whole for part in parts))
+    return Listed(instance, project, last_use, size, is_gone, reviews, cache)
 
 
 def caches_of(instance: Instance) -> tuple[str, ...]:
@@ -200,14 +205,20 @@ def collect(instances: list[Listed]) -> list[Listed]:
 def remove(instance: Listed) -> None:
     """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
-        parent, name = os.path.split(instance.directory)
-        here = os.open(parent, DIRECTORY)
-        try:
-            remove_tree(here, name)
-        finally:
-            os.close(here)
+        for directory in (instance.instance.caches, instance.directory):  # the last one tells whose it was
+            if os.path.lexists(directory) or directory == instance.directory:
+                _remove(directory)
     except OSError as error:
         raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
+
+
+def _remove(directory: str) -> None:
+    parent, name = os.path.split(directory)
+    here = os.open(parent, DIRECTORY)
+    try:
+        remove_tree(here, name)
+    finally:
+        os.close(here)
 
 
 def _age(moment: float) -> str:
@@ -217,7 +228,7 @@ def _age(moment: float) -> str:
 
 def tend_instances(request: Request) -> int:
     host = read_host()
-    found = find_instances(State(host.person.home))
+    found = find_instances(find_state(host))
     if ("instances", COLLECT) in request.said:
         _collect(found, yes=request.yes)
     elif ("instances", DROP_CACHES) in request.said:
@@ -246,7 +257,7 @@ def _drop_caches(found: list[Listed], *, yes: bool) -> None:
     if full and not yes and not says_yes("Remove the caches of these? [y/N] "):
         raise Problem("nothing removed")
     for instance in full:
-        for cache in caches_of(Instance(instance.directory, "")):
+        for cache in caches_of(instance.instance):
             empty(cache)
 
 

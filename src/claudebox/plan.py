@@ -22,7 +22,7 @@ from claudebox.problem import Problem
 from claudebox.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import Instance, State, canonical_root, check_state
+from claudebox.state import Instance, State, canonical_root, check_state, find_state, find_states
 from claudebox.tools import check_named, choose_bwrap
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
@@ -35,13 +35,13 @@ def make_plan(host: Host, request: Request, settings: Settings) -> Plan:
 
 def survey(host: Host, request: Request, settings: Settings, answered: tuple[str, ...] = ()) -> Facts:
     """Find out what several features need to know."""
-    tree, environ, home = host.tree, host.environ, host.person.home
+    tree, environ = host.tree, host.environ
     places, reach = _check_places(host), reach_of(host)
     check_named(tree, (settings.pasta, settings.nft), host.cwd)
     bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
     repository = find_own_repository(reach)
     person = box_person(host.person)
-    all_projects = State(home)
+    all_projects = find_state(host)
     instance = all_projects.instance(canonical_root(host.cwd, repository))
     state = _find_state(tree, all_projects, instance, host.person.uid)
     claude = find_claude_home(all_projects, instance, person, environ)
@@ -93,7 +93,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         bwrap=facts.bwrap,
         person=facts.person,
         hostname=HOSTNAME,
-        mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
+        mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directories()),
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=(*facts.settings.preparations, *draft.preparations),
@@ -120,7 +120,7 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     home, homes = host.person.home, host.person.homes
     if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
-    places = secret_places(host.tree, homes)
+    places = secret_places(host.tree, homes, find_states(host))
     check_project(host.cwd, homes, places)
     return places
 

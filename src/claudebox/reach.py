@@ -14,7 +14,7 @@ from claudebox.paths import is_inside
 from claudebox.places import is_systems, refuse_readable
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.state import SHOWN, State, canonical_root, instance_name, names_a_writable_place
+from claudebox.state import State, canonical_root, find_states, instance_name, names_a_writable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,33 +24,34 @@ if TYPE_CHECKING:
     from claudebox.host.tree import Tree
 
 
-# Below the directory of the state, whatever that is called: what the user writes, and what tells of other projects.
-USERS_OWN = tuple(path.removeprefix(SHOWN.directory) for path in SHOWN.users_own())
-INSTANCES = SHOWN.instances.removeprefix(SHOWN.directory)
-
-
 class Reach:
     """Knows where agents can write, for one user and one project.
 
     The records of other projects are read once, and only when somebody asks about a path for which they matter.
     """
 
-    def __init__(self, tree: Tree, project: str, homes: tuple[str, ...]) -> None:
+    def __init__(self, tree: Tree, project: str, kept: tuple[State, ...]) -> None:
         self.tree = tree
-        states = [State(home).directory for home in homes]
+        self.kept = kept
         # The way to the state may lead through a symlink; then its real path begins differently.
-        real_states = [real for state in states if (real := tree.resolve(state)) is not None]
-        self.states = tuple(dict.fromkeys((*states, *real_states)))
+        named = [path for state in kept for path in state.directories()]
+        real = {path: found for path in named if (found := tree.resolve(path)) is not None}
+        self.states = tuple(dict.fromkeys((*named, *real.values())))
+        own = [path.rpartition("/") for state in kept for path in state.users_own()]
+        self.users_own = tuple(f"{above}/{name}" for path, _, name in own for above in {path, real.get(path, path)})
         self.project = project
         self._known: tuple[str, ...] | None = None
+
+    def keeps(self, path: str) -> bool:
+        """Whether it is claudebox's own."""
+        return any(is_inside(path, state) for state in self.states)
 
     def holds(self, path: str) -> bool:
         """Whether an agent can write at this very name, wherever the name leads."""
         if is_systems(path):
             return False
-        for state in self.states:
-            if is_inside(path, state):
-                return not any(is_inside(path, f"{state}{below}") for below in USERS_OWN)
+        if self.keeps(path):
+            return not any(is_inside(path, own) for own in self.users_own)
         return any(is_inside(path, place) for place in self.places)
 
     def leads_through(self, path: str) -> bool:
@@ -80,13 +81,13 @@ class Reach:
         """Every directory that a box could ever write, by the state of its project: each launch has noted its own."""
         return {
             directory: [place for file in files if (place := _noted_place(self.tree, file))]
-            for state in self.states
-            for directory, files in _records(self.tree, f"{state}{INSTANCES}")
+            for state in self.kept
+            for directory, files in _records(self.tree, state.instances)
         }
 
 
 def reach_of(host: Host) -> Reach:
-    return Reach(host.tree, host.cwd, host.person.homes)
+    return Reach(host.tree, host.cwd, find_states(host))
 
 
 def _records(tree: Tree, instances: str) -> Iterator[tuple[str, list[str]]]:

@@ -1,12 +1,15 @@
-"""Every path below ~/.claudebox, where claudebox keeps what it knows from one start to the next.
+"""Every path at which claudebox keeps what it knows from one start to the next, and where these paths begin.
 
-    config.toml, profiles/    settings that the user writes
+That is ~/.claudebox, or three directories where the user's XDG variables say: c is for what belongs to the
+configuration, and x for what belongs to the cache. The rest is state.
+
+  c config.toml, profiles/    settings that the user writes
     .credentials.json         a login of Claude for boxes only, if the user made one
-    cache/                    settings as they were understood the last time
+  x cache/                    settings as they were understood the last time
     decisions                 what the user said about files of projects
-    packages/                 what Nix said about packages
-    nix-trial                 what came of trying the Nix daemon
-    layer-trial               that the kernel has refused a layer
+  x packages/                 what Nix said about packages
+  x nix-trial                 what came of trying the Nix daemon
+  x layer-trial               that the kernel has refused a layer
     masks.lock                a lock on each file that a box masks
     auth.lock                 a lock of those who keep logins in step
     auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
@@ -25,7 +28,7 @@
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
         layers/               what boxes changed and the user has not landed yet
-        cache/, cache-host/   what package managers downloaded; cache-host.layers holds it over the host's own
+      x cache/, cache-host/   what package managers downloaded; cache-host.layers holds it over the host's own
         quarantine/           what was moved out of the project after a box had ended
 
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
@@ -42,6 +45,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
     from claudebox.host.git.repository import Repository
     from claudebox.host.tree import Tree
 
@@ -49,27 +53,56 @@ LOGIN_FILE = ".credentials.json"  # as Claude calls it
 INSTANCE_NAME_LENGTH = 16
 CACHE_NAME_LENGTH = 16
 PACKAGE_NAME_LENGTH = 32
+INSTANCES = "instances"
 PROJECT = "project"
 WRITABLE = "writable-"
 CACHE_LOCK = "lock"  # in the directory of what boxes changed in the host's caches
+MASKS_LOCK = "masks.lock"
+CONFIG = "config.toml"
+NAME = "claudebox"  # of each of three directories
+# Each variable, and what counts if it is not set; `~` is the user's home.
+XDG = (("XDG_CONFIG_HOME", "~/.config"), ("XDG_STATE_HOME", "~/.local/state"), ("XDG_CACHE_HOME", "~/.cache"))
+
+
+class Apart(Record):
+    """Three directories instead of one."""
+
+    configuration: str
+    state: str
+    cache: str
 
 
 class State(Record):
-    """What claudebox keeps for one user, below their home."""
+    """What claudebox keeps for one user: below ~/.claudebox, unless it is apart."""
 
     home: str
+    apart: Apart | None = None
+    is_noted: bool = True  # false: this is what the variables say now, and nothing is kept there yet
 
     @property
     def directory(self) -> str:
-        return f"{self.home}/.claudebox"
+        return self.apart.state if self.apart else f"{self.home}/.claudebox"
+
+    @property
+    def configuration_directory(self) -> str:
+        return self.apart.configuration if self.apart else self.directory
+
+    @property
+    def cache_directory(self) -> str:
+        return self.apart.cache if self.apart else self.directory
+
+    def directories(self) -> tuple[str, ...]:
+        """What no box may see as a whole: each of them, and where it is noted which they are."""
+        all_of_them = (self.configuration_directory, self.directory, self.cache_directory)
+        return tuple(dict.fromkeys((*all_of_them, *([note_directory(self.home)] if self.apart else []))))
 
     @property
     def config(self) -> str:
-        return f"{self.directory}/config.toml"
+        return f"{self.configuration_directory}/{CONFIG}"
 
     @property
     def profiles(self) -> str:
-        return f"{self.directory}/profiles"
+        return f"{self.configuration_directory}/profiles"
 
     @property
     def login(self) -> str:
@@ -82,7 +115,7 @@ class State(Record):
 
     @property
     def cache(self) -> str:
-        return f"{self.directory}/cache"
+        return f"{self.cache_directory}/cache"
 
     def cached(self, settings_file: str) -> str:
         return f"{self.cache}/{sha256(settings_file.encode())[:CACHE_NAME_LENGTH]}"
@@ -93,7 +126,7 @@ class State(Record):
 
     @property
     def packages(self) -> str:
-        return f"{self.directory}/packages"
+        return f"{self.cache_directory}/packages"
 
     def package(self, reference: str) -> str:
         return f"{self.packages}/{sha256(reference.encode())[:PACKAGE_NAME_LENGTH]}"
@@ -107,11 +140,11 @@ class State(Record):
 
     @property
     def nix_trial(self) -> str:
-        return f"{self.directory}/nix-trial"
+        return f"{self.cache_directory}/nix-trial"
 
     @property
     def layer_trial(self) -> str:
-        return f"{self.directory}/layer-trial"
+        return f"{self.cache_directory}/layer-trial"
 
     @property
     def former_login(self) -> str:
@@ -129,7 +162,7 @@ class State(Record):
     @property
     def masks_lock(self) -> str:
         """One for all projects: a file may be in several, if one lies in the other."""
-        return f"{self.directory}/masks.lock"
+        return f"{self.directory}/{MASKS_LOCK}"
 
     @property
     def broker(self) -> str:
@@ -141,10 +174,13 @@ class State(Record):
 
     @property
     def instances(self) -> str:
-        return f"{self.directory}/instances"
+        return f"{self.directory}/{INSTANCES}"
 
     def instance(self, root: str) -> Instance:
-        return Instance(f"{self.instances}/{instance_name(root)}", root)
+        return self.instance_called(instance_name(root), root)
+
+    def instance_called(self, name: str, root: str = "") -> Instance:
+        return Instance(f"{self.instances}/{name}", root, f"{self.cache_directory}/{INSTANCES}/{name}")
 
 
 class Instance(Record):
@@ -152,10 +188,17 @@ class Instance(Record):
 
     directory: str
     root: str  # whose it is: the project, or the repository of its worktrees
+    caches: str = ""  # where its caches are, if that is another directory
 
-    def all_projects(self) -> State:
-        """What is kept for all projects of the same user."""
-        return State(self.directory.rsplit("/", 3)[0])
+    def all_projects(self) -> str:
+        """The directory of what is kept for all projects of the same user."""
+        return self.directory.rsplit("/", 2)[0]
+
+    def masks_lock(self) -> str:
+        return f"{self.all_projects()}/{MASKS_LOCK}"
+
+    def has(self, path: str) -> bool:
+        return path.startswith((f"{self.directory}/", f"{self.caches or self.directory}/"))
 
     @property
     def project(self) -> str:
@@ -250,7 +293,7 @@ class Instance(Record):
 
     @property
     def cache(self) -> str:
-        return f"{self.directory}/cache"
+        return f"{self.caches or self.directory}/cache"
 
     @property
     def cache_over_host(self) -> str:
@@ -297,7 +340,8 @@ def names_a_writable_place(name: str) -> bool:
 
 def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
     """Raise if the state is not what this program left there."""
-    for directory in (state.directory, state.instances, instance.directory, instance.claude, instance.auth):
+    own = (state.directory, state.instances, instance.directory, instance.claude, instance.auth)
+    for directory in own if state.apart is None else (*own, state.cache_directory, instance.caches):
         status = tree.lstat(directory)
         if status is None:
             continue
@@ -308,3 +352,47 @@ def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
                 f"{directory} belongs to another user (uid {status.st_uid})",
                 f"sudo chown -R $(id -u) {quote(state.directory)}",
             )
+
+
+def find_state(host: Host) -> State:
+    """Where the state of this user is. Raises a Problem if that is in doubt."""
+    return _find(host, host.person.home)
+
+
+def find_states(host: Host) -> tuple[State, ...]:
+    """That of each home of this user."""
+    return tuple(_find(host, home) for home in host.person.homes)
+
+
+def _find(host: Host, home: str) -> State:
+    if _is_in_home(host, home):
+        return State(home)
+    from claudebox.whereabouts import find_elsewhere
+
+    return find_elsewhere(host, home)
+
+
+def _is_in_home(host: Host, home: str) -> bool:
+    """Whether ~/.claudebox is used, or would be, and nothing speaks for another place: so it is for most people."""
+    tree, environ, (name, default) = host.tree, host.environ, XDG[0]
+    if not tree.lacks(note_of_places(home)):
+        return False
+    if tree.lstat(State(home).directory) is not None:
+        # Settings where the variables say would not be read.
+        return tree.lstat(f"{xdg_place(environ.get(name, ''), default, home)}/{CONFIG}") is None
+    is_asked_for = home == host.person.home and any(environ.get(name) for name, _ in XDG)
+    return not is_asked_for and tree.lstat(xdg_place("", default, home)) is None
+
+
+def xdg_place(value: str, default: str, home: str) -> str:
+    """What a variable with this value says. Whether it can be believed is another question."""
+    return f"{value.rstrip('/') or home + default[1:]}/{NAME}"
+
+
+def note_directory(home: str) -> str:
+    """Where it is noted which directories are used, if it is not ~/.claudebox. No variable leads elsewhere."""
+    return xdg_place("", XDG[1][1], home)
+
+
+def note_of_places(home: str) -> str:
+    return f"{note_directory(home)}/places"

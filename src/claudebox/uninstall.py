@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox.boxes import require_no_box
 from claudebox.host import Host, read_host
 from claudebox.instances import Size, find_instances, measure
 from claudebox.layers.files import DIRECTORY, remove_tree
@@ -16,13 +17,12 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.settings.words import Request
-from claudebox.state import State
+from claudebox.state import INSTANCES, State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.text import Style, escape, fill
 
 COLUMN = 10
-OWN_NAME = f"/{os.path.basename(State('').directory)}/".encode()
-MOST_NAMED = 5  # running boxes in a message
+THEN = "claudebox --uninstall"
 
 
 class Kept(Record):
@@ -34,101 +34,59 @@ class Kept(Record):
 
 def uninstall(request: Request) -> int:
     host = read_host()
-    state = State(host.person.home)
-    directory = _open_own(state, host.person.uid)
-    if directory is None:
+    state = find_state(host)
+    opened = {path: here for path in state.directories() if (here := _open_own(path, host.person.uid)) is not None}
+    if not opened:
         show(f"claudebox keeps nothing in {state.directory}.\n{_last_step(host)}")
         return 0
     try:
-        _require_no_box(state, host.person.uid)
-        show(_listing(state, os.listdir(directory), output_style()))
+        require_no_box((state,), host.person.uid, THEN)
+        show(_listing(state, opened, output_style()))
         if not request.yes and not says_yes("Remove all of it? [y/N] "):
             raise Problem("nothing removed")
-        _require_no_box(state, host.person.uid)  # somebody may have taken long to answer
-        _remove(directory, state)
+        require_no_box((state,), host.person.uid, THEN)  # somebody may have taken long to answer
+        for path, directory in opened.items():
+            _remove(directory, path)
     finally:
-        os.close(directory)
+        for directory in opened.values():
+            os.close(directory)
     show(_last_step(host))
     return 0
 
 
-def _open_own(state: State, uid: int) -> int | None:
+def _open_own(path: str, uid: int) -> int | None:
     """The directory itself, or None if there is none. It has to be ours, and a directory, not a link to one."""
     try:
-        status = os.lstat(state.directory)
+        status = os.lstat(path)
     except FileNotFoundError:
         return None
     if stat.S_ISLNK(status.st_mode):
-        there = os.path.realpath(state.directory)
+        there = os.path.realpath(path)
         raise Problem(
-            f"{state.directory} is a symlink to {there}, and nothing is removed through one",
-            f"look at it, and remove it yourself:\n      rm -r {quote(there)}\n      rm {quote(state.directory)}",
+            f"{path} is a symlink to {there}, and nothing is removed through one",
+            f"look at it, and remove it yourself:\n      rm -r {quote(there)}\n      rm {quote(path)}",
         )
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid:
-        raise Problem(f"{state.directory} is not a directory of yours", f"see: ls -ld {quote(state.directory)}")
-    return os.open(state.directory, DIRECTORY)
+        raise Problem(f"{path} is not a directory of yours", f"see: ls -ld {quote(path)}")
+    return os.open(path, DIRECTORY)
 
 
-def _require_no_box(state: State, uid: int) -> None:
-    running = [pid for pid in _processes(uid) if _is_claudebox(pid) or _uses(pid, state)]
-    if running:
-        named = ", ".join(map(str, running[:MOST_NAMED])) + (" …" if len(running) > MOST_NAMED else "")
-        raise Problem(f"a box is running (process {named})", "end it first; then: claudebox --uninstall")
-
-
-def _processes(uid: int) -> list[int]:
-    """The other processes of this account, boxes included: for the host, their programs are its own."""
-    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return sorted(pid for pid in numbers if pid != os.getpid() and _owner(pid) == uid)
-
-
-def _owner(pid: int) -> int:
-    """Whose process it is. The owner of its directory is root if the process keeps its memory to itself, as ours do."""
-    lines = _read(f"/proc/{pid}/status").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith(b"Uid:")), -1)
-
-
-def _is_claudebox(pid: int) -> bool:
-    """Whether it is the parent of a box, which calls itself so; or Python with our command, which may become one."""
-    words = _read(f"/proc/{pid}/cmdline").split(b"\0")
-    program, arguments = os.path.basename(words[0]), words[1:5]
-    is_ours = any(b"from claudebox.cli import main" in word for word in arguments)
-    is_ours = is_ours or any(os.path.basename(word).startswith(b"claudebox") for word in arguments)
-    return program == b"claudebox" or (program.startswith(b"python") and is_ours)
-
-
-def _uses(pid: int, state: State) -> bool:
-    """Whether something of the state is mounted where this process is: then it is in a box.
-
-    The kernel names what is mounted from the root of its file system, and the home may be one of its own.
-    """
-    directory = os.fsencode(os.path.realpath(state.directory))
-    for line in _read(f"/proc/{pid}/mountinfo").splitlines():
-        above, own_name, below = line.split(b" ")[3].rpartition(OWN_NAME)
-        if own_name and below and directory.endswith(above + OWN_NAME.removesuffix(b"/")):
-            return True
-    return False
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""  # it has ended
-
-
-def _listing(state: State, names: list[str], style: Style) -> str:
+def _listing(state: State, opened: dict[str, int], style: Style) -> str:
     instances = find_instances(state)
-    mine = [name for name in names if f"{state.directory}/{name}" in state.users_own()]
-    rest = [name for name in names if name not in (*mine, os.path.basename(state.instances))]
-    projects = f"{len(instances)} project{'s' if len(instances) != 1 else ''}"
+    paths = [f"{path}/{name}" for path, directory in opened.items() for name in os.listdir(directory)]
+    mine = [path for path in paths if path in state.users_own()]
+    projects = [path for path in paths if os.path.basename(path) == INSTANCES]
+    rest = [path for path in paths if path not in (*mine, *projects)]
+    names = ", ".join(sorted(map(os.path.basename, mine)))
+    number = f"{len(instances)} project{'s' if len(instances) != 1 else ''}"
     parts = [
-        Kept(f"your own: {', '.join(sorted(mine))}", _sum(state, mine)),
-        Kept(f"{projects}: conversations, caches, logins, what was agreed", measure(state.instances)),
-        Kept("what claudebox remembers besides", _sum(state, rest)),
+        Kept(f"your own: {names}", _sum(mine)),
+        Kept(f"{number}: conversations, caches, logins, what was agreed", _sum(projects)),
+        Kept("what claudebox remembers besides", _sum(rest)),
     ]
-    lines = [style.paint(f"claudebox keeps, in {escape(state.directory)}:", "1")]
+    where = fill(["claudebox", "keeps,", "in", *(f"{escape(path)}," for path in opened)], 0)
+    where[-1] = where[-1].removesuffix(",") + ":"
+    lines = [style.paint(line, "1") for line in where]
     lines += [f"{part.size.shown:>{COLUMN - 2}}  {part.what}" for part in parts if part.size.amount]
     for instance in instances:
         for layer in instance.reviews:
@@ -137,23 +95,22 @@ def _listing(state: State, names: list[str], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sum(state: State, names: list[str]) -> Size:
+def _sum(paths: list[str]) -> Size:
     sizes = []
-    for name in names:
-        path = f"{state.directory}/{name}"
+    for path in paths:
         is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
         sizes.append(measure(path) if is_directory else Size(os.lstat(path).st_size))
     return Size(sum(size.amount for size in sizes), all(size.is_whole for size in sizes))
 
 
-def _remove(directory: int, state: State) -> None:
+def _remove(directory: int, path: str) -> None:
     """Empty the directory by its descriptor, then remove it by its name, which works only if it is empty."""
     try:
         for name in os.listdir(directory):
             remove_tree(directory, name)
-        os.rmdir(state.directory)
+        os.rmdir(path)
     except OSError as error:
-        raise Problem(f"cannot remove {state.directory}: {error.strerror}", f"rm -r {quote(state.directory)}") from None
+        raise Problem(f"cannot remove {path}: {error.strerror}", f"rm -r {quote(path)}") from None
 
 
 # How a package is removed, by where its modules are. The first that fits.

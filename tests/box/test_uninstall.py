@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.boxes import uses
 from claudebox.state import State
-from claudebox.uninstall import _uses
 from conftest import CLAUDEBOX, Account
 from patience import comes_true
 from running.needs import needed
@@ -51,7 +51,7 @@ def test_what_is_kept_is_listed_and_removed(user: Account, state: Path) -> None:
     assert re.sub(r" +\d+[BK]\+? ", " … ", done.stdout).splitlines()[:4] == [
         f"claudebox keeps, in {state}:",
         " …  your own: config.toml, profiles",
-        " …  1 projects: conversations, caches, logins, what was agreed",
+        " …  1 project: conversations, caches, logins, what was agreed",
         "To remove the program itself: rm -r " + CLAUDEBOX.removesuffix("/claudebox"),
     ]
     assert (state.exists(), survives(user)) == (False, True)
@@ -117,7 +117,7 @@ def test_nothing_is_removed_while_a_box_runs(user: Account, running: subprocess.
     named = [int(number) for number in re.findall(r"\d+", refused.stderr.partition("\n")[0])]
     assert running.pid in named
     # What is in the box is known by its mounts, whatever it is called.
-    assert [pid for pid in named if pid != running.pid and _uses(pid, state)]
+    assert [pid for pid in named if pid != running.pid and uses(pid, (state.directory.encode(),))]
     running.communicate("the end\n")
     assert user.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
     assert not Path(state.directory).exists()

@@ -13,7 +13,7 @@ import pytest
 
 from claude.session import Talk, broke, fingerprint
 from claudebox.instances import Listed, Size, find_instances, listing
-from claudebox.state import State
+from claudebox.state import Instance, State
 from claudebox.view.text import style_for
 from terminal.pseudoterminal import claudebox_terminal
 
@@ -79,7 +79,7 @@ def test_listing_is_in_order_of_use(user: Account) -> None:
 
 @pytest.mark.req("INST-03", "UX-01")
 def test_name_of_a_project_cannot_write_on_the_screen(user: Account) -> None:
-    item = Listed("/x", "/home/a/\x1b[2J\nforged", time.time(), Size(0), True)
+    item = Listed(Instance("/x", ""), "/home/a/\x1b[2J\nforged", time.time(), Size(0), True)
     text = listing([item], style_for(False, {}))
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2

@@ -7,11 +7,11 @@ import os
 
 import pytest
 
-from claudebox import instances, uninstall
+from claudebox import boxes, instances, uninstall
 from claudebox.features.caches import act
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
-from claudebox.state import CACHE_LOCK, Cache, State
+from claudebox.state import CACHE_LOCK, Cache, Instance, State
 from errors.scene import Problems, Scene, Stage
 
 KEPT = "/home/alice/.claudebox"
@@ -29,7 +29,9 @@ def cannot_lie_underneath(scene: Scene) -> None:
 
 
 def refused_to_drop(scene: Scene) -> None:
-    full = instances.Listed("/x", "/home/alice/shop", 0.0, instances.Size(0), False, cache=instances.Size(1 << 30))
+    full = instances.Listed(
+        Instance("/x", ""), "/home/alice/shop", 0.0, instances.Size(0), False, cache=instances.Size(1 << 30)
+    )
     scene.monkeypatch.setattr(instances, "find_instances", lambda _: [full])
     scene.monkeypatch.setattr(instances, "show", lambda _: None)
     scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
@@ -75,8 +77,8 @@ def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> No
     scene.monkeypatch.setattr(os, "open", lambda *_: os.dup(2))
     scene.monkeypatch.setattr(uninstall, "_listing", lambda *_: "")
     scene.monkeypatch.setattr(os, "listdir", lambda _: [])
-    scene.monkeypatch.setattr(uninstall, "_processes", lambda _: list(running))
-    scene.monkeypatch.setattr(uninstall, "_is_claudebox", lambda _: True)
+    scene.monkeypatch.setattr(boxes, "_processes", lambda _: list(running))
+    scene.monkeypatch.setattr(boxes, "_is_claudebox", lambda _: True)
     scene.monkeypatch.setattr(uninstall, "show", lambda _: None)
     scene.monkeypatch.setattr(uninstall, "says_yes", lambda _: False)
     uninstall.uninstall(parse(["--uninstall"]))
@@ -87,7 +89,7 @@ def cannot_be_uninstalled(scene: Scene) -> None:
         raise OSError(13, os.strerror(13))
 
     scene.monkeypatch.setattr(os, "listdir", refuse)
-    uninstall._remove(-1, State("/home/alice"))
+    uninstall._remove(-1, State("/home/alice").directory)
 
 
 PROBLEMS: Problems = {

@@ -12,6 +12,7 @@ from claudebox.model import Preparation
 from claudebox.prepare import prepare
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
+from claudebox.state import Instance
 from errors.scene import STATE_OF_SHOP, Problems, Scene, Stage
 
 
@@ -37,7 +38,7 @@ def state_cannot_be_written(scene: Scene) -> None:
 
 
 def refused_to_remove(scene: Scene) -> None:
-    gone = instances.Listed("/x", "/home/alice/gone", 0.0, instances.Size(0), True)
+    gone = instances.Listed(Instance("/x", ""), "/home/alice/gone", 0.0, instances.Size(0), True)
     scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
     scene.monkeypatch.setattr(instances, "show", lambda _: None)
     scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
@@ -45,7 +46,9 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
-    instances.remove(instances.Listed("/nonexistent/instance", "/home/alice/gone", 0.0, instances.Size(0), True))
+    instances.remove(
+        instances.Listed(Instance("/nonexistent/instance", ""), "/home/alice/gone", 0.0, instances.Size(0), True)
+    )
 
 
 PROBLEMS: Problems = {

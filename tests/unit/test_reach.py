@@ -8,6 +8,7 @@ import pytest
 
 from claudebox.host.tree import Tree
 from claudebox.reach import Reach
+from claudebox.state import State
 from hosts.machine import plant
 
 HOME = "/home/alice"
@@ -103,7 +104,7 @@ def tree(tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def reach(tree: Tree) -> Reach:
-    return Reach(tree, f"{HOME}/shop", (HOME,))
+    return Reach(tree, f"{HOME}/shop", (State(HOME),))
 
 
 @pytest.mark.req("SEC-01")
@@ -131,7 +132,7 @@ def test_directory_is_entered_if_something_in_it_is_the_agents(reach: Reach, dir
 @pytest.mark.parametrize("project", ["/", "/home", HOME, STATE])
 def test_what_holds_the_state_is_no_project(tree: Tree, project: str) -> None:
     """No box starts there. The user's own files are still read, so that a message can say so."""
-    reach = Reach(tree, project, (HOME,))
+    reach = Reach(tree, project, (State(HOME),))
     assert not reach.holds(f"{HOME}/private/tool")
     assert not reach.holds(f"{STATE}/config.toml")
     assert reach.holds(f"{HOME}/work/bin/tool")
@@ -139,7 +140,7 @@ def test_what_holds_the_state_is_no_project(tree: Tree, project: str) -> None:
 
 def test_home_behind_a_symlink(tmp_path: Path) -> None:
     text = TREE.replace("~", "/data/alice").replace("/home/alice/.claudebox", "/data/alice/.claudebox")
-    reach = Reach(plant(tmp_path, f"/home -> data\n{text}"), "/data/alice/shop", ("/home/alice",))
+    reach = Reach(plant(tmp_path, f"/home -> data\n{text}"), "/data/alice/shop", (State("/home/alice"),))
     for home in ("/home/alice", "/data/alice"):
         assert reach.holds(f"{home}/.claudebox/cache/x")
         assert not reach.holds(f"{home}/.claudebox/config.toml")
@@ -148,7 +149,7 @@ def test_home_behind_a_symlink(tmp_path: Path) -> None:
 
 def test_every_home_of_the_user_counts(tree: Tree) -> None:
     """Who sets HOME for one start has the state of all others elsewhere."""
-    reach = Reach(tree, "/srv/shop", ("/srv/home", HOME))
+    reach = Reach(tree, "/srv/shop", (State("/srv/home"), State(HOME)))
     assert reach.holds(f"{HOME}/work/bin/tool")
     assert reach.holds(f"{INSTANCE}/claude/x")
 
@@ -162,7 +163,7 @@ def test_records_are_read_only_when_they_matter(tree: Tree, monkeypatch: pytest.
         return entries(path)
 
     monkeypatch.setattr(tree, "entries", noted)
-    reach = Reach(tree, f"{HOME}/shop", (HOME,))
+    reach = Reach(tree, f"{HOME}/shop", (State(HOME),))
     for path in ("/usr/bin/tool", "/nix/store/x/bin/tool", f"{STATE}/config.toml", f"{STATE}/profiles/aws.toml"):
         assert not reach.leads_through(path)
     assert listed == []

@@ -40,7 +40,10 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 def decide_hides(facts: Facts, draft: Draft) -> Contribution:
     tree, hides = facts.tree, facts.settings.hides
     refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
+    own = facts.claude.all_projects.directories()
     return Contribution(
+        # A directory above one of them could be moved, and another put in its place with other settings.
+        pins=tuple(path for directory in own for path in find_appearances(directory, draft.mounts)),
         hides=(
             *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
             *find_hides(tree, hides, facts.project, facts.home, draft.mounts),

@@ -11,7 +11,7 @@ from claudebox.record import Record
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word, from_options, from_variables, merge
 from claudebox.settings.words import Request
-from claudebox.state import State
+from claudebox.state import find_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _own_files(
     host: Host, variables: list[Statement], options: list[Statement]
 ) -> tuple[list[Statement], list[Preparation]]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
-    state = State(host.person.home)
+    state = find_state(host)
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
     has_files = bool(named) or any(host.tree.lstat(path) is not None for path in (state.config, state.profiles))
     if not has_files:

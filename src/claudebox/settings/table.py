@@ -287,6 +287,10 @@ SETTINGS = (
         ),
         metavar="[HOW]",
     ),
+    Setting(
+        *("places", MODE, "show where claudebox keeps its files; xdg, home: move them"),
+        metavar="[WHERE]",
+    ),
     Setting("uninstall", MODE, "remove everything that claudebox keeps, after a question"),
     Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
     Setting("audit", MODE, "show everything about the box, start nothing"),

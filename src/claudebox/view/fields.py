@@ -124,6 +124,11 @@ FIELDS: dict[str, dict[str, str]] = {
         "instances[].reviews[].project": "what it is a layer of",
         "instances[].reviews[].size": "bytes",
     },
+    "--places": {
+        "places.configuration": "the directory of what you write",
+        "places.state": "that of what claudebox knows from one start to the next",
+        "places.cache": "that of what can be made or downloaded again",
+    },
     "--profile": {
         "profiles[].name": "for --profile",
         "profiles[].description": "what it is for",

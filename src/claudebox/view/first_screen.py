@@ -163,7 +163,7 @@ def _packages(plan: Plan) -> Row:
 def _writable(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     """The project, what somebody asked for, and the box's own state, which needs no path."""
     shown = sorted((mount for mount in mounts if mount.kind in WRITABLE), key=lambda mount: mount.path != plan.project)
-    own = [mount for mount in shown if plan.state is not None and mount.source.startswith(f"{plan.state.directory}/")]
+    own = [mount for mount in shown if plan.state is not None and plan.state.has(mount.source)]
     paths = tuple(_writable_text(mount, plan.person.home) for mount in shown if mount not in own)
     kept = ["Claude's state"] if len(own) > (plan.cache is not None) else []
     kept += ["the cache"] if plan.cache is not None else []

@@ -14,7 +14,6 @@ from claudebox.settings.files.schema import DESCRIPTION, KEYS_OF_A_MOUNT, MODES,
 from claudebox.settings.parsing import LEAST, LIMITED, MOST_DIGITS, MOST_DIGITS_OF_AN_AMOUNT, SIZES
 from claudebox.settings.table import BY_KEY, LAST_PORT, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
 from claudebox.settings.values import PROJECT_FILE
-from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def schema_text(*, is_project: bool) -> str:
 def schema(*, is_project: bool) -> Schema:
     """The schema of the user's own files, or of a project's, which cannot say everything."""
     settings = [setting for setting in BY_KEY.values() if not (is_project and setting.is_users)]
-    title = PROJECT_FILE if is_project else f"{SHOWN.config} and profiles"
+    title = PROJECT_FILE if is_project else "your own config.toml and profiles"
     titles = {key: {"description": text, **_line(is_free=True)} for key, text in TITLES.items()}
     return {
         "$schema": DRAFT,

@@ -60,7 +60,7 @@ def mount(plan: Plan) -> None:
         except OSError as error:
             raise Problem(
                 f"{lower} cannot lie under the project's cache: {error.strerror}",
-                "it needs Linux 5.11, and ~/.claudebox on ext4, btrfs, xfs or tmpfs\n"
+                "it needs Linux 5.11, and the project's cache on ext4, btrfs, xfs or tmpfs\n"
                 "      without this host's caches: --cache project",
             ) from None
 

@@ -9,7 +9,7 @@ from claudebox.host.system import NIX_STORE, find_system
 from claudebox.problem import Problem
 from claudebox.settings.table import AUTO, DAEMON, OFF
 from claudebox.settings.values import Settings
-from claudebox.state import State
+from claudebox.state import find_state
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, program_version
 
 ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
@@ -25,7 +25,7 @@ def nix_rows(host: Host, settings: Settings) -> list[CheckRow]:
         program = CheckRow(OK, "nix", f"{program_version(nix)}, {nix}")
     try:
         is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
-        plan = plan_nix(host, settings, State(host.person.home).instance(host.cwd), is_nix_host=is_nix_host)
+        plan = plan_nix(host, settings, find_state(host).instance(host.cwd), is_nix_host=is_nix_host)
     except Problem as problem:
         return [program, CheckRow(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
     why = "; ".join(plan.holes)

@@ -17,7 +17,7 @@ from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
 from claudebox.remembered import Form
 from claudebox.settings.values import Word
-from claudebox.state import State
+from claudebox.state import find_state
 
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
 REGISTRATION = "/etc/nix/claudebox-registration"
@@ -82,13 +82,13 @@ def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
 
 def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
     """What Nix said about these paths and all that they need; empty if it has to be asked again."""
-    memory = remembered.recall(host.tree, State(host.person.home).closure(roots), FORM, host.person.uid)
+    memory = remembered.recall(host.tree, find_state(host).closure(roots), FORM, host.person.uid)
     return "".join(f"{line}\n" for line in memory.lines).encode()
 
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
     lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
-    return remembered.note_with_directory(State(host.person.home).closure(roots), FORM, lines)
+    return remembered.note_with_directory(find_state(host).closure(roots), FORM, lines)
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings, Word
-from claudebox.state import State
+from claudebox.state import State, find_state
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
@@ -86,7 +86,7 @@ def find_wanted(host: Host, settings: Settings) -> tuple[WantedPackage, ...]:
 
 
 def _recall(host: Host, wanted: WantedPackage, meaning: str) -> Package:
-    path = State(host.person.home).package(wanted.reference)
+    path = find_state(host).package(wanted.reference)
     memory = remembered.recall(host.tree, path, FORM, host.person.uid)
     package = read_record(memory, wanted.reference, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
@@ -177,7 +177,7 @@ def plan_inquiry(host: Host, packages: tuple[Package, ...]) -> Inquiry:
         nix=nix,
         environment=nix_environment(host, nix),
         references=tuple(package.reference for package in packages),
-        state=State(host.person.home),
+        state=find_state(host),
         meaning=find_meaning(host),
     )
 

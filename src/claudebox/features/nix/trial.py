@@ -12,7 +12,7 @@ from claudebox.host.digest import sha256
 from claudebox.host.nix_daemon import CONFIG, SOCKET, read_config
 from claudebox.model import Preparation
 from claudebox.remembered import Form
-from claudebox.state import State
+from claudebox.state import find_state
 
 FORM = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
 BOOT = "/proc/sys/kernel/random/boot_id"
@@ -30,13 +30,13 @@ NOT_SEEN = "unable to download 'file://"
 
 def recall_outcome(host: Host) -> str:
     """The outcome of the last trial; "" if there was none, or of another daemon."""
-    lines = remembered.recall(host.tree, State(host.person.home).nix_trial, FORM, host.person.uid).lines
+    lines = remembered.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
     return known if known in OUTCOMES else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
-    return remembered.note_with_directory(State(host.person.home).nix_trial, FORM, (_circumstances(host), outcome))
+    return remembered.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
 
 
 def copying(place: str, content: bytes, nonce: str) -> str:

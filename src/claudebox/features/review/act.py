@@ -15,7 +15,6 @@ from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function, layer_label
 from claudebox.process.lifetime import Companion
-from claudebox.state import SHOWN
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
@@ -267,7 +266,7 @@ def _refused(path: str, review: Review, words: tuple[bytes | int, ...]) -> Probl
     why = os.strerror(ctypes.get_errno()) if library.mount(*words) != 0 else "it changed its mind"
     return Problem(
         f"the kernel lets no layer lie over {path}: {why}",
-        f"a layer needs Linux 5.11, and {SHOWN.directory} on ext4, btrfs, xfs or tmpfs\n      {_way_out(review)}",
+        f"a layer needs Linux 5.11, and its state on ext4, btrfs, xfs or tmpfs\n      {_way_out(review)}",
     )
 
 

@@ -31,13 +31,13 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     state = plan.state
     assert state is not None
     try:
-        held = locks.open_lock(state.all_projects().masks_lock)
+        held = locks.open_lock(state.masks_lock())
         for identity in _covered(plan.mounts):
             locks.hold(held, identity)
         plan = plan.replace(mounts=_laid_out(plan.mounts, state.edited))
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
-        raise Problem(f"cannot write below {state.all_projects().directory}: {error.strerror}", hint) from None
+        raise Problem(f"cannot write below {state.all_projects()}: {error.strerror}", hint) from None
     return plan, Companion(
         life=held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held)
     )

@@ -68,7 +68,7 @@ def _bring_back(mount: Mount, plan: Plan) -> tuple[Merged, bool]:
     assert plan.state is not None
     assert mount.identity is not None
     try:
-        lock = locks.open_lock(plan.state.all_projects().masks_lock)
+        lock = locks.open_lock(plan.state.masks_lock())
         try:
             if not locks.take(lock, mount.identity):
                 return Merged(trouble=BUSY), True

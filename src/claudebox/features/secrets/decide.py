@@ -39,7 +39,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 
 
 def _place_of_lock(state: Instance | None) -> tuple[Preparation, ...]:
-    return () if state is None else (Preparation(Preparation.DIRECTORY, state.all_projects().directory),)
+    return () if state is None else (Preparation(Preparation.DIRECTORY, state.all_projects()),)
 
 
 def _is_editable(mount: Mount, facts: Facts, mounts: list[Mount]) -> bool:

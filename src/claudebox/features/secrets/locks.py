@@ -41,7 +41,7 @@ def take_all(state: Instance, identities: list[tuple[int, int]]) -> int | None:
     """Take these files for oneself: a descriptor that holds them, -1 if there are none, None if a box masks one."""
     if not identities:
         return -1
-    descriptor = open_lock(state.all_projects().masks_lock)
+    descriptor = open_lock(state.masks_lock())
     if all(take(descriptor, identity) for identity in identities):
         return descriptor
     os.close(descriptor)

@@ -12,7 +12,7 @@ from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import MountWish, Profile, Statement, Word
-from claudebox.state import SHOWN, State
+from claudebox.state import find_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _ProfileReader:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.state = State(host.person.home)
+        self.state = find_state(host)
         self.reach = reach_of(host)
         self.done: set[str] = set()
         self.to_keep: list[Preparation] = []
@@ -125,8 +125,15 @@ class _ProfileReader:
 
     def _path_of(self, named: Word) -> str:
         """The path of the user's own profile; "" if there is none of this name."""
-        _check_name(named)
+        if not _is_name(named.text):
+            raise Problem(
+                f"{named.origin.shown}: `{named.text}` cannot be the name of a profile",
+                f"use letters, digits, - and _\n      the file of `aws` is {self._own_profiles()}/aws.toml",
+            )
         return self._file_of(named.text)
+
+    def _own_profiles(self) -> str:
+        return shorten_home(self.state.profiles, self.state.home)
 
     def _file_of(self, name: str) -> str:
         paths = [f"{self.state.profiles}/{name}{suffix}" for suffix in SUFFIXES]
@@ -160,7 +167,7 @@ class _ProfileReader:
         names = sorted({*self.own_names(), *shipped_names()})
         stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
-        to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
+        to_write = f"to list them: claudebox --profile\n      to write it: {self._own_profiles()}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
 
@@ -172,14 +179,6 @@ def _shipped_file(name: str) -> str:
 def _stem(name: str) -> str:
     """The name without the suffix, which somebody may have typed."""
     return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
-
-
-def _check_name(named: Word) -> None:
-    if not _is_name(named.text):
-        raise Problem(
-            f"{named.origin.shown}: `{named.text}` cannot be the name of a profile",
-            f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
-        )
 
 
 def _is_name(text: str) -> bool:

@@ -19,7 +19,7 @@ from claudebox.settings.files.schema import said_in
 from claudebox.settings.parsing import LIMITS, amount
 from claudebox.settings.table import BY_NAME, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
-from claudebox.state import State
+from claudebox.state import find_state
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
 GRANTED, REFUSED = "yes", "no"
@@ -81,7 +81,7 @@ def _is_less(setting: Setting, value: str, than: str) -> bool:
 
 def decisions(host: Host) -> dict[str, bool]:
     """What the user decided about such files, by `content_id`. If the memory is damaged, nothing was decided."""
-    memory = remembered.recall(host.tree, State(host.person.home).decisions, FORM, host.person.uid)
+    memory = remembered.recall(host.tree, find_state(host).decisions, FORM, host.person.uid)
     words = [line.partition(" ") for line in memory.lines]
     return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
 
@@ -91,4 +91,4 @@ def note_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Prepar
     others = {name: value for name, value in decisions(host).items() if name != content_id}
     latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
     lines = [f"{GRANTED if value else REFUSED} {name}" for name, value in latest]
-    return remembered.note_with_directory(State(host.person.home).decisions, FORM, lines)
+    return remembered.note_with_directory(find_state(host).decisions, FORM, lines)

@@ -11,7 +11,6 @@ from claudebox.settings.files.documents import Document, shown
 from claudebox.settings.parsing import is_variable_name, read_text
 from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
 from claudebox.settings.values import EnvWish, MountWish, Statement
-from claudebox.state import SHOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _setting(document: Document, key: str) -> Setting:
     setting = BY_KEY[key]
     if setting.is_users and document.is_project:
         what = f"`{key}` decides what runs on this host, so a project cannot set it"
-        raise document.problem((key,), what, f"it belongs in {SHOWN.config}; or use {setting.option}")
+        raise document.problem((key,), what, f"it belongs in your own config.toml; or use {setting.option}")
     return setting
 
 

@@ -48,7 +48,7 @@ def test_nix_of_the_flake_comes_first(machine: Machine, monkeypatch: pytest.Monk
 
 def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> None:
     known = plan_inquiry(machine.host(), ()).environment
-    machine.plant("~/shop/ca.pem: -----BEGIN CERTIFICATE-----")
+    machine.plant("~/shop/ca.pem: -----BEGIN CERTIFICATE-----\n~/.claudebox/")
     hostile = {
         **dict.fromkeys(("NIX_CONFIG", "NIX_PATH", "NIX_REMOTE", "NIX_CONF_DIR", "NIX_USER_CONF_FILES"), "x"),
         **dict.fromkeys(

@@ -1,0 +1,69 @@
+"""Makes the directories that claudebox keeps its files in where the XDG variables say, and notes which they are."""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.layers.files import PRIVATE
+from claudebox.paths import parents
+from claudebox.problem import Problem
+from claudebox.quoting import quote
+from claudebox.remembered import write
+from claudebox.state import Apart, find_state, note_of_places
+from claudebox.whereabouts import NOTE, Note, recall_note
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+
+
+def settle(host: Host) -> Host:
+    """Make the directories that are missing, before a box is planned: what is there can be hidden from it."""
+    state = find_state(host)
+    if state.apart is None:
+        return host
+    try:
+        for directory in state.directories():
+            make_private(directory)
+        if not state.is_noted:
+            _note_first(host, state.apart)
+    except OSError as error:
+        raise Problem(
+            f"cannot make {error.filename or state.directory}: {error.strerror}", f"ls -ld {quote(state.home)}"
+        ) from None
+    return host.looked_at_anew()
+
+
+def make_private(directory: str) -> None:
+    """Make a directory, and those above it that are missing, for this user alone."""
+    missing = [path for path in (directory, *parents(directory)) if not os.path.lexists(path)]
+    for path in reversed(missing):
+        try:
+            os.mkdir(path, PRIVATE)
+        except FileExistsError:
+            pass  # another launch makes it
+
+
+def _note_first(host: Host, apart: Apart) -> None:
+    """Write the note, unless another launch was faster: then both have to mean the same."""
+    home, uid = host.person.home, host.person.uid
+    path, temporary = note_of_places(home), f"{note_of_places(home)}.{os.getpid()}"
+    write_whole(temporary, write(NOTE, Note(apart).lines()))
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(temporary)
+    if recall_note(host.looked_at_anew().tree, home, uid) != Note(apart):
+        raise Problem("another claudebox starts with other XDG variables at this moment", "try again")
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Write a new file, and have it on the disk before anything depends on it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
