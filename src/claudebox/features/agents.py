@@ -82,7 +82,10 @@ AGENTS = {
             state=(".aider",),
             told=".aider/SANDBOX.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
-            unattended=("--yes-always", "--no-check-update", "--analytics-disable", "--read", "~/.aider/SANDBOX.md"),
+            unattended=(
+                *("--yes-always", "--no-check-update", "--no-show-release-notes", "--analytics-disable"),
+                *("--read", "~/.aider/SANDBOX.md"),
+            ),
             install="uv tool install --python 3.12 aider-chat",
         ),
     )
