@@ -12,7 +12,7 @@ from attacks.test_host_runs_later_report import ORDINARY as IN_ONE_LINE
 from attacks.test_host_runs_later_report import TITLE, said
 from claudebox.features.secrets.table import WANTED as MAY_BE_SECRET
 from conftest import Account, Box
-from unit.features.guard.test_table import CONTENTS, HELD, ORDINARY
+from unit.features.guard.test_table import CONTENTS, HELD, ORDINARY, TAKEN_UP
 
 pytestmark = pytest.mark.req("INST-02")
 
@@ -81,7 +81,15 @@ def test_every_row_is_named_where_nothing_was(box: Box, project: Path) -> None:
 
 
 def test_ordinary_rows_are_named_in_one_sentence(box: Box, project: Path) -> None:
-    done = box.inside("python3", "-c", planted(ORDINARY))
+    names = [name for name in ORDINARY if name not in TAKEN_UP]
+    done = box.inside("python3", "-c", planted(names))
     assert TITLE not in said(done)
     assert said(done).startswith(f"claudebox: {IN_ONE_LINE}: ")
-    assert said(done).endswith(f" and {len(ORDINARY) - 6} more")
+    assert said(done).endswith(f" and {len(names) - 6} more")
+
+
+def test_what_agents_take_up_is_named_by_itself(box: Box, project: Path) -> None:
+    done = box.inside("python3", "-c", planted(TAKEN_UP))
+    assert TITLE in said(done)
+    assert f"and {len(TAKEN_UP) - 12} more" in said(done)
+    assert IN_ONE_LINE not in said(done)

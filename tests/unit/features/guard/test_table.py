@@ -24,6 +24,7 @@ ORDINARY = [
     *(f"{beginning}x" for beginning, _ in ordinary.BEGINNINGS),
     *(f"x{end}" for end, _ in ordinary.ENDS),
 ]
+TAKEN_UP = [name for group, _, names in ordinary.ROWS if group == ordinary.TAKEN_UP for name in spelled_out(names)]
 # Of these, only what runs by itself is news in a new file.
 CONTENTS = {
     "package.json": '{"scripts": {"postinstall": "x"}}',
@@ -59,8 +60,7 @@ def test_all_that_is_in_the_tables_is_named_when_it_appears(tmp_path: Path) -> N
 def test_what_is_ordinary_is_named_as_such(tmp_path: Path) -> None:
     found = change(tmp_path, *((name, CONTENTS.get(name, "x")) for name in ORDINARY), before="~/shop/x")
     assert sorted(one.path.removeprefix(f"{P}/") for one in found) == sorted(ORDINARY)
-    taken_up = {name for group, _, names in ordinary.ROWS if group == ordinary.TAKEN_UP for name in spelled_out(names)}
-    assert {one.path.removeprefix(f"{P}/") for one in found if not one.is_ordinary} == taken_up
+    assert {one.path.removeprefix(f"{P}/") for one in found if not one.is_ordinary} == set(TAKEN_UP)
 
 
 def test_nothing_that_is_ordinary_is_held(tmp_path: Path) -> None:

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""What a whole turn of Claude Code costs in a box, as ratios against the same turn without one, in one run.
+
+usage: bench/turn.py --claude PATH [--rounds N]
+
+Claude is told one thing (`-p`), runs three commands, and ends. The API is a stand-in over TLS on this machine, which
+answers at once: with a real one, most of the time would be the model's, and the ratios nearer to one. All are started
+in turn, at a terminal, so that a busy moment of the machine hits all of them alike. As an ordinary user, because Claude
+does not work unattended for root. Prints a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import shutil
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CHECKOUT / "src"))
+
+from claudebox.demo.stand_in import DemoStep, StandIn  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WARM_UP = 1
+UNATTENDED = ("--dangerously-skip-permissions", "-p", "do it")
+COMMANDS = (
+    "git status --short",
+    "grep -rc word . | wc -l",
+    "echo a line >> notes.md && git commit -qam more && git log",
+)
+IDENTITY = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--claude", required=True, help="the claude command")
+    options.add_argument("--rounds", type=int, default=10)
+    chosen = options.parse_args()
+    if os.geteuid() == 0:
+        options.error("as an ordinary user, please: claude does not work unattended for root")
+    # Not in /var/tmp: firejail hides that.
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.home()) as home, stand_in(Path(home)) as api:
+        environ = {
+            **{name: os.environ[name] for name in ("PATH", "LANG", "USER") if name in os.environ},
+            "HOME": home,
+            "TERM": "xterm-256color",
+            "ANTHROPIC_API_KEY": "sk-ant-api03-stand-in-0123456789",
+            "ANTHROPIC_BASE_URL": f"https://localhost:{api.port}",
+            "NODE_EXTRA_CA_CERTS": f"{home}/certificate.pem",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+        prepare_home(Path(home))
+        ways = contenders(chosen.claude, home, api.port)
+        print(table(measure(ways, Path(home), environ, chosen.rounds, api)))
+
+
+@contextmanager
+def stand_in(home: Path) -> Iterator[StandIn]:
+    names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+    files = ("-keyout", str(home / "key.pem"), "-out", str(home / "certificate.pem"))
+    subprocess.run(["openssl", "req", *kind, *names, *files], check=True, capture_output=True)
+    api = StandIn(tuple(DemoStep(command[:20], command) for command in COMMANDS), lambda *_: None)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(home / "certificate.pem", home / "key.pem")
+    api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
+    with api:
+        yield api
+
+
+def prepare_home(home: Path) -> None:
+    """Claude has been used here before: the first time it asks and looks around."""
+    (home / ".gitconfig").write_text("[user]\n\tname = Somebody\n\temail = somebody@example.org\n")
+    (home / ".claude.json").write_text('{"hasCompletedOnboarding": true, "theme": "dark"}')
+
+
+def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
+    box = [str(CHECKOUT / "claudebox"), "--yes", "--claude", claude]
+    turn = [claude, *UNATTENDED]
+    bind = [
+        "bwrap",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--bind",
+        home,
+        home,
+        "--die-with-parent",
+    ]
+    ways = {
+        "bare": turn,
+        "plain bwrap, all of the host read-only": [*bind, *turn],
+        "claudebox": [*box, "-p", "do it"],
+        "with `--auth broker`": [*box, "--auth", "broker", "-p", "do it"],
+        "with `--network names`": [*box, "--network", "names", "--host-port", str(port), "-p", "do it"],
+        "with `--review`": [*box, "--review", "--land", "all", "-p", "do it"],
+        "with broker, names and review": [
+            *box,
+            *("--auth", "broker", "--network", "names", "--review", "--land", "all", "-p", "do it"),
+        ],
+    }
+    if firejail := shutil.which("firejail"):
+        ways["firejail"] = [firejail, "--quiet", "--noprofile", *turn]
+    return ways
+
+
+def measure(
+    ways: dict[str, list[str]], home: Path, environ: dict[str, str], rounds: int, api: StandIn
+) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(-WARM_UP, rounds):
+        for name, command in ways.items():
+            project = new_project(home / "project")
+            before = len(api.requests)
+            start = time.perf_counter()
+            said = at_terminal(command, project, environ)
+            if number >= 0:
+                times[name].append(time.perf_counter() - start)
+            if len(api.requests) - before < len(COMMANDS) + 1:
+                sys.exit(f"error: {name}: the turn was not whole:\n{said}")
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def new_project(project: Path) -> Path:
+    """The same for each turn."""
+    shutil.rmtree(project, ignore_errors=True)
+    project.mkdir()
+    for number in range(200):
+        (project / f"{number}.txt").write_text("word\n" * number)
+    (project / "notes.md").write_text("notes\n")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "begin")):
+        subprocess.run(["git", *IDENTITY, *words], cwd=project, check=True)
+    return project
+
+
+def at_terminal(command: list[str], project: Path, environ: dict[str, str]) -> str:
+    """What it said on a terminal of its own, until it ended."""
+    child, master = pty.fork()
+    if child == 0:
+        os.chdir(project)
+        os.execvpe(command[0], command, environ)  # noqa: S606
+    said = b"".join(iter(reader(master), b""))
+    os.waitpid(child, 0)
+    os.close(master)
+    return said.decode(errors="replace")
+
+
+def reader(master: int) -> Callable[[], bytes]:
+    def read() -> bytes:
+        try:
+            return os.read(master, 65536)
+        except OSError:  # everybody has closed the other end
+            return b""
+
+    return read
+
+
+def table(medians: dict[str, float]) -> str:
+    bare = medians["bare"]
+    rows = ["| a turn of Claude | median, s | against bare |", "|---|---:|---:|"]
+    rows += [f"| {name} | {median:.2f} | {median / bare:.2f} × |" for name, median in medians.items()]
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()
