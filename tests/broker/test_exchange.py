@@ -21,6 +21,7 @@ from claudebox.features.broker.server.messages import Ended, Truncated, read_ans
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Allowance
 from claudebox.login.form import Tokens
+from claudebox.view.fields import FIELDS
 from patience import PATIENCE, comes_true
 
 
@@ -58,6 +59,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
         "status": 200,
     }
     assert (second["path"], second["status"]) == ("/v1/organizations/me", 404)
+    assert {f"auth_log[].{field}" for entry in broker.journal for field in entry} == set(FIELDS["--auth-log"])
     assert not {"secret plan", "hello", KEY, DUMMY} & set(json.dumps(broker.journal).split('"'))
 
 

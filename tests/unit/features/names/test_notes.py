@@ -13,6 +13,7 @@ from claudebox.features.names.server.refusal import Refusal
 from claudebox.features.names.suggest import NOTHING, log_text, suggestion
 from claudebox.features.names.terms import MEMORY
 from claudebox.journal import read_journal
+from claudebox.view.fields import FIELDS
 from claudebox.view.text import WIDTH
 
 pytestmark = pytest.mark.req("NAME-01")
@@ -128,3 +129,14 @@ def test_log_and_suggestion(notes: Notes) -> None:
 )
 def test_suggestion_is_nothing_that_would_be_refused(name: str) -> None:
     assert suggestion([{"name": name, "port": 443, "verdict": "refused"}]) == NOTHING
+
+
+def test_fields_of_the_journal_are_those_that_the_reference_has(notes: Notes) -> None:
+    notes.carried("allowed.example", 443, 100, 2000, 7)
+    notes.not_made("allowed.example", 443, Refusal("no answer", 0))
+    for number in range(MOST_REFUSALS + 1):
+        notes.not_made(f"{number}.example", 443, NOT_LISTED)
+    entries = read_journal(notes.path)
+    assert {entry["verdict"] for entry in entries} == {"allowed", "failed", "refused", "stopped"}
+    written = {f"network_log[].{field}" for entry in entries for field in entry}
+    assert written == set(FIELDS["--network-log"])
