@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -107,6 +108,12 @@ def no_mount(review: Review) -> None:
     raise act._refused(review.covered[0].path, review, words)
 
 
+def for_good(scene: Scene, how: Callable[[], None]) -> None:
+    """As if this error (there is no such file) said that the machine never can."""
+    scene.monkeypatch.setattr(act, "FOR_GOOD", (2,))
+    how()
+
+
 def refused_by_apparmor(scene: Scene) -> None:
     scene.planted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1").plan("--review")
 
@@ -116,11 +123,13 @@ PROBLEMS: Problems = {
     "review-as-a-command": (dry_run, FAILED),
     "review-changed-meanwhile": (changed_meanwhile, FAILED),
     "review-in-use": (lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"), FAILED),
-    "review-no-attributes": (lambda _: act._require_attributes(NOWHERE, WHOLE), FAILED),
+    "review-no-attributes": (lambda scene: for_good(scene, lambda: act._require_attributes(NOWHERE, WHOLE)), FAILED),
+    "review-no-attributes-now": (lambda _: act._require_attributes(NOWHERE, WHOLE), FAILED),
     "review-no-layer": (lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""), FAILED),
-    "review-no-mount": (lambda _: no_mount(WHOLE), FAILED),
-    "review-no-mount-of-a-part": (lambda _: no_mount(GUARDED), FAILED),
-    "review-no-mount-unasked": (lambda _: no_mount(UNASKED), FAILED),
+    "review-no-mount": (lambda scene: for_good(scene, lambda: no_mount(WHOLE)), FAILED),
+    "review-no-mount-now": (lambda _: no_mount(UNASKED), FAILED),
+    "review-no-mount-of-a-part": (lambda scene: for_good(scene, lambda: no_mount(GUARDED)), FAILED),
+    "review-no-mount-unasked": (lambda scene: for_good(scene, lambda: no_mount(UNASKED)), FAILED),
     "review-no-project": (lambda _: act._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"), FAILED),
     "review-no-place": (lambda _: act._make_directory("/proc/worktrees"), FAILED),
     "review-no-such": (lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"), FAILED),

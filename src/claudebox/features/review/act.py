@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from claudebox.layers import Review
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
+# EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: these a machine says whenever it is asked. A full disk, or a layer
+# that is in use since a box has handed on a descriptor of it, a box can bring about: remembered, that would take the
+# layers from all later boxes.
+FOR_GOOD = (1, 13, 19, 22, 38, 95)
 BIND_ALL = 0x1000 | 0x4000  # MS_BIND and MS_REC
 WITHOUT = "without it, changes reach this host at once: --review off"
 WALLS = "without layers, what this host runs is read-only: --review off"
@@ -145,6 +149,8 @@ def _require_attributes(layer: Layer, review: Review) -> None:
         os.setxattr(layer.upper, TRIAL, b"1")
         os.removexattr(layer.upper, TRIAL)
     except OSError as error:
+        if error.errno not in FOR_GOOD:
+            raise Problem(f"{layer.directory}: {error.strerror}", "see whether the disk is full: df -h ~") from None
         _remember_refusal(review)
         raise Problem(
             f"the file system of {layer.directory} keeps no attributes, which a layer needs: {error.strerror}",
@@ -252,7 +258,6 @@ def _cover(number: int, review: Review, upper: str, work: str, made_up: str = ""
     words = (layer_label(number), target, b"overlay", 0, options.encode())
     call = c_function("mount")
     if call is None or call(*words) != 0:
-        _remember_refusal(review)
         raise _refused(covered.path, review, words)
     for descriptor in (lower, above, beside):
         os.close(descriptor)
@@ -263,7 +268,11 @@ def _refused(path: str, review: Review, words: tuple[bytes | int, ...]) -> Probl
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
-    why = os.strerror(ctypes.get_errno()) if library.mount(*words) != 0 else "it changed its mind"
+    number = ctypes.get_errno() if library.mount(*words) != 0 else 0
+    why = os.strerror(number) if number else "it changed its mind"
+    if number not in FOR_GOOD:
+        return Problem(f"no layer can lie over {path} now: {why}", "see whether the disk is full: df -h ~")
+    _remember_refusal(review)
     return Problem(
         f"the kernel lets no layer lie over {path}: {why}",
         f"a layer needs Linux 5.11, and its state on ext4, btrfs, xfs or tmpfs\n      {_way_out(review)}",
