@@ -20,11 +20,21 @@ from claudebox.record import Record
 from claudebox.remembered import write
 from claudebox.settings.words import HOME, XDG, Request
 from claudebox.settling import make_private, settle, write_whole
-from claudebox.state import INSTANCES, Apart, Instance, State, find_state, find_states, note_directory, note_of_places
+from claudebox.state import (
+    INSTANCES,
+    Apart,
+    Instance,
+    State,
+    find_state,
+    find_states,
+    new_note,
+    note_directory,
+    note_of_places,
+)
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, escape
-from claudebox.whereabouts import NOTE, WORDS, Note, choose, recall_note
+from claudebox.whereabouts import NOTE, WORDS, Note, choose, putting_away, recall_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,12 +169,14 @@ def _short(path: str, home: str) -> str:
 def _check(move: Move) -> None:
     """Raise if something would be replaced, or would mean something else in another directory."""
     for source, target in _parts(move):
-        if os.path.lexists(target):
-            directory, name = os.path.split(target)
-            way = f"cd {quote(directory)}\n      mv {quote(name)} {quote(name + '.old')}"
-            raise Problem(f"{target} is there already", f"put it away:\n      {way}")
+        if os.path.lexists(target) or _is_ours(target, move.home):
+            raise _in_the_way(source if _is_ours(target, move.home) else target)
         for link in (source, *_in_directory(source)):
             _check_link(link, source)
+
+
+def _in_the_way(path: str) -> Problem:
+    return Problem(f"{path} is there already", putting_away(path))
 
 
 def _in_directory(path: str) -> list[str]:
@@ -195,12 +207,11 @@ def _note_move(move: Move) -> Note | None:
 
 
 def _write_note(home: str, note: Note | None) -> None:
-    path = note_of_places(home)
     if note is None:
-        os.unlink(path)
+        os.unlink(note_of_places(home))
         return
-    write_whole(f"{path}.new", write(NOTE, note.lines()))
-    os.rename(f"{path}.new", path)
+    write_whole(new_note(home), write(NOTE, note.lines()))
+    os.rename(new_note(home), note_of_places(home))
 
 
 def _parts(move: Move) -> Iterator[tuple[str, str]]:
@@ -237,7 +248,8 @@ def _place(name: str, apart: Apart) -> str:
 def _is_ours(path: str, home: str) -> bool:
     """Whether it is the note, or what a move leaves behind while it goes on."""
     name = os.path.basename(path).removeprefix(".")  # what is being removed has one more
-    return path.startswith(note_of_places(home)) or f".{name.removeprefix('.')}".startswith((UNFINISHED, LEFT))
+    is_note = path in (note_of_places(home), new_note(home)) or path.startswith(f"{new_note(home)}.")
+    return is_note or f".{name.removeprefix('.')}".startswith((UNFINISHED, LEFT))
 
 
 def _names(directory: str) -> list[str]:
@@ -259,12 +271,21 @@ def _carry(move: Move) -> None:
         if os.path.basename(source) in NOT_MOVED:
             _remove(source)
         elif os.path.lexists(target):
+            if not _is_copy(source, target):
+                raise _in_the_way(target)  # somebody put it there since the move was ended
             _leave(source)  # it was copied whole before somebody ended the move
         else:
             make_private(parent)
             if not _rename(source, target):
                 _copy(source, parent, name)
                 _leave(source)
+
+
+def _is_copy(source: str, target: str) -> bool:
+    """Whether one was copied from the other: then it is on another file system, of the same kind and as old."""
+    one, other = os.lstat(source), os.lstat(target)
+    is_same = (one.st_mode, one.st_mtime_ns) == (other.st_mode, other.st_mtime_ns)
+    return is_same and one.st_dev != other.st_dev
 
 
 def _rename(source: str, target: str) -> bool:

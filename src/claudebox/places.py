@@ -274,5 +274,5 @@ def secret_places(tree: Tree, homes: tuple[str, ...], kept: tuple[State, ...]) -
             places.append(SecretPlace(path, reason, real == path))
             if real is not None and real != path:
                 places.append(SecretPlace(real, reason, True))
-    apart = [path for state in kept if state.apart for path in state.directories()]
-    return *places, *(SecretPlace(path, OWN_STATE, tree.lstat(path) is not None) for path in apart)
+    own = {path for state in kept for path in state.guarded()} - {place.path for place in places}
+    return *places, *(SecretPlace(path, OWN_STATE, tree.lstat(path) is not None) for path in sorted(own))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from claudebox.layers.files import PRIVATE
+from claudebox.layers.files import DIRECTORY, NO_REPLACE, PRIVATE, rename, write_all
 from claudebox.paths import parents
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.remembered import write
-from claudebox.state import Apart, find_state, note_of_places
+from claudebox.state import Apart, find_state, new_note, note_of_places
 from claudebox.whereabouts import NOTE, Note, recall_note
 
 TYPE_CHECKING = False
@@ -47,23 +47,31 @@ def make_private(directory: str) -> None:
 def _note_first(host: Host, apart: Apart) -> None:
     """Write the note, unless another launch was faster: then both have to mean the same."""
     home, uid = host.person.home, host.person.uid
-    path, temporary = note_of_places(home), f"{note_of_places(home)}.{os.getpid()}"
+    temporary = f"{new_note(home)}.{os.getpid()}"
     write_whole(temporary, write(NOTE, Note(apart).lines()))
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    finally:
+    if not _rename_if_free(temporary, note_of_places(home)):
         os.unlink(temporary)
     if recall_note(host.looked_at_anew().tree, home, uid) != Note(apart):
         raise Problem("another claudebox starts with other XDG variables at this moment", "try again")
+
+
+def _rename_if_free(path: str, new: str) -> bool:
+    """Give a file another name in its directory. Not by a second name: some file systems have none."""
+    here = os.open(os.path.dirname(path), DIRECTORY)
+    try:
+        rename(here, os.path.basename(path), here, os.path.basename(new), NO_REPLACE)
+    except FileExistsError:
+        return False
+    finally:
+        os.close(here)
+    return True
 
 
 def write_whole(path: str, content: bytes) -> None:
     """Write a new file, and have it on the disk before anything depends on it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, content)
+        write_all(descriptor, content)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -96,6 +96,10 @@ class State(Record):
         all_of_them = (self.configuration_directory, self.directory, self.cache_directory)
         return tuple(dict.fromkeys((*all_of_them, *([note_directory(self.home)] if self.apart else []))))
 
+    def guarded(self) -> tuple[str, ...]:
+        """The same, and where it would be noted: a note that a box put there would be believed."""
+        return tuple(dict.fromkeys((*self.directories(), note_directory(self.home))))
+
     @property
     def config(self) -> str:
         return f"{self.configuration_directory}/{CONFIG}"
@@ -396,3 +400,8 @@ def note_directory(home: str) -> str:
 
 def note_of_places(home: str) -> str:
     return f"{note_directory(home)}/places"
+
+
+def new_note(home: str) -> str:
+    """What will be the note when it is whole."""
+    return f"{note_of_places(home)}.new"

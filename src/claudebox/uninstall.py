@@ -35,7 +35,9 @@ class Kept(Record):
 def uninstall(request: Request) -> int:
     host = read_host()
     state = find_state(host)
-    opened = {path: here for path in state.directories() if (here := _open_own(path, host.person.uid)) is not None}
+    # Before the first start nothing is claudebox's: a variable may name what somebody else keeps by this name.
+    own = state.directories() if state.is_noted else ()
+    opened = {path: here for path in own if (here := _open_own(path, host.person.uid)) is not None}
     if not opened:
         show(f"claudebox keeps nothing in {state.directory}.\n{_last_step(host)}")
         return 0

@@ -30,6 +30,21 @@ WORDS = ("configuration", "state", "cache")
 WERE = "were "  # before the same words, in the note of a move that has not ended
 OTHERS_CAN_WRITE = 0o002
 GROUP_CAN_WRITE = 0o020
+_NAMES = State("", Apart("", "", ""))
+# Beginnings of the names that claudebox gives in its directories.
+GIVEN = tuple(
+    path.removeprefix("/")
+    for path in (
+        *(*_NAMES.users_own(), _NAMES.instances, _NAMES.decisions, _NAMES.cache, _NAMES.packages, _NAMES.nix_trial),
+        *(
+            _NAMES.layer_trial,
+            _NAMES.masks_lock,
+            _NAMES.auth_lock,
+            _NAMES.broker,
+            note_of_places("").rpartition("/")[2],
+        ),
+    )
+)
 NOTE = Form("Where claudebox keeps its files, whatever the variables say now. To see and to move them: --places")
 
 
@@ -69,11 +84,18 @@ def recall_note(tree: Tree, home: str, uid: int) -> Note | None:
         return None
     places = dict(line.partition(" /")[::2] for line in memory.lines)
     words = places.keys() & {*WORDS}, {word for word in places if word.startswith(WERE)}
-    if memory.condition == Memory.DAMAGED or len(words[0]) != len(WORDS) or len(words[1]) not in (0, len(WORDS)):
+    is_whole = len(words[0]) == len(WORDS) and len(words[1]) in (0, len(WORDS))
+    is_whole = is_whole and not any(_objection_to_name(f"/{path}") for path in places.values())
+    if memory.condition == Memory.DAMAGED or not is_whole:
         names = " and ".join(name for name, _ in XDG[:2])
+        status = tree.lstat(path)
+        is_others = status is not None and status.st_uid != uid  # as with `sudo -E`
+        trouble = memory.trouble or "lines are missing, or lead nowhere"
         raise Problem(
-            f"{path} tells where claudebox keeps its files, and is damaged: {memory.trouble or 'lines are missing'}",
-            f"see that {names} say what they\n      said when it was written; then:\n      rm {quote(path)}",
+            f"{path} tells where claudebox keeps its files, and is damaged: {trouble}",
+            "start claudebox as that user, or with a HOME of your own"
+            if is_others
+            else f"see that {names} say what they\n      said when it was written; then:\n      rm {quote(path)}",
         )
     now = Apart(*(f"/{places[word]}" for word in WORDS))
     return Note(now, Apart(*(f"/{places[WERE + word]}" for word in WORDS)) if words[1] else None)
@@ -120,16 +142,27 @@ def _refuse_unread_settings(host: Host, state: State) -> None:
         return
     if tree.resolve(other) == tree.resolve(state.config):
         return
-    raise Problem(
-        f"{other} would not be read: claudebox keeps its settings in {state.configuration_directory}",
-        f"put it there, or away:\n      mv {quote(other)} {quote(state.configuration_directory)}/",
-    )
+    what = f"{other} would not be read: claudebox keeps its settings in {state.configuration_directory}"
+    if Reach(tree, host.cwd, (state,)).leads_through(other):
+        unset = f"\n      or without it: env -u {name} claudebox …" if host.environ.get(name) else ""
+        raise Problem(f"{what}; and an agent can have written it", putting_away(other) + unset)
+    if tree.lstat(state.config) is not None:
+        raise Problem(what, f"you have another there already; {putting_away(other)}")
+    raise Problem(what, f"put it there, or away:\n      mv {quote(other)} {quote(state.configuration_directory)}/")
+
+
+def putting_away(path: str) -> str:
+    """What to type, in lines that are not too long."""
+    directory, _, name = path.rpartition("/")
+    return f"put it away:\n      cd {quote(directory)}\n      mv {quote(name)} {quote(name + '.old')}"
 
 
 def choose(host: Host, states: tuple[State, ...] = ()) -> Apart:
     """The directories that the variables name. `states` are those in use, if there are any: agents worked with them."""
     home = host.person.home
-    reach = Reach(host.tree, host.cwd, states or tuple(map(State, host.person.homes)))
+    if not states:  # nothing is kept for this home; if HOME is not that of the account, something may be for that
+        states = tuple(recall_state(host.tree, one, host.person.uid) or State(one) for one in host.person.homes)
+    reach = Reach(host.tree, host.cwd, states)
     found = [_judged(host, reach, name, xdg_place(host.environ.get(name, ""), default, home)) for name, default in XDG]
     noted = _judged(host, reach, "HOME", note_directory(home))
     if noted != note_directory(home):
@@ -147,7 +180,12 @@ def _judged(host: Host, reach: Reach, name: str, path: str) -> str:
     real = host.tree.destination(path)
     if real is None:
         raise _refusal(name, path, "its symlinks lead nowhere")
-    if objection := _objection_to_way(reach, path, real) or _objection_to_owners(host, real):
+    if objection := (
+        _objection_to_name(real)
+        or _objection_to_way(reach, path, real)
+        or _objection_to_owners(host, real)
+        or _objection_to_content(host.tree, real)
+    ):
         raise _refusal(name, path, objection)
     return real
 
@@ -194,6 +232,16 @@ def _objection_to_owners(host: Host, real: str) -> str:
         if status.st_mode & OTHERS_CAN_WRITE or is_groups:
             return f"others can write {path}"
     return ""
+
+
+def _objection_to_content(tree: Tree, real: str) -> str:
+    """Somebody else may keep something by this name, such as a checkout of claudebox: `--uninstall` would remove it."""
+    names = sorted(tree.entries(real))
+    return f"{names[0]} is in it, and nothing of claudebox" if names and not any(map(_is_given, names)) else ""
+
+
+def _is_given(name: str) -> bool:
+    return name.startswith(GIVEN)
 
 
 def _refusal(name: str, path: str, why: str) -> Problem:

@@ -72,6 +72,42 @@ def test_no_box_reads_writes_or_moves_the_places(apart: Box) -> None:
     assert sorted(path.name for path in (user.home / "apart").iterdir()) == ["a", "b", "c"]
 
 
+PLANT = """
+cd ~
+mkdir -p .local/state/claudebox .config/claudebox
+echo 'network = "full"' > .config/claudebox/config.toml
+echo planted > .local/state/claudebox/places
+mv .local/state .local/state.moved
+true
+"""
+
+
+@pytest.mark.req("SAND-08", "INST-01")
+def test_box_leaves_no_note_and_no_settings_where_the_next_start_would_believe_them(apart: Box) -> None:
+    """Nothing is kept yet, and the box is the first that may write where files of claudebox could be."""
+    user = apart.account
+    user.write(user.home / ".local/share/x")
+    user.write(user.home / ".config/x")
+    mounts = tuple(word for path in (".config", ".local") for word in ("--mount-rw", f"{user.home}/{path}"))
+    assert apart.inside("sh", "-c", PLANT, options=mounts).returncode == 0
+    assert list((user.home / ".local").rglob("places")) == []
+    assert sorted(path.name for path in (user.home / ".local").iterdir()) == ["share", "state"]
+    refused = apart.inside("touch", "started")
+    assert refused.returncode == 125
+    assert "an agent can have written it" in " ".join(refused.stderr.split())
+    (user.home / ".config/claudebox/config.toml").unlink()
+    assert apart.inside("true").returncode == 0
+
+
+@pytest.mark.req("INST-01")
+def test_uninstall_before_the_first_start_removes_nothing(apart: Box) -> None:
+    """A variable says where files would be; what is there is not claudebox's."""
+    user = apart.account
+    done = apart.claudebox("--uninstall", "--yes", env=variables(user))
+    assert (done.returncode, done.stdout.startswith("claudebox keeps nothing in ")) == (0, True)
+    assert (user.home / "apart/a/config/claudebox/config.toml").exists()
+
+
 @pytest.mark.req("SAND-08")
 def test_cache_that_somebody_removed_is_hidden_again_before_the_box_sees_it(apart: Box) -> None:
     """What the settings say is kept there: whoever writes it chooses the next box."""

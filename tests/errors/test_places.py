@@ -73,6 +73,11 @@ def moved_between_others(scene: Scene) -> None:
     moved(scene, noted(APART, APART.replace(state="/data/t/claudebox")), "home")
 
 
+def noted_by_another_user(scene: Scene) -> None:
+    scene.machine.owners["/home/alice/.local/state/claudebox/places"] = 4711
+    found(scene, THERE + noted())
+
+
 def first_host(scene: Scene) -> Host:
     scene.machine.uid = os.getuid()
     (scene.machine.root / "data").mkdir()
@@ -92,8 +97,7 @@ def noted_by_another(scene: Scene) -> None:
     host = first_host(scene)
     there: list[str] = []
     scene.monkeypatch.setattr(settling, "write_whole", lambda path, _: there.append(path))
-    scene.monkeypatch.setattr(os, "link", lambda *_: None)
-    scene.monkeypatch.setattr(os, "unlink", lambda _: None)
+    scene.monkeypatch.setattr(settling, "_rename_if_free", lambda *_: True)
     settling._note_first(host, APART)
 
 
@@ -126,9 +130,24 @@ PROBLEMS: Problems = {
     "place-in-the-project": (lambda scene: found(scene, "", XDG_STATE_HOME="/home/alice/shop/.state"), FAILED),
     "place-missing": (lambda scene: found(scene, noted()), FAILED),
     "place-damaged": (lambda scene: found(scene, note(b"x")), FAILED),
+    "place-of-another-user": (noted_by_another_user, FAILED),
     "place-twice": (lambda scene: found(scene, THERE + noted() + "~/.claudebox/"), FAILED),
     "place-of-unread-settings": (
         lambda scene: found(scene, "~/.claudebox/\n~/.config/claudebox/config.toml"),
+        FAILED,
+    ),
+    "place-of-settings-beside-yours": (
+        lambda scene: found(scene, "~/.claudebox/config.toml\n~/.config/claudebox/config.toml"),
+        FAILED,
+    ),
+    "place-of-settings-by-an-agent": (
+        lambda scene: found(
+            scene, "~/.claudebox/\n~/shop/x/claudebox/config.toml", XDG_CONFIG_HOME="/home/alice/shop/x"
+        ),
+        FAILED,
+    ),
+    "place-of-somebody-else": (
+        lambda scene: found(scene, "/data/claudebox/README.md", XDG_CACHE_HOME="/data"),
         FAILED,
     ),
     "place-between-two": (lambda scene: found(scene, THERE + noted(APART, HOME)), FAILED),

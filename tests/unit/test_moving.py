@@ -12,8 +12,9 @@ import pytest
 from claudebox.host import read_host
 from claudebox.layers import files
 from claudebox.layers.copying import DEEPEST, Copying
-from claudebox.moving import Move, _note_move, _unfinished, as_apart, carry_out, in_home
+from claudebox.moving import Move, _check, _note_move, _unfinished, as_apart, carry_out, in_home
 from claudebox.problem import Problem
+from claudebox.settling import _note_first, settle
 from claudebox.state import Apart, State, find_state
 
 ENDED = 9
@@ -199,6 +200,71 @@ def test_way_back_that_is_ended_loses_nothing(home: Path, after: Apart, stride: 
             assert in_a_process(lambda: move_all(Move(name, after, in_home(name)))) == 0
         assert tree_of(home / ".claudebox") == was
     assert result == 0
+
+
+def end_at(move: Move, part: str) -> None:
+    """A move that is ended when all but one part is there."""
+    _note_move(move)
+    before, after = Path(move.before.state), Path(move.after.state)
+    after.mkdir(parents=True, exist_ok=True)
+    (after / part).mkdir()
+    (after / part / "since").write_text("somebody's")
+    assert (before / part).is_dir()
+
+
+def test_move_goes_on_over_nothing_that_came_since(home: Path, after: Apart) -> None:
+    """An older claudebox may have begun anew where the files were: neither of both states is removed for the other."""
+    move = Move(str(home), in_home(str(home)), after)
+    end_at(move, "instances")
+    with pytest.raises(Problem, match="is there already"):
+        carry_out(move)
+    assert (home / ".claudebox" / INSTANCE / "masked").read_text() == "masked"
+    assert Path(after.state, "instances/since").read_text() == "somebody's"
+
+
+def test_file_of_the_user_whose_name_begins_like_the_note_moves_as_well(home: Path, after: Apart) -> None:
+    (home / ".claudebox/places.txt").write_text("mine")
+    assert in_a_process(lambda: move_all(Move(str(home), in_home(str(home)), after))) == 0
+    assert Path(after.state, "places.txt").read_text() == "mine"
+
+
+def test_file_of_the_user_that_is_called_like_the_note_is_not_replaced(home: Path) -> None:
+    after = Apart(*(f"{home}/{name}/claudebox" for name in (".config", ".local/state", ".cache")))
+    (home / ".claudebox/places").write_text("mine")
+    with pytest.raises(Problem, match=r"\.claudebox/places is there already"):
+        _check(Move(str(home), in_home(str(home)), after))
+
+
+def first_start(home: Path, monkeypatch: pytest.MonkeyPatch) -> Apart:
+    import shutil
+
+    shutil.rmtree(home / ".claudebox")
+    monkeypatch.setenv("XDG_STATE_HOME", f"{home}/elsewhere")
+    apart = find_state(read_host()).apart
+    assert apart is not None
+    return apart
+
+
+def test_first_start_notes_the_places_without_second_names(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems have none."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    apart = first_start(home, monkeypatch)
+    assert find_state(settle(read_host())) == State(str(home), apart)
+    assert os.listdir(home / ".local/state/claudebox") == ["places"]
+
+
+def test_first_start_replaces_no_note_of_another(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = first_start(home, monkeypatch)
+    host = read_host()
+    settle(host)
+    with pytest.raises(Problem, match="another claudebox starts"):
+        _note_first(host, apart.replace(state="/elsewhere/claudebox"))
+    assert find_state(read_host()) == State(str(home), apart)
+    assert os.listdir(home / ".local/state/claudebox") == ["places"]
 
 
 def copy_of(tmp_path: Path) -> dict[str, object]:

@@ -122,6 +122,23 @@ REFUSALS: dict[str, tuple[str, dict[str, str], str]] = {
         {"XDG_CONFIG_HOME": "/data/c"},
         "would not be read",
     ),
+    "settings that an agent wrote, where the variable says": (
+        f"{KEPT}~/shop/x/claudebox/config.toml",
+        {"XDG_CONFIG_HOME": f"{HOME}/shop/x"},
+        "an agent can have written it",
+    ),
+    "settings in what another box could write": (
+        f"~/.claudebox/instances/x/writable-y: {HOME}/.config\\n\n~/.config/claudebox/config.toml",
+        {},
+        "an agent can have written it",
+    ),
+    "a note that leads up and down": (noted(ELSEWHERE.replace(cache="/data/x/../y")), {}, "is damaged"),
+    "a link to a name that does not show": (
+        "/data -> da\u200bta\n/da\u200bta/",
+        {"XDG_STATE_HOME": "/data"},
+        "do not show",
+    ),
+    "somebody else's": ("/data/claudebox/README.md", {"XDG_CACHE_HOME": "/data"}, "README.md is in it"),
     "settings beside a note": (f"{THERE}{noted(ELSEWHERE)}~/.config/claudebox/config.toml", {}, "would not be read"),
 }
 
@@ -165,6 +182,36 @@ def test_place_that_a_box_of_another_project_could_write_is_refused(machine: Mac
 
     with pytest.raises(Problem) as refused:
         choose(machine.host(), find_states(machine.host()))
+    assert "boxes could write there" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("tree", "environ"),
+    [
+        (f"{KEPT}~/shop/x/claudebox/config.toml", {"XDG_CONFIG_HOME": f"{HOME}/shop/x"}),
+        (f"{KEPT}~/.claudebox/config.toml\n~/.config/claudebox/config.toml", {}),
+    ],
+)
+def test_hint_puts_no_settings_of_an_agent_and_none_over_the_users_own(
+    machine: Machine, tree: str, environ: dict[str, str]
+) -> None:
+    """Whoever is told what to type may type it."""
+    machine.plant(tree).environ |= environ
+    with pytest.raises(Problem) as refused:
+        find_state(machine.host())
+    assert "config.toml.old" in refused.value.hint
+    assert f"{HOME}/.claudebox" not in refused.value.hint
+
+
+def test_place_that_a_box_could_write_is_refused_also_if_home_is_another_now(machine: Machine) -> None:
+    """What was noted with the home of the account still counts."""
+    machine.plant(f"{THERE}{noted(ELSEWHERE)}/data/s/claudebox/instances/x/writable-y: /srv/shared\\n\n/srv/shared/")
+    machine.plant(f"/etc/passwd: alice:x:{os.getuid()}:1000::{HOME}:/bin/sh\\n\n/home/other/")
+    machine.environ |= {"HOME": "/home/other", "XDG_CONFIG_HOME": "/srv/shared/settings"}
+    host = machine.host()
+    assert host.person.homes == ("/home/other", HOME)
+    with pytest.raises(Problem) as refused:
+        find_state(host)
     assert "boxes could write there" in refused.value.message
 
 

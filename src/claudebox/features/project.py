@@ -99,13 +99,13 @@ def _unseen(facts: Facts) -> list[Finding]:
 
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     """Remember what this box can write: later launches follow no symlink that an agent may have put there."""
-    if facts.state is None or (
-        facts.install is None and not facts.starts_agent and plan.review is None and _keeps_nothing(facts, plan)
-    ):
+    wished = [wish.source for wish in draft.wished if wish.kind == RW]
+    is_bare = facts.install is None and not facts.starts_agent and plan.review is None
+    if facts.state is None or (is_bare and _keeps_nothing(facts, plan, wished)):
         return plan
     state = facts.state
     git = filter(None, (facts.repository.outside,))
-    writable = [facts.project, *git, *(wish.source for wish in draft.wished if wish.kind == RW)]
+    writable = [facts.project, *git, *wished]
     notes = [path_note(state.writable(path), path) for path in writable]
     return plan.replace(
         preparations=(
@@ -117,8 +117,12 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
     )
 
 
-def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
-    """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them."""
+def _keeps_nothing(facts: Facts, plan: Plan, wished: list[str]) -> bool:
+    """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them.
+
+    Where they will be is decided at the first start. A box that can write beyond its project could prepare a place for
+    them, with settings in it: so what it can write is noted, which is a first start.
+    """
     has_store = plan.nix is not None and bool(plan.nix.directory)
     has_journal = plan.names is not None
     has_cache = plan.cache is not None
@@ -126,5 +130,6 @@ def _keeps_nothing(facts: Facts, plan: Plan) -> bool:
         not has_store
         and not has_journal
         and not has_cache
+        and not (wished and facts.tree.is_writable(facts.home))
         and facts.tree.lstat(facts.claude.all_projects.directory) is None
     )

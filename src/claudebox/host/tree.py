@@ -74,6 +74,10 @@ class Tree:
         status = self.status(path)
         return status is not None and stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
 
+    def is_writable(self, path: str) -> bool:
+        """Whether this process can make something there."""
+        return os.access(self.root + path, os.W_OK)
+
     def status(self, path: str) -> os.stat_result | None:
         """The status of the file itself, behind all symlinks."""
         real = self.resolve(path)

@@ -41,7 +41,7 @@ class Copying:
             os.mknod(new, status.st_mode, WHITEOUT, dir_fd=target)
         elif kind != stat.S_IFSOCK:
             raise OSError(files.INVALID, "neither a file nor a directory", name)
-        if kind in (stat.S_IFLNK, stat.S_IFDIR):
+        if kind in (stat.S_IFLNK, stat.S_IFDIR, stat.S_IFIFO):
             os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns), dir_fd=target, follow_symlinks=False)
         if os.geteuid() == 0 and kind != stat.S_IFSOCK:
             os.chown(new, status.st_uid, status.st_gid, dir_fd=target, follow_symlinks=False)

@@ -13,6 +13,7 @@ from claudebox.facts import Facts
 from claudebox.host.kernel import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
+from claudebox.places import contained_secret
 from claudebox.problem import Problem
 from claudebox.settings.table import HOST
 from claudebox.state import Cache, Instance
@@ -148,9 +149,15 @@ def inside(written: str, names: list[str]) -> list[str]:
 
 
 def usable(facts: Facts, path: str) -> str:
-    """The real directory, if it is one that no agent can have written or turned elsewhere."""
+    """The real directory, if no agent can have written it or turned it elsewhere, and nothing secret is in it.
+
+    What lies in a layer cannot be hidden; and the directories of claudebox itself may be where a variable says.
+    """
     real = facts.tree.resolve(path)
-    return real if real and facts.tree.is_dir(real) and not facts.reach.leads_through(path) else ""
+    if not real or not facts.tree.is_dir(real) or facts.reach.leads_through(path):
+        return ""
+    secret = contained_secret(real, facts.places)
+    return "" if secret is not None and secret.exists else real
 
 
 def decide_warnings(facts: Facts, draft: Draft) -> Contribution:
