@@ -27,14 +27,13 @@ from claudebox.state import (
     State,
     find_state,
     find_states,
-    new_note,
     note_directory,
     note_of_places,
 )
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, escape
-from claudebox.whereabouts import NOTE, WORDS, Note, choose, putting_away, recall_note
+from claudebox.whereabouts import NOTE, WORDS, Note, choose, new_note, putting_away, recall_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -51,8 +51,12 @@ class Reach:
         if is_systems(path):
             return False
         if self.keeps(path):
-            return not any(is_inside(path, own) for own in self.users_own)
+            return not any(is_inside(path, own) for own in self.users_own) or self._is_home_of_agents()
         return any(is_inside(path, place) for place in self.places)
+
+    def _is_home_of_agents(self) -> bool:
+        """Whether HOME is not that of the account, but where a box could write: a file of a project may have set it."""
+        return len(self.kept) > 1 and any(is_inside(self.kept[0].home, place) for place in self.places)
 
     def leads_through(self, path: str) -> bool:
         """Whether an agent can write the path, what it leads to, or a symlink on the way."""

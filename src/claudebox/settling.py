@@ -9,8 +9,8 @@ from claudebox.paths import parents
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.remembered import write
-from claudebox.state import Apart, find_state, new_note, note_of_places
-from claudebox.whereabouts import NOTE, Note, recall_note
+from claudebox.state import Apart, find_state, note_of_places
+from claudebox.whereabouts import NOTE, Note, new_note, recall_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

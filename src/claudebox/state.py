@@ -93,12 +93,12 @@ class State(Record):
 
     def directories(self) -> tuple[str, ...]:
         """What no box may see as a whole: each of them, and where it is noted which they are."""
-        all_of_them = (self.configuration_directory, self.directory, self.cache_directory)
-        return tuple(dict.fromkeys((*all_of_them, *([note_directory(self.home)] if self.apart else []))))
+        return self.guarded() if self.apart else (self.directory,)
 
     def guarded(self) -> tuple[str, ...]:
         """The same, and where it would be noted: a note that a box put there would be believed."""
-        return tuple(dict.fromkeys((*self.directories(), note_directory(self.home))))
+        kept = (self.configuration_directory, self.directory, self.cache_directory)
+        return tuple(dict.fromkeys((*kept, note_directory(self.home))))
 
     @property
     def config(self) -> str:
@@ -352,10 +352,8 @@ def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
         if not tree.is_plain_directory(directory):
             raise Problem(f"{directory} is not a directory", f"mv {quote(directory)} {quote(directory + '.old')}")
         if status.st_uid != uid:
-            raise Problem(
-                f"{directory} belongs to another user (uid {status.st_uid})",
-                f"sudo chown -R $(id -u) {quote(state.directory)}",
-            )
+            what = f"{directory} belongs to another user (uid {status.st_uid})"
+            raise Problem(what, f"sudo chown -R $(id -u) {quote(state.directory)}")
 
 
 def find_state(host: Host) -> State:
@@ -400,8 +398,3 @@ def note_directory(home: str) -> str:
 
 def note_of_places(home: str) -> str:
     return f"{note_directory(home)}/places"
-
-
-def new_note(home: str) -> str:
-    """What will be the note when it is whole."""
-    return f"{note_of_places(home)}.new"

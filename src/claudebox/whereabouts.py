@@ -66,6 +66,11 @@ def _paths(apart: Apart) -> tuple[str, str, str]:
     return apart.configuration, apart.state, apart.cache
 
 
+def new_note(home: str) -> str:
+    """What will be the note when it is whole."""
+    return f"{note_of_places(home)}.new"
+
+
 def find_elsewhere(host: Host, home: str) -> State:
     """Where the state of a home is. Raises a Problem if that is in doubt: another state would be another box."""
     state = recall_state(host.tree, home, host.person.uid)

@@ -125,6 +125,7 @@ SIDE_EFFECTS = {"open", "print", "input", "exec", "eval", "__import__", "breakpo
 READING = {
     *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),
     *("DirEntry", "urandom", "environ", "getcwd", "geteuid", "getegid", "uname", "fsdecode", "fsencode"),
+    *("access", "W_OK"),
     *("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW", "O_DIRECTORY", "O_PATH"),
 }
 STARTING = ("exec", "fork", "spawn", "posix_spawn", "system", "popen")

@@ -154,6 +154,13 @@ def test_every_home_of_the_user_counts(tree: Tree) -> None:
     assert reach.holds(f"{INSTANCE}/claude/x")
 
 
+@pytest.mark.parametrize(("home", "is_agents"), [(f"{HOME}/shared", True), (f"{HOME}/shared/x", True), ("/srv", False)])
+def test_settings_in_a_home_where_a_box_could_write_are_not_the_users(tree: Tree, home: str, is_agents: bool) -> None:
+    """A file of the project may have set HOME."""
+    reach = Reach(tree, "/srv/shop", (State(home), State(HOME)))
+    assert reach.holds(f"{home}/.claudebox/config.toml") == is_agents
+
+
 def test_records_are_read_only_when_they_matter(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     listed: list[str] = []
     entries = tree.entries
