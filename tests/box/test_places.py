@@ -99,6 +99,18 @@ def test_box_leaves_no_note_and_no_settings_where_the_next_start_would_believe_t
     assert apart.inside("true").returncode == 0
 
 
+def test_box_works_with_a_mount_in_a_home_that_cannot_be_written(apart: Box) -> None:
+    """What it can write cannot be noted, and nothing of claudebox is ever there."""
+    user = apart.account
+    user.write(user.home / "shared/x")
+    user.home.chmod(0o555)
+    try:
+        done = apart.inside("touch", f"{user.home}/shared/y", options=("--mount-rw", f"{user.home}/shared"))
+    finally:
+        user.home.chmod(0o755)
+    assert (done.returncode, (user.home / "shared/y").exists()) == (0, True), done.stderr
+
+
 @pytest.mark.req("INST-01")
 def test_uninstall_before_the_first_start_removes_nothing(apart: Box) -> None:
     """A variable says where files would be; what is there is not claudebox's."""
