@@ -47,7 +47,7 @@ def uses(pid: int, places: tuple[bytes, ...]) -> bool:
     beginning of what it names has to be the end of a place.
     """
     for line in _read(f"/proc/{pid}/mountinfo").splitlines():
-        words = line.split(b" ")[3].replace(b"\\040", b" ").split(b"/")
+        words = line.split(b" ")[3].replace(b"\\040", b" ").replace(b"\\134", b"\\").split(b"/")
         beginnings = tuple(b"/".join(words[:number]) for number in range(2, len(words)))
         if any(place.endswith(beginnings) for place in places):
             return True

@@ -17,7 +17,7 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.settings.words import Request
-from claudebox.state import INSTANCES, State, find_state
+from claudebox.state import INSTANCES, State, find_state, note_of_places
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.text import Style, escape, fill
 
@@ -47,8 +47,9 @@ def uninstall(request: Request) -> int:
         if not request.yes and not says_yes("Remove all of it? [y/N] "):
             raise Problem("nothing removed")
         require_no_box((state,), host.person.uid, THEN)  # somebody may have taken long to answer
-        for path, directory in opened.items():
-            _remove(directory, path)
+        note = note_of_places(state.home)
+        for path in sorted(opened, key=lambda one: one == os.path.dirname(note)):
+            _remove(opened[path], path, last=os.path.basename(note))
     finally:
         for directory in opened.values():
             os.close(directory)
@@ -105,10 +106,13 @@ def _sum(paths: list[str]) -> Size:
     return Size(sum(size.amount for size in sizes), all(size.is_whole for size in sizes))
 
 
-def _remove(directory: int, path: str) -> None:
-    """Empty the directory by its descriptor, then remove it by its name, which works only if it is empty."""
+def _remove(directory: int, path: str, last: str = "") -> None:
+    """Empty the directory by its descriptor, then remove it by its name, which works only if it is empty.
+
+    The note of where all is goes last: if somebody ends this, the rest is found again.
+    """
     try:
-        for name in os.listdir(directory):
+        for name in sorted(os.listdir(directory), key=lambda one: one == last):
             remove_tree(directory, name)
         os.rmdir(path)
     except OSError as error:

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import boxes, uninstall
 from claudebox.boxes import uses
+from claudebox.remembered import write
+from claudebox.settings.words import parse
 from claudebox.state import State
+from claudebox.whereabouts import NOTE, WORDS
 from conftest import CLAUDEBOX, Account
 from patience import comes_true
 from running.needs import needed
@@ -108,6 +112,33 @@ def running(user: Account) -> subprocess.Popen[str]:
     assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
     assert started.poll() is None, started.communicate()
     return started
+
+
+@pytest.mark.parametrize("home", ["/home/alice", "/home/a b", "/home/a\\b"])
+def test_box_is_known_by_its_mounts_whatever_the_home_is_called(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    """The kernel writes some characters as numbers."""
+    source = f"{home}/.claudebox/instances/x/claude".replace("\\", r"\134").replace(" ", r"\040")
+    monkeypatch.setattr(boxes, "_read", lambda _: f"36 35 98:0 {source} /mnt rw - ext4 /dev/x rw\n".encode())
+    assert uses(1, (f"{home}/.claudebox".encode(),))
+    assert not uses(1, (f"{home}/.other".encode(),))
+
+
+def test_note_of_the_places_is_removed_last(user: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever ends it can begin again, and all of the rest is found."""
+    places = {name: user.home / path for name, path in zip(WORDS, (".config", ".local/state", ".cache"), strict=True)}
+    for place in places.values():
+        user.write(place / "claudebox/instances/x/file")
+    lines = [f"{name} {place}/claudebox" for name, place in places.items()]
+    user.write(places["state"] / "claudebox/places", write(NOTE, lines).decode())
+    monkeypatch.setenv("HOME", str(user.home))
+    monkeypatch.setattr(os, "getuid", lambda: user.uid)
+    monkeypatch.setattr(os, "geteuid", lambda: user.uid)
+    monkeypatch.setattr(uninstall, "require_no_box", lambda *_: None)
+    removed: list[str] = []
+    monkeypatch.setattr(uninstall, "remove_tree", lambda _, name: removed.append(name))
+    monkeypatch.setattr(os, "rmdir", lambda _: None)
+    uninstall.uninstall(parse(["--uninstall", "--yes"]))
+    assert removed == [*["instances"] * 3, "places"]
 
 
 def test_nothing_is_removed_while_a_box_runs(user: Account, running: subprocess.Popen[str]) -> None:
