@@ -33,16 +33,11 @@ GROUP_CAN_WRITE = 0o020
 _NAMES = State("", Apart("", "", ""))
 # Beginnings of the names that claudebox gives in its directories.
 GIVEN = tuple(
-    path.removeprefix("/")
+    path.rpartition("/")[2]
     for path in (
-        *(*_NAMES.users_own(), _NAMES.instances, _NAMES.decisions, _NAMES.cache, _NAMES.packages, _NAMES.nix_trial),
-        *(
-            _NAMES.layer_trial,
-            _NAMES.masks_lock,
-            _NAMES.auth_lock,
-            _NAMES.broker,
-            note_of_places("").rpartition("/")[2],
-        ),
+        *_NAMES.users_own(),
+        *(_NAMES.instances, _NAMES.decisions, _NAMES.masks_lock, _NAMES.auth_lock, _NAMES.broker, note_of_places("")),
+        *(_NAMES.cache, _NAMES.packages, _NAMES.nix_trial, _NAMES.layer_trial),
     )
 )
 NOTE = Form("Where claudebox keeps its files, whatever the variables say now. To see and to move them: --places")
