@@ -50,6 +50,7 @@ def test_pasted_command_makes_the_same_box(box: Box, account: Account, shell: st
     account.write(account.home / "a b" / "it's", "file\n")
     account.write(account.home / ".config" / "gh" / "hosts.yml", "token")
     account.write(account.home / ".gitconfig", "[user]\n\tname = O'Hara $HOME\n\temail = o@example.org\nEND\n")
+    account.run("mkdir", "-m", "700", str(account.home / ".claudebox"))  # else the launch makes it, and caches are next
     mounts = ("--mount-ro", "~/a b", "--mount-rw", "~/.config:/mnt/config")
     options = (*mounts, "--env", "ODD=it's $HOME `x` \\ \"\n'END'\nEND", "--env", "LD_LIBRARY_PATH=/x y")
     launched = box.inside("sh", "-c", PROBE, options=options, input="typed\n")
