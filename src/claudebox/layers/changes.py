@@ -72,13 +72,16 @@ class Change(Record):
     holds_git: bool = False  # a directory that was deleted, with a repository in it
     target: str = ""  # of a symlink
     written: int = 0  # when the file of the layer was last changed, in nanoseconds; 0 if that cannot be told
+    inode: int = 0  # of the file of the layer
 
     def is_still(self, status: os.stat_result) -> bool:
         """Whether this file of the layer is what was looked at.
 
-        A box that has ended may have given a descriptor to another one, through a socket: then that one still writes.
+        A box that has ended may have given a descriptor to another one, through a socket: then that one still writes,
+        and renames. A file of another directory that takes the place of this one may be as old and as large.
         """
-        return self.written in (0, status.st_ctime_ns) and status.st_size == self.size
+        found = (status.st_ino, status.st_size)
+        return found == (self.inode, self.size) and self.written in (0, status.st_ctime_ns)
 
 
 class Never(Record):
@@ -235,6 +238,7 @@ class _Reader:
             holds_git,
             target,
             written,
+            status.st_ino,
         )
         self.changes.append(Change(*leaf))
 

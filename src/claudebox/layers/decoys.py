@@ -19,6 +19,7 @@ from claudebox.record import Record
 REPLACED = "a file with secrets, replaced by something else"
 HELD = "a file with secrets"
 GOES_WITH_IT = "a file with secrets goes with it"
+STALE = 116
 MOST_NAMED = 6  # lines that do not land: what else is shown has to stay on the screen
 
 
@@ -149,7 +150,7 @@ class _Work:
             self.never.append(Never(change.path, REPLACED))
             return False
         try:
-            result = self._merge(change.path)
+            result = self._merge(change)
         except OSError as error:
             result = Merged(trouble=error.strerror or TOO_LARGE)
         held = ", ".join(f"{key} {why}" for key, why in result.held[:MOST_NAMED])
@@ -160,19 +161,25 @@ class _Work:
             self.contents[change.path] = result.content
         return result.content is not None
 
-    def _merge(self, path: str) -> Merged:
-        parent, _, name = path.rpartition("/")
+    def _merge(self, change: Change) -> Merged:
+        parent, _, name = change.path.rpartition("/")
         layers = files.Directories(self.upper, is_layers=True)
         try:
-            left = _read(files.open_hidden_file(layers.open(parent), name))
+            descriptor = files.open_hidden_file(layers.open(parent), name)
+            status = os.fstat(descriptor)
+            left = _read(descriptor)
         finally:
             layers.close()
+        # What is merged here lands, with the mode of the real file, and the diff reads the layer once more: of a file
+        # whose changes cannot be told, or that is another one by now, the two could differ.
+        if not change.written or not change.is_still(status):
+            raise OSError(STALE, "it was changed in the layer a moment ago")
         here = files.open_below(self.project, parent)
         try:
             real = _read(os.open(name, files.READ, dir_fd=here))
         finally:
             os.close(here)
-        return merge(real, self.given[path], left)
+        return merge(real, self.given[change.path], left)
 
 
 def _read(descriptor: int) -> bytes:

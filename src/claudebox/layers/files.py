@@ -209,17 +209,20 @@ class Directories:
 def remove_tree(parent: int, name: str) -> None:
     """Remove a directory with all in it, whatever its modes and however deep it is.
 
-    Directories are moved up before they are emptied: a box can nest them deeper than any stack or descriptor table.
+    Directories are moved up before they are emptied: a box can nest them deeper than any stack or descriptor table. If
+    somebody was ended while doing that, those lie beside it, or beside where it was, and go as well.
     """
-    status = lstat(parent, name)
-    if status is None:
-        return
-    if not stat.S_ISDIR(status.st_mode):
-        os.unlink(name, dir_fd=parent)
-        return
-    waiting, number = [name], 0
+    moved = f".{name}."
+    waiting = [name, *(one for one in os.listdir(parent) if one.startswith(moved) and one[len(moved) :].isdecimal())]
+    number = 0
     while waiting:
         current = waiting.pop()
+        status = lstat(parent, current)
+        if status is None:
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            os.unlink(current, dir_fd=parent)
+            continue
         change_mode(parent, current, PRIVATE)
         here = os.open(current, DIRECTORY, dir_fd=parent)
         try:
@@ -229,10 +232,10 @@ def remove_tree(parent: int, name: str) -> None:
                     continue
                 change_mode(here, inner, PRIVATE)
                 number += 1
-                while lstat(parent, f".{name}.{number}") is not None:
+                while lstat(parent, f"{moved}{number}") is not None:
                     number += 1
-                os.rename(inner, f".{name}.{number}", src_dir_fd=here, dst_dir_fd=parent)
-                waiting.append(f".{name}.{number}")
+                os.rename(inner, f"{moved}{number}", src_dir_fd=here, dst_dir_fd=parent)
+                waiting.append(f"{moved}{number}")
         finally:
             os.close(here)
         os.rmdir(current, dir_fd=parent)

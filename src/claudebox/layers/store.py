@@ -345,7 +345,12 @@ def lock(layer: Layer) -> int:
 
 
 def discard(layer: Layer) -> None:
-    """Remove a layer. Who calls it holds the lock."""
+    """Remove a layer. Who calls it holds the lock, and has brought a landing in order that somebody ended."""
+    if os.path.lexists(layer.journal):
+        raise Problem(
+            f"review {layer.number} cannot go: its landing is not undone, and holds files of the project",
+            "bring it in order first: claudebox --review list",
+        )
     place, name = os.path.split(layer.directory)
     try:
         here = os.open(place, files.DIRECTORY)
@@ -355,9 +360,6 @@ def discard(layer: Layer) -> None:
             files.remove_tree(here, gone)
             os.rename(name, gone, src_dir_fd=here, dst_dir_fd=here)
             files.remove_tree(here, gone)
-            for left in os.listdir(here):
-                if left.startswith(f".{gone}."):  # somebody was ended while removing it
-                    files.remove_tree(here, left)
         finally:
             os.close(here)
     except OSError as error:

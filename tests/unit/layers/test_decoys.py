@@ -52,6 +52,27 @@ def test_edited_decoy_is_merged(layer: Layer) -> None:
     assert edited.contents == {"app/.env": f"{REAL}NEW=1\n".encode()}
 
 
+def test_decoy_that_is_another_file_since_the_list_was_made_is_not_merged(layer: Layer) -> None:
+    """What is merged lands, and the diff reads the layer again, when everything may be back in its place."""
+    leave(layer, GIVEN + b"NEW=1\n")
+    changes, upper = layer.read(), Path(layer.upper)
+    (upper / "app").rename(upper / "away")
+    leave(layer, GIVEN + b"NEW=2\n")
+    edited = merged(layer, changes)
+    assert (edited.contents, edited.changes.changes) == ({}, ())
+    assert edited.changes.never[0].reason == f"{HELD}: it was changed in the layer a moment ago"
+
+
+def test_decoy_that_cannot_be_read_without_changing_it_is_not_merged(
+    layer: Layer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would land with the mode of the real file, and whether it is what was shown could not be told."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # root reads it as it is
+    leave(layer, GIVEN + b"NEW=1\n")
+    (Path(layer.upper) / "app/.env").chmod(0)
+    assert read(layer).contents == {}
+
+
 def test_decoy_that_was_copied_up_as_it_is_is_no_change(layer: Layer) -> None:
     leave(layer, GIVEN)
     assert read(layer) == Edited(Changes((), ()), {}, {})

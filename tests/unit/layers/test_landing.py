@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import resource
@@ -48,6 +49,7 @@ def with_every_kind(tmp_path: Path) -> World:
     world.opaque("swap")  # a file that became a directory
     world.write("swap/inner", "inner\n")
     world.write("new/deep/file", "new\n", 0o600)
+    os.symlink("deep/file", world.upper / "new/link")
     os.symlink("a.txt", world.upper / "link")
     world.write("dir", "a directory that became a file\n")
     world.opaque("replaced")
@@ -90,6 +92,16 @@ def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_function", lambda _: None)
 
 
+def on_two_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the project were on another file system than the state, so that the stage is in the project."""
+    numbers = itertools.count()
+    monkeypatch.setattr(files, "mount_number", lambda _: str(next(numbers)))
+
+
+def usual(_: pytest.MonkeyPatch) -> None:
+    """The state and the project are on one file system, which can exchange two names."""
+
+
 def test_every_kind_of_change_lands(tmp_path: Path) -> None:
     world = with_every_kind(tmp_path)
     assert world.kinds() == {
@@ -100,6 +112,7 @@ def test_every_kind_of_change_lands(tmp_path: Path) -> None:
         "new": "added",
         "new/deep": "added",
         "new/deep/file": "added",
+        "new/link": "added",
         "old": "deleted",
         "replaced/y": "deleted",
         "replaced/z": "changed",
@@ -115,6 +128,7 @@ def test_every_kind_of_change_lands(tmp_path: Path) -> None:
         "dir": "a directory that became a file\n",
         "link": "a.txt",
         "new/deep/file": "new\n",
+        "new/link": "deep/file",
         "replaced/z": "Z\n",
         "swap/inner": "inner\n",
         "tool.sh": "#!/bin/sh\n",
@@ -128,13 +142,17 @@ def test_every_kind_of_change_lands(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.slow("a process for each moment")
 @pytest.mark.parametrize(
-    "can_exchange", [True, pytest.param(False, marks=pytest.mark.exhaustive("the same on old file systems"))]
+    "ground",
+    [
+        usual,
+        pytest.param(without_exchange, marks=pytest.mark.exhaustive("the same on old file systems")),
+        pytest.param(on_two_disks, marks=pytest.mark.exhaustive("the same if the state is on another disk")),
+    ],
 )
 def test_killed_at_any_moment_it_is_whole_or_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ground: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    if not can_exchange:
-        without_exchange(monkeypatch)
+    ground(monkeypatch)
     (tmp_path / "model").mkdir()
     model = with_every_kind(tmp_path / "model")
     before = picture(model.project)
@@ -288,6 +306,19 @@ def test_discarding_half_a_landing_gives_back_what_was_there(tmp_path: Path) -> 
     assert store.list_layers(world.place) == []
 
 
+def test_layer_whose_landing_is_not_undone_is_not_discarded(tmp_path: Path) -> None:
+    """Whoever is asked in spite of it may say so. Files of the project would go with it."""
+    world = with_every_kind(tmp_path)
+    before = picture(world.project)
+    ended_half_way(world)
+    with pytest.raises(Problem, match="its landing is not undone"):
+        store.discard(world.layer)
+    world.again().recover()
+    assert picture(world.project) == before
+    store.discard(world.layer)
+    assert store.list_layers(world.place) == []
+
+
 def test_full_disk_while_it_is_put_back_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = with_every_kind(tmp_path)
     before = picture(world.project)
@@ -386,6 +417,20 @@ def test_what_changed_in_the_layer_since_it_was_shown_does_not_land(tmp_path: Pa
     assert picture(world.project) == before
     world.land()
     assert (world.project / directory / "file").read_text() == "evil now\n"
+
+
+def test_another_file_of_the_same_age_does_not_land(tmp_path: Path) -> None:
+    """Whoever has a descriptor of a directory in the layer renames directories there, and their files are as before."""
+    world = make_world(tmp_path, {})
+    hidden, shown = world.write(".git/evil/file", "evil\n"), world.write("new/file", "mild\n")
+    # As if both had been written within one tick of the clock.
+    chosen = [change.replace(written=hidden.stat().st_ctime_ns) for change in world.changes()]
+    assert [change.path for change in chosen] == ["new", "new/file"]
+    shown.parent.rename(world.upper / ".git/away")
+    hidden.parent.rename(world.upper / "new")
+    with pytest.raises(Problem, match="nothing has landed: new/file: it was changed in the layer a moment ago"):
+        land(world.layer, chosen, 2**62)
+    assert picture(world.project) == {}
 
 
 def test_what_lands_is_another_file_than_that_of_the_layer(tmp_path: Path) -> None:

@@ -26,9 +26,10 @@ OWN = "claudebox obeys it"
 LEAVING = "a symlink that leaves the project"
 REPOSITORY = "git obeys it: a repository"
 WITH_REPOSITORY = "a repository goes with it"
-# A directory with these is a repository, whatever its name is, and git obeys what else is in it.
-SIGNS = ("HEAD", "objects")
-OBEYED = (*SIGNS, "config", "config.worktree", "commondir", "hooks")
+# A directory with either pair is a repository, whatever its name is, and git obeys what else is in it. The second one
+# says where the rest is, and may name any directory for that.
+SIGNS = (("HEAD", "objects"), ("HEAD", "commondir"))
+OBEYED = ("HEAD", "objects", "config", "config.worktree", "commondir", "hooks")
 # A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
 
@@ -113,8 +114,8 @@ def _by_repository(path: str, paths: set[str], exists: Callable[[str], bool]) ->
     for number, name in enumerate(parts):
         if name in OBEYED:
             around = "/".join(parts[:number])
-            signs = [posixpath.join(around, sign) for sign in SIGNS]
-            if all(sign in paths or exists(sign) for sign in signs):
+            pairs = [[posixpath.join(around, sign) for sign in pair] for pair in SIGNS]
+            if any(all(sign in paths or exists(sign) for sign in pair) for pair in pairs):
                 return REPOSITORY
     return ""
 

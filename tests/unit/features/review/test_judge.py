@@ -77,6 +77,19 @@ def test_repository_of_any_name_is_set_apart() -> None:
     assert reasons(Change("b/config", CHANGED, FILE)) == {}
 
 
+def test_repository_whose_rest_is_elsewhere_is_set_apart() -> None:
+    """Git takes a directory with these two for one, and obeys the configuration of whatever the second one names."""
+    apart = reasons(
+        Change("new", ADDED, DIRECTORY),
+        Change("new/HEAD", ADDED, FILE),
+        Change("new/commondir", ADDED, FILE),
+        Change("other/config", ADDED, FILE),
+        Change("other/objects", ADDED, DIRECTORY),
+    )
+    assert set(apart) == {"new/HEAD", "new/commondir"}
+    assert reasons(Change("new/HEAD", ADDED, FILE), on_host=("new/commondir",))
+
+
 @pytest.mark.parametrize(
     ("path", "target", "leaves"),
     [
