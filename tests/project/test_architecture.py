@@ -18,6 +18,7 @@ from claudebox.features.table import COMPLETING, DECIDING, Decision, load
 from claudebox.model import Plan, Step
 from syntax import nodes, parsed
 
+pytestmark = pytest.mark.xdist_group("source")  # parsed once, and not by each worker
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 SOURCE = CHECKOUT / "src" / "claudebox"
 FILES = sorted(SOURCE.rglob("*.py"))
