@@ -27,6 +27,7 @@ PROBLEMS: Problems = {
     "argument-shell-with-words": (lambda scene: scene.plan("--shell", "ls"), FAILED),
     "argument-run-after-words": (lambda scene: scene.plan("-p", "--run", "true"), FAILED),
     "argument-instances-with-words": (lambda scene: scene.plan("--instances", "foo"), FAILED),
+    "argument-review-mistyped": (lambda scene: scene.plan("--review", "lsit"), FAILED),
     "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
     "completion-unknown": (lambda _: completion("tcsh"), FAILED),
     "explain-nothing": (lambda scene: explained(scene, " "), FAILED),

@@ -180,6 +180,10 @@ class _CommandLine:
         elif following and following[0] in setting.choices:
             self.said.append((setting.name, self.next()))
         else:
+            if following and following[0][:1] != "-":
+                from claudebox.settings.mistakes import refuse_nearly_one_of
+
+                refuse_nearly_one_of(following[0], setting.option, (*REVIEW_DEEDS, *setting.choices))
             self.said.append((setting.name, ON))
 
     def _is_last_or_before_an_option(self) -> bool:
