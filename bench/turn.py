@@ -63,7 +63,7 @@ def main() -> None:
         }
         prepare_home(Path(home))
         ways = contenders(chosen.claude, home, api.port)
-        print(table(measure(ways, Path(home), environ, chosen.rounds, api)))
+        print(table(measure(ways, Path(home), environ, chosen.rounds)))
 
 
 @contextmanager
@@ -89,23 +89,10 @@ def prepare_home(home: Path) -> None:
 def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
     box = [str(CHECKOUT / "claudebox"), "--yes", "--claude", claude]
     turn = [claude, *UNATTENDED]
-    bind = [
-        "bwrap",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--bind",
-        home,
-        home,
-        "--die-with-parent",
-    ]
+    bind = "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind".split()
     ways = {
         "bare": turn,
-        "plain bwrap, all of the host read-only": [*bind, *turn],
+        "plain bwrap, all of the host read-only": [*bind, home, home, *turn],
         "claudebox": [*box, "-p", "do it"],
         "with `--auth broker`": [*box, "--auth", "broker", "-p", "do it"],
         "with `--network names`": [*box, "--network", "names", "--host-port", str(port), "-p", "do it"],
@@ -120,19 +107,16 @@ def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
     return ways
 
 
-def measure(
-    ways: dict[str, list[str]], home: Path, environ: dict[str, str], rounds: int, api: StandIn
-) -> dict[str, float]:
+def measure(ways: dict[str, list[str]], home: Path, environ: dict[str, str], rounds: int) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(-WARM_UP, rounds):
         for name, command in ways.items():
             project = new_project(home / "project")
-            before = len(api.requests)
             start = time.perf_counter()
             said = at_terminal(command, project, environ)
             if number >= 0:
                 times[name].append(time.perf_counter() - start)
-            if len(api.requests) - before < len(COMMANDS) + 1:
+            if "a line" not in (project / "notes.md").read_text():  # as if no command could run in there
                 sys.exit(f"error: {name}: the turn was not whole:\n{said}")
     return {name: statistics.median(values) for name, values in times.items()}
 

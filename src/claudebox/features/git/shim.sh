@@ -17,18 +17,22 @@ done
 unset IFS
 [ -n "$real" ] || { echo 'git: command not found' >&2 && exit 127; }
 
-# Whether a command changes neither files that may be held nor the configuration.
+# Whether a command changes neither files that may be held nor the configuration. Nearly all are of this kind: Claude
+# alone asks git some twenty times in a turn.
 is_harmless() {
     case ${1-} in
-        add | annotate | archive | blame | bundle | cat-file | check-attr | check-ignore | commit | count-objects | \
+        add | annotate | archive | blame | bundle | cat-file | check-attr | check-ignore | commit | commit-tree | count-objects | \
             describe | diff | diff-files | diff-index | diff-tree | fetch | for-each-ref | format-patch | fsck | gc | grep | \
             hash-object | help | init | log | ls-files | ls-remote | ls-tree | merge-base | mktree | name-rev | notes | \
             range-diff | receive-pack | reflog | rev-list | rev-parse | shortlog | show | show-branch | show-ref | status | \
             symbolic-ref | tag | update-index | update-ref | upload-pack | var | version | write-tree) ;;
+        remote) case ${2-} in '' | -v | --verbose | get-url) ;; *) return 1 ;; esac ;;
+        branch) case ${2-}:$# in :1 | --show-current:2 | --list:2 | -a:2 | -r:2 | -v:2 | -vv:2) ;; *) return 1 ;; esac ;;
+        stash | worktree) case ${2-} in list) ;; *) return 1 ;; esac ;;
         *) return 1 ;;
     esac
 }
-if [ $# -eq 0 ] || is_harmless "$1"; then exec "$real" "$@"; fi
+if [ $# -eq 0 ] || is_harmless "$@"; then exec "$real" "$@"; fi
 
 # A line for each place: `held`, the path and the reason; or `kept` and a directory that outlives the box. `layered` is
 # a line of its own, if some of it is in a layer.
@@ -84,8 +88,9 @@ split() {
 
 # Where we are: `top`, `common`, what is held below the top (`rels`), whether the configuration is (`config`).
 look_around() {
-    common=$(ask rev-parse --path-format=absolute --git-common-dir) || return 1
-    top=$(ask rev-parse --show-toplevel) || top=
+    places=$(ask rev-parse --path-format=absolute --git-common-dir --show-toplevel) || [ -n "$places" ] || return 1
+    common=${places%%"$nl"*} top=${places#"$common"}
+    top=${top#"$nl"}
     rels='' inner='' config='' linked='' kept=''
     for line in $known; do
         split "$line"
@@ -668,10 +673,16 @@ check() {
         esac
         [ $# -eq 0 ] || shift
     done
-    if [ $# -eq 0 ] || is_harmless "$1"; then return; fi
+    if [ $# -eq 0 ] || is_harmless "$@"; then return; fi
     command=$1
     shift
-    alias=$(ask config --get "alias.$command") || alias=
+    alias=
+    case $command in
+        # Git takes no alias in the place of a command of its own.
+        config) check_config "$@" ;;
+        checkout | switch | branch | push | pull | merge | rebase | reset | restore | remote | rm | mv) ;;
+        *) alias=$(ask config --get "alias.$command") || alias= ;;
+    esac
     case $alias in
         '' | '!'*) ;;
         *)
