@@ -87,3 +87,31 @@ def test_it_calls_git_and_not_itself_by_another_name(tmp_path: Path, first: str)
         words = [f"{tmp_path}/{name}/git", "status"]
         done = subprocess.run(words, env={"PATH": path}, timeout=10, check=True, capture_output=True, text=True)
         assert done.stdout == "the real one\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "status --short",
+        "-c core.askPass= --literal-pathspecs write-tree",
+        "commit-tree 6db27",
+        "remote",
+        "-c core.askPass= remote get-url origin",
+        "branch --show-current",
+        "stash list",
+        "config user.name",
+        "-C .. config --local --list",
+    ],
+)
+def test_what_changes_nothing_takes_no_process_more(tmp_path: Path, line: str) -> None:
+    """Claude asks such things some twenty times in a turn."""
+    for name, text in {
+        "box": (SOURCE / "shim.sh").read_text().replace("@KNOWN@", "''"),
+        "system": '#!/bin/sh\necho "$@" >>"$LOG"\n',
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "git").write_text(text)
+        (tmp_path / name / "git").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}/box:{tmp_path}/system:/usr/bin:/bin", "LOG": f"{tmp_path}/log"}
+    subprocess.run([f"{tmp_path}/box/git", *line.split()], env=environ, timeout=10, check=True)
+    assert (tmp_path / "log").read_text() == f"{line}\n"
