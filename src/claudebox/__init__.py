@@ -2,6 +2,6 @@
 
 from claudebox.importing import import_quickly
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 import_quickly()
