@@ -24,7 +24,10 @@ ROOT = packages.ROOT
 VERSION_FILE = "src/claudebox/__init__.py"
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "## Unreleased\n"
-SHOWN = ("README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/screens/golden").rglob("*.txt"))))
+# Where the version is part of what a screen shows. Elsewhere a version is history.
+PAGES = ("README.md", "docs/working-day.md", "docs/profiles.md", "docs/pictures/first-screen.svg")
+GOLDEN = ("tests/screens/golden", "tests/explain/golden")
+SPELLED = ("claudebox {}", '"claudebox": "{}"')
 FORM = re.compile(r"\d+\.\d+\.\d+")
 CHECKSUMS = "SHA256SUMS"
 
@@ -46,8 +49,10 @@ def bump(new: str) -> None:
     heading = f"{UNRELEASED}\n## {new} - {time.strftime('%Y-%m-%d', time.gmtime())}\n"
     _replace(CHANGELOG, UNRELEASED, heading)
     _replace(VERSION_FILE, f'__version__ = "{old}"', f'__version__ = "{new}"')
-    for name in SHOWN:
-        _replace(name, f"claudebox {old}", f"claudebox {new}")
+    golden = [str(path.relative_to(ROOT)) for place in GOLDEN for path in (ROOT / place).rglob("*") if path.is_file()]
+    for name in (*PAGES, *golden):
+        for spelled in SPELLED:
+            _replace(name, spelled.format(old), spelled.format(new))
     print(f"{old} -> {new}; look at: git diff")
 
 

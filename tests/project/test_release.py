@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -56,8 +57,9 @@ def test_release_from_the_new_version_to_the_checksums(copy: Path) -> None:
     assert refusal(copy, "build").startswith("error: CHANGELOG.md has something that is not released")
     assert release(copy, "bump", "9.9.9").returncode == 0
     # Every screen that shows the version has the new one.
-    shown = [file for file in (copy / "tests/screens").rglob("*.txt") if f"claudebox {__version__}" in file.read_text()]
-    assert shown == []
+    old = re.compile(rf"claudebox {re.escape(__version__)}: a box|\"claudebox\": \"{re.escape(__version__)}\"")
+    files = [*(copy / "docs").rglob("*.md"), *(copy / "tests").rglob("golden/**/*.*")]
+    assert [file for file in files if old.search(file.read_text())] == []
     assert refusal(copy, "build") == "error: the tree is not clean:"
     commit(copy)
     done = release(copy, "build")
