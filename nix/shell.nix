@@ -1,7 +1,9 @@
 # What ./run-tests looks for. It gets pytest and the linters itself, into .venv, and Claude Code with npm.
 {
+  btrfs-progs,
   bubblewrap,
   curl,
+  e2fsprogs,
   fish,
   gcc,
   gdb,
@@ -27,12 +29,15 @@
   strace,
   tmux,
   wget,
+  xfsprogs,
   zsh,
 }:
 mkShell {
   packages = [
+    btrfs-progs
     bubblewrap
     curl
+    e2fsprogs
     fish
     gcc
     gdb
@@ -57,6 +62,7 @@ mkShell {
     strace
     tmux
     wget
+    xfsprogs
     zsh
   ];
 }

@@ -37,7 +37,7 @@ def show_dry_run(request: Request) -> int:
             "to see the rest of the box: --dry-run --review off",
         )
     if plan.review is not None:
-        layered = plan.review.places
+        layered = tuple(sorted(plan.review.places))
         walls = settings.replace(review=settings.review.replace(text=OFF))
         plan = make_plan(host, request, walls)
     show(dry_run_json(plan, layered) if request.json else shell_command(plan, layered))

@@ -23,13 +23,17 @@ PLANTED = {
     "GITHUB_TOKEN": f"{CANARY}-github",
     "SSH_AUTH_SOCK": f"/{CANARY}/agent",
     "FOO": f"{CANARY}-foo",
-    "XDG_CONFIG_HOME": f"/{CANARY}/config",
     "UNKNOWN_TO_CLAUDEBOX": CANARY,
     "BASH_FUNC_evil%%": f"() {{ echo {CANARY}; }}",
 }
 ALL_PROCESSES = "for file in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do echo; cat $file; done; env; set"
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 SYSTEM_BIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def planted(account: Account) -> dict[str, str]:
+    """What the host's environment holds. Claudebox keeps its files where it says, so this account must own that."""
+    return {**PLANTED, "XDG_CONFIG_HOME": f"{account.home}/{CANARY}/config"}
 
 
 def environment_of(result: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -64,20 +68,20 @@ def without_claude(variables: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.req("SAND-02", "SAND-03")
 def test_environment_is_exactly_what_rules_name(box: Box, account: Account, project: Path) -> None:
-    variables = without_claude(environment_in(box, **PLANTED))
+    variables = without_claude(environment_in(box, **planted(account)))
     assert variables == {**made_by_the_box(account, project), "TERM": "xterm", "LANG": "C.UTF-8"}
 
 
 @pytest.mark.req("SAND-02")
 def test_host_variables_are_in_no_process_of_the_box(box: Box) -> None:
-    seen = box.sh(ALL_PROCESSES, env=PLANTED)
+    seen = box.sh(ALL_PROCESSES, env=planted(box.account))
     assert CANARY not in seen
 
 
 @pytest.mark.req("SAND-02")
 def test_first_process_has_the_environment_of_the_box(box: Box, account: Account) -> None:
     """What bwrap was started with stays readable in /proc/1/environ as long as the box lives."""
-    seen = box.sh("cat /proc/1/environ", env=PLANTED)
+    seen = box.sh("cat /proc/1/environ", env=planted(box.account))
     assert f"HOME={account.home}\0" in seen
     assert CANARY not in seen
 

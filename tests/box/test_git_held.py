@@ -69,6 +69,26 @@ def test_branches_are_renamed_and_deleted_without_a_word(shop: Box) -> None:
     assert tries(shop, "git branch -m other renamed") == ["1 git branch -m other renamed"]
 
 
+def test_messages_of_older_and_newer_git_are_known(shop: Box) -> None:
+    """The newer ones begin with a small letter. Whichever is installed, here it says both, one after the other."""
+    script = r"""
+    mkdir /tmp/bin
+    printf '%s\n' '#!/bin/sh' '{ said=$(/usr/bin/git "$@" 2>&1 >&3); status=$?; } 3>&1' \
+        'printf "%s\n" "$said" | sed "s/\(fatal\|warning\): ./\1: $LETTER/" >&2; exit $status' > /tmp/bin/git
+    chmod +x /tmp/bin/git
+    export PATH=/etc/claudebox/bin:/tmp/bin:/usr/bin:/bin
+    for LETTER in B b; do
+        export LETTER
+        git branch -m spare renamed && git branch -c main copy && git branch -m renamed spare && git branch -qD copy || exit
+        ! /tmp/bin/git branch -m spare spare2 && git branch -m spare2 spare || exit
+    done
+    """
+    done = shop.inside("sh", "-c", script)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("fatal")]
+    assert said == [f"fatal: {letter}ranch is renamed, but update of config-file failed" for letter in "Bb"]
+
+
 @pytest.mark.req("GIT-03")
 def test_worktree_that_the_box_does_not_see_is_not_pruned(shop: Box) -> None:
     """Git would forget it, and with it the index and what was checked out."""

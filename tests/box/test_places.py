@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -165,8 +167,9 @@ def test_place_that_an_agent_could_choose_starts_nothing(apart: Box, value: str)
 
 
 @pytest.mark.req("INST-01")
-def test_files_move_over_and_back(apart: Box) -> None:
+def test_files_move_over_and_back(apart: Box, lonely: Account) -> None:
     """Settings, what was noted and what was downloaded are used from both places."""
+    apart = replace(apart, account=lonely)
     user, environ = apart.account, variables(apart.account)
     user.run("mkdir", "-m", "700", f"{user.home}/.claudebox")
     user.run("mv", f"{user.home}/apart/a/config/claudebox/config.toml", f"{user.home}/.claudebox")
@@ -201,7 +204,7 @@ def test_nothing_moves_without_a_yes(apart: Box, word: str) -> None:
 
 
 @pytest.fixture
-def running(apart: Box) -> subprocess.Popen[str]:
+def running(apart: Box) -> Iterator[subprocess.Popen[str]]:
     user = apart.account
     started = subprocess.Popen(
         user.becoming(CLAUDEBOX, "--yes", *ALONE, "--run", "sh", "-c", "touch started; read line"),
@@ -214,10 +217,12 @@ def running(apart: Box) -> subprocess.Popen[str]:
     )
     assert comes_true(lambda: (apart.project / "started").exists() or started.poll() is not None)
     assert started.poll() is None, started.communicate()
-    return started
+    yield started
+    started.communicate("the end\n" if started.poll() is None else None)
 
 
 @pytest.mark.req("INST-01")
+@pytest.mark.root
 def test_nothing_moves_and_nothing_is_removed_while_a_box_runs(apart: Box, running: subprocess.Popen[str]) -> None:
     user, before = apart.account, listed(apart.account)
     for words in (("--places", "home"), ("--uninstall",)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def survives(user: Account) -> bool:
     return (user.home / "src/file").read_text() == VICTIM
 
 
-def test_what_is_kept_is_listed_and_removed(user: Account, state: Path) -> None:
+def test_what_is_kept_is_listed_and_removed(lonely: Account, state: Path) -> None:
+    user = lonely
     done = user.run(CLAUDEBOX, "--uninstall", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.sub(r" +\d+[BK]\+? ", " … ", done.stdout).splitlines()[:4] == [
@@ -64,8 +66,8 @@ def test_what_is_kept_is_listed_and_removed(user: Account, state: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "is_removed"), [("y", True), ("", False), ("n", False)])
-def test_question_comes_first(user: Account, state: Path, answer: str, is_removed: bool) -> None:
-    terminal = Terminal(user, (CLAUDEBOX, "--uninstall"), cwd=user.home, env=PLAIN)
+def test_question_comes_first(lonely: Account, state: Path, answer: str, is_removed: bool) -> None:
+    terminal = Terminal(lonely, (CLAUDEBOX, "--uninstall"), cwd=lonely.home, env=PLAIN)
     terminal.read_until(r"Remove all of it\? \[y/N\] ")
     terminal.type(f"{answer}\n")
     assert (terminal.wait(), state.exists()) == (0 if is_removed else 125, not is_removed)
@@ -96,7 +98,7 @@ def test_what_belongs_to_somebody_else_stays(user: Account, state: Path) -> None
 
 @pytest.fixture
 @needed("box")
-def running(user: Account) -> subprocess.Popen[str]:
+def running(user: Account) -> Iterator[subprocess.Popen[str]]:
     """A box with what claude gets in it, which waits for its standard input to end."""
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
@@ -111,7 +113,8 @@ def running(user: Account) -> subprocess.Popen[str]:
     )
     assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
     assert started.poll() is None, started.communicate()
-    return started
+    yield started
+    started.communicate("the end\n" if started.poll() is None else None)
 
 
 @pytest.mark.parametrize("home", ["/home/alice", "/home/a b", "/home/a\\b"])
@@ -141,6 +144,7 @@ def test_note_of_the_places_is_removed_last(user: Account, monkeypatch: pytest.M
     assert removed == [*["instances"] * 3, "places"]
 
 
+@pytest.mark.root
 def test_nothing_is_removed_while_a_box_runs(user: Account, running: subprocess.Popen[str]) -> None:
     state = State(str(user.home))
     refused = user.run(CLAUDEBOX, "--uninstall", "--yes")

@@ -9,7 +9,7 @@ import pytest
 
 from broker.login import Issuer, log_in, stored
 from broker.standin import Server
-from broker.talk import API_KEY, Talk, brokers
+from broker.talk import API_KEY, Talk, is_over
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
 from patience import comes_true
@@ -96,7 +96,7 @@ def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
             assert opened.shows(ANSWER), opened.text()
             assert (talk.box.project / "marker").read_text() == "it-ran\n"
             assert opened.leave(), opened.text()
-    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
+    assert comes_true(lambda: is_over(talk))
 
 
 @pytest.mark.req("AUTH-03")

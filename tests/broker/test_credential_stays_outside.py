@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.login import log_in
-from broker.talk import API_KEY, Talk, brokers
+from broker.talk import API_KEY, Talk, is_over
 from claude.test_login import watchers
 from patience import comes_true
 
@@ -146,7 +146,7 @@ def test_what_the_broker_cannot_do_starts_nothing(user_with_key: Talk, environ: 
     done = talk.box.claudebox(*talk.words("--run", "echo", "started"), env={**talk.environ, **environ})
     assert (done.returncode, done.stdout) == (125, "")
     assert message in " ".join(done.stderr.split())
-    assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
+    assert comes_true(lambda: is_over(talk))
 
 
 # Answers in the place of an API that is not running at the moment.

@@ -387,7 +387,12 @@ def test_storm_of_renewals_never_loses_the_login(tmp_path: Path, renewals: int) 
             )
             for kind in kinds
         ]
-        assert comes_true(lambda: len(issuer.grants) >= renewals or any(process.poll() for process in everybody))
+
+        def has_seen_enough() -> bool:
+            """Chance may give the first renewals all to Claude: the lock is there once a broker had its turn."""
+            return len(issuer.grants) >= renewals and (tmp_path / "lock").exists()
+
+        assert comes_true(lambda: has_seen_enough() or any(process.poll() for process in everybody))
         (tmp_path / "enough").touch()
         results = [process.communicate(timeout=PATIENCE)[0] for process in everybody]
     assert [process.returncode for process in everybody] == [0] * 6

@@ -15,7 +15,7 @@ import pytest
 
 from broker.login import Issuer, log_in, stored
 from broker.standin import Server
-from broker.talk import Talk, brokers
+from broker.talk import Talk, brokers, is_over
 from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ box.recv(1)
 
 
 @pytest.mark.req("AUTH-03")
+@pytest.mark.root
 def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, "echo up; sleep 1000") as process:
@@ -70,6 +71,7 @@ def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None
 
 
 @pytest.mark.req("AUTH-03")
+@pytest.mark.root
 def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, f"python3 -c '{IS_AT_WORK}' && echo up && sleep 1000") as process:
@@ -85,6 +87,7 @@ def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
 
 
 @pytest.mark.req("AUTH-03")
+@pytest.mark.root
 def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None:
     talk = user_with_key
     for number in range(10):
@@ -97,10 +100,11 @@ def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None
             for broker in found:
                 os.kill(broker, signal.SIGKILL)
             assert process.wait(PATIENCE) != 0
-        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
+        assert comes_true(lambda: is_over(talk))
 
 
 @pytest.mark.req("AUTH-03")
+@pytest.mark.root
 def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, "echo up; sleep 1000") as process:
@@ -117,7 +121,7 @@ def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key
 
 
 @pytest.mark.req("AUTH-03")
-@pytest.mark.parametrize("how", ["box ends", "launcher is killed", "broker is asked to end"])
+@pytest.mark.parametrize("how", ["box ends", "launcher is killed", pytest.param("broker is asked to end", marks=pytest.mark.root)])
 def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, how: str) -> None:
     """The refresh token has been used by then, and what came for it is known to the broker alone."""
     talk, go = user_with_key, threading.Event()
@@ -144,5 +148,5 @@ def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, ho
             go.set()
             process.wait(PATIENCE)
         assert comes_true(lambda: bool(issuer.grants))
-        assert comes_true(lambda: (brokers(talk), talk.left) == ([], []))
+        assert comes_true(lambda: is_over(talk))
     assert stored(file)["refreshToken"] == "refresh-token-1"

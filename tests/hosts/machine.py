@@ -46,7 +46,10 @@ HOME_NETWORK = Neighbourhood(
 
 
 class OwnedTree(Tree):
-    """Files of which some seem to have another owner than who made them here: claudebox's own state, and named ones."""
+    """Files whose owner does not depend on who runs the test.
+
+    What the test made seems to be root's, except claudebox's own state, which is the user's, and what is named.
+    """
 
     def __init__(self, root: str, state: str, uid: int, owners: dict[str, int]) -> None:
         super().__init__(root)
@@ -58,8 +61,10 @@ class OwnedTree(Tree):
         status = super().lstat(path)
         if status is None:
             return None
-        is_state = status.st_uid == os.getuid() and is_inside(path, self.state)
-        owner = self.owners.get(path, self.uid if is_state else status.st_uid)
+        owner = status.st_uid
+        if owner == os.getuid():
+            owner = self.uid if is_inside(path, self.state) else 0
+        owner = self.owners.get(path, owner)
         if owner == status.st_uid:
             return status
         reduced = status.__reduce__()

@@ -43,10 +43,12 @@ let
 
   programs = {
     bashInteractive = "bash sh";
+    btrfs-progs = "mkfs.btrfs";
     bubblewrap = "bwrap";
     coreutils = "basename cat chmod cp cut date dirname env head id ln ls mkdir mktemp mv printenv printf readlink realpath rm sleep sort stat tail touch tr true uname wc";
     curl = "curl";
     diffutils = "diff";
+    e2fsprogs = "mkfs.ext4";
     fd = "fd";
     fish = "fish";
     findutils = "find xargs";
@@ -79,6 +81,7 @@ let
     strace = "strace";
     tmux = "tmux";
     wget = "wget";
+    xfsprogs = "mkfs.xfs";
     which = "which";
     zsh = "zsh";
   };

@@ -573,7 +573,8 @@ check_branch() {
 # Run git, and take no notice of what it says about its configuration.
 run_but_for_config() {
     { said=$(eval "LC_ALL=C \"\$real\" $globals \"\$@\" 2>&1 >&3") && status=0 || status=$?; } 3>&1
-    case $said in *'Branch is renamed, but update of config-file failed'* | *'Branch is copied, but update of'*) status=0 ;; esac
+    # Newer git begins its messages with a small letter.
+    case $said in *'ranch is renamed, but update of config-file failed'* | *'ranch is copied, but update of'*) status=0 ;; esac
     printf '%s' "$said" | sed '/config file .*: Device or resource busy/d; /pdate of config-file failed/d' >&2
     exit $status
 }
