@@ -48,7 +48,8 @@ HOME_NETWORK = Neighbourhood(
 class OwnedTree(Tree):
     """Files whose owner does not depend on who runs the test.
 
-    What the test made seems to be root's, except claudebox's own state, which is the user's, and what is named.
+    What the test made seems to be root's, except claudebox's own state, which is the user's, and what is named. If the
+    user of the machine has the uid of who runs the test, all of it is the user's.
     """
 
     def __init__(self, root: str, state: str, uid: int, owners: dict[str, int]) -> None:
@@ -62,7 +63,7 @@ class OwnedTree(Tree):
         if status is None:
             return None
         owner = status.st_uid
-        if owner == os.getuid():
+        if owner == os.getuid() and owner != self.uid:
             owner = self.uid if is_inside(path, self.state) else 0
         owner = self.owners.get(path, owner)
         if owner == status.st_uid:
