@@ -105,9 +105,18 @@ NESTED = (
 )
 
 
+WITHOUT_ANOTHER_WAY = (0, 12)  # since then bwrap needs openat2, which could make setuid files: the box has none
+
+
 def test_box_in_the_box(box: Box, account: Account) -> None:
-    if not account.is_root:
-        assert box.sh(NESTED, options=("--userns", "on")).split() == ["2", str(account.uid)]
+    if account.is_root:
+        return
+    version = account.run("bwrap", "--version").stdout.split()[1]
+    done = box.inside("sh", "-c", NESTED, options=("--userns", "on"))
+    if tuple(map(int, version.split(".")[:2])) < WITHOUT_ANOTHER_WAY:
+        assert done.stdout.split() == ["2", str(account.uid)], done.stderr
+    else:
+        assert (done.returncode, "Function not implemented" in done.stderr) == (1, True), done.stderr
 
 
 def test_setting_gives_no_way_out(box: Box, account: Account) -> None:

@@ -79,7 +79,8 @@ def test_messages_of_older_and_newer_git_are_known(shop: Box) -> None:
     export PATH=/etc/claudebox/bin:/tmp/bin:/usr/bin:/bin
     for LETTER in B b; do
         export LETTER
-        git branch -m spare renamed && git branch -c main copy && git branch -m renamed spare && git branch -qD copy || exit
+        git branch -m spare renamed && git branch -m renamed spare || exit
+        git branch -c main copy && git branch -qD copy || exit
         ! /tmp/bin/git branch -m spare spare2 && git branch -m spare2 spare || exit
     done
     """

@@ -121,7 +121,9 @@ def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key
 
 
 @pytest.mark.req("AUTH-03")
-@pytest.mark.parametrize("how", ["box ends", "launcher is killed", pytest.param("broker is asked to end", marks=pytest.mark.root)])
+@pytest.mark.parametrize(
+    "how", ["box ends", "launcher is killed", pytest.param("broker is asked to end", marks=pytest.mark.root)]
+)
 def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, how: str) -> None:
     """The refresh token has been used by then, and what came for it is known to the broker alone."""
     talk, go = user_with_key, threading.Event()

@@ -194,7 +194,7 @@ def test_device_with_the_mode_that_is_advised_works(users_box: Box) -> None:
 def test_launch_without_a_tun_device(box: Box) -> None:
     # A root who cannot read the home of root, as this one, is refused before: so it is the account itself again.
     itself = f"unshare --user --map-user={box.account.uid} --map-group={box.account.gid}"
-    around = changed(f"mount -t tmpfs none /dev/net; set -- {itself} \"$@\";", "--mount")
+    around = changed(f'mount -t tmpfs none /dev/net; set -- {itself} "$@";', "--mount")
     done = box.account.run(*around, CLAUDEBOX, "--yes", "--network", "inet", "--run", "true", cwd=box.project)
     assert done.returncode == 125
     assert [line.strip() for line in done.stderr.splitlines()][-2:] == [f"hint: there is no {TUN}", tun.LOAD]
