@@ -40,13 +40,22 @@ def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> Non
         return
     # A shutdown or a logout asks with this signal before it kills.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    signals = open_signals()
     try:
         os.write(report, READY)
         threading.Thread(target=_warm, args=(session,), daemon=True).start()
         remove_dead(broker.sockets)
-        serve(socket.socket(fileno=listener), session, end)
+        serve(socket.socket(fileno=listener), session, end, signals)
     finally:
         session.credential.settle()
+
+
+def open_signals() -> int:
+    """A pipe that a signal writes to. One that comes just before a wait begins would not end that wait otherwise."""
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    return readable
 
 
 def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
@@ -109,13 +118,14 @@ def _warm(session: Session) -> None:
         pass
 
 
-def serve(listener: socket.socket, session: Session, end: int) -> None:
-    """Accept connections until `end` becomes readable: then there is nobody left to serve."""
+def serve(listener: socket.socket, session: Session, end: int, signals: int) -> None:
+    """Accept connections until `end` becomes readable: then there is nobody left to serve. `signals` ends a wait."""
     threading.stack_size(STACK_BYTES)
     places = threading.BoundedSemaphore(MOST_CONNECTIONS)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(end, select.POLLIN)
+    poll.register(signals, select.POLLIN)
     listener.setblocking(False)
     while end not in (ready := dict(poll.poll())):
         if listener.fileno() in ready:
