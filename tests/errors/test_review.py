@@ -78,6 +78,12 @@ def cannot_be_put_in_order(scene: Scene) -> None:
     recover(world.layer)
 
 
+def is_not_undone(scene: Scene) -> None:
+    world = world_of(scene)
+    store.replace_file(world.layer.journal, b"{}")
+    store.discard(world.layer)
+
+
 def is_not_emptied(scene: Scene) -> None:
     world = world_of(scene)
     world.write("new")
@@ -135,6 +141,7 @@ PROBLEMS: Problems = {
     "review-no-such": (lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"), FAILED),
     "review-no-such-note": (lambda _: store.load("/nonexistent", "3"), FAILED),
     "review-nobody-to-ask": (nobody_to_ask, FAILED),
+    "review-not-undone": (is_not_undone, FAILED),
     "review-not-discarded": (refused_to_discard, FAILED),
     "review-nothing-kept": (lambda scene: tend(with_layers(scene), "show"), FAILED),
     "review-on-an-overlay": (

@@ -113,6 +113,8 @@ def test_some_are_asked_for_at_once_but_not_all(box: Box, log: Path) -> None:
 @on(NIXES[:1])
 def test_nix_obeys_no_variable_and_no_place_of_the_project(box: Box, account: Resident, log: Path) -> None:
     """Each of these would make it fail, or do something else."""
+    (account.home / ".claudebox").mkdir(mode=0o700, exist_ok=True)  # no variable says where else
+    account.own(account.home / ".claudebox")
     account.environ |= {
         "NIX_CONFIG": "no such setting",
         "NIX_REMOTE": "unix:///nowhere",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 from attacks.test_outlive import WEAKER
 from network.processes import is_alive
-from patience import comes_true
+from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (
     CTRL_C,
     CTRL_Z,
@@ -250,14 +251,23 @@ def test_script_is_suspended_with_the_box(box: Box) -> None:
         shell.type("sh script\n")
         for begin in ("ready", "again", "again"):
             shell.read_until(f"^{begin}")
-            shell.type(CTRL_Z)
-            shell.read_until("Stopped")
+            suspend(shell)
             shell.read_until("host> ")
             assert shell.foreground() == "bash"
             shell.type("fg\n")
         shell.read_until("^again")
         shell.type("q")
         shell.read_until("^ended 0")
+
+
+def suspend(shell: Terminal) -> None:
+    """Press Ctrl-Z. The `fg` of a moment ago may still be on its way, and undo it: a person presses it once more."""
+    for patience in (20.0, 20.0, PATIENCE):
+        shell.type(CTRL_Z)
+        with contextlib.suppress(AssertionError):
+            shell.read_until("Stopped", patience)
+            return
+    raise AssertionError(f"not stopped: {shell.seen[-500:]!r}")
 
 
 def test_job_control_where_claudebox_can_make_no_namespace(box: Box) -> None:

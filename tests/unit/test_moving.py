@@ -273,6 +273,7 @@ def copy_of(tmp_path: Path) -> dict[str, object]:
     return tree_of(tmp_path / "to")
 
 
+@pytest.mark.attributes
 def test_copy_has_all_that_layers_need(tmp_path: Path) -> None:
     one = tmp_path / "from"
     (one / "opaque").mkdir(parents=True)
