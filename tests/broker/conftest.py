@@ -90,7 +90,8 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
             listener.listen(BACKLOG)
             stack.callback(listener.close)
             end, stop = os.pipe()
-            thread = threading.Thread(target=serve, args=(listener, session, end), daemon=True)
+            # No signal comes: the second pipe may be the first.
+            thread = threading.Thread(target=serve, args=(listener, session, end, end), daemon=True)
             thread.start()
             stack.callback(os.close, end)
             stack.callback(thread.join)
