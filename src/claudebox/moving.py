@@ -12,7 +12,7 @@ import stat
 from claudebox.boxes import require_no_box
 from claudebox.host import Host, read_host
 from claudebox.layers.copying import Copying
-from claudebox.layers.files import DIRECTORY, PRIVATE, remove_tree
+from claudebox.layers.files import DIRECTORY, PRIVATE, remove_path
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
 from claudebox.quoting import quote
@@ -268,7 +268,7 @@ def _carry(move: Move) -> None:
     for source, target in _parts(move):
         parent, name = os.path.split(target)
         if os.path.basename(source) in NOT_MOVED:
-            _remove(source)
+            remove_path(source)
         elif os.path.lexists(target):
             if not _is_copy(source, target):
                 raise _in_the_way(target)  # somebody put it there since the move was ended
@@ -304,7 +304,7 @@ def _rename(source: str, target: str) -> bool:
 def _copy(source: str, parent: str, name: str) -> None:
     """Copy beside the target, and give the copy its name when it is whole and on the disk."""
     unfinished = f"{UNFINISHED}{name}"
-    _remove(f"{parent}/{unfinished}")
+    remove_path(f"{parent}/{unfinished}")
     here, there = os.open(os.path.dirname(source), DIRECTORY), os.open(parent, DIRECTORY)
     try:
         Copying(there).copy(here, os.path.basename(source), there, unfinished)
@@ -319,19 +319,9 @@ def _leave(source: str) -> None:
     """Remove what was copied. First it loses its name, so that what has a name is whole."""
     parent, name = os.path.split(source)
     left = f"{parent}/{LEFT}{name}"
-    _remove(left)
+    remove_path(left)
     os.rename(source, left)
-    _remove(left)
-
-
-def _remove(path: str) -> None:
-    parent, name = os.path.split(path)
-    if os.path.lexists(path):
-        here = os.open(parent, DIRECTORY)
-        try:
-            remove_tree(here, name)
-        finally:
-            os.close(here)
+    remove_path(left)
 
 
 def _finish(move: Move) -> None:
@@ -344,7 +334,7 @@ def _finish(move: Move) -> None:
         for place in (directory, *(path for path in instances if not os.path.islink(path))):
             for path in [f"{place}/{name}" for name in _names(place)]:
                 if _is_ours(path, move.home) and path != note_of_places(move.home):
-                    _remove(path)
+                    remove_path(path)
         if directory not in kept:
             _remove_empty(directory)
     if not move.is_homeward:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 from claudebox.host import Host, read_host
-from claudebox.layers.files import DIRECTORY, remove_tree
+from claudebox.layers.files import remove_path
 from claudebox.model import Preparation
 from claudebox.own_command import own_command
 from claudebox.paths import shorten_home
@@ -121,13 +121,7 @@ def _forget(state: State, project: str) -> None:
     """Remove what was kept for the empty project. No agent was ever in there."""
     instance = state.instance(project)
     for directory in {instance.directory, instance.caches}:
-        parent, name = os.path.split(directory)
-        if os.path.isdir(directory):
-            here = os.open(parent, DIRECTORY)
-            try:
-                remove_tree(here, name)
-            finally:
-                os.close(here)
+        remove_path(directory)
 
 
 def _refusal(said: str) -> Refusal:

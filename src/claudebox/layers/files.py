@@ -206,6 +206,17 @@ class Directories:
         self.descriptor = -1
 
 
+def remove_path(path: str) -> None:
+    """Remove what has this path, if anything has, in a directory into which no box can put something else."""
+    parent, name = os.path.split(path)
+    if os.path.lexists(path):
+        here = os.open(parent, DIRECTORY)
+        try:
+            remove_tree(here, name)
+        finally:
+            os.close(here)
+
+
 def remove_tree(parent: int, name: str) -> None:
     """Remove a directory with all in it, whatever its modes and however deep it is.
 
