@@ -32,7 +32,23 @@ is_harmless() {
         *) return 1 ;;
     esac
 }
-if [ $# -eq 0 ] || is_harmless "$@"; then exec "$real" "$@"; fi
+
+# Whether an option that comes before the command is two words.
+has_value() {
+    case $1 in -C | -c | --git-dir | --work-tree | --namespace | --config-env | --attr-source) ;; *) return 1 ;; esac
+}
+
+# The same for a whole call. Claude says up to ten words before the command.
+is_harmless_call() {
+    while [ $# -gt 0 ]; do
+        case $1 in -*) ;; *) break ;; esac
+        if has_value "$1" && [ $# -gt 1 ]; then shift; fi
+        shift
+    done
+    [ $# -eq 0 ] || is_harmless "$@"
+}
+# The rest of this file is long, and a shell reads on only if it gets there.
+if is_harmless_call "$@"; then exec "$real" "$@"; fi
 
 # A line for each place: `held`, the path and the reason; or `kept` and a directory that outlives the box. `layered` is
 # a line of its own, if some of it is in a layer.
@@ -666,15 +682,12 @@ check_command() {
 }
 
 check() {
-    while [ $# -gt 0 ]; do
-        case $1 in
-            -C | -c | --git-dir | --work-tree | --namespace | --config-env) add_global "$1" && add_global "${2-}" && shift ;;
-            -*) add_global "$1" ;;
-            *) break ;;
-        esac
-        [ $# -eq 0 ] || shift
+    while :; do
+        case $1 in -*) ;; *) break ;; esac
+        if has_value "$1"; then add_global "$1" && shift; fi
+        add_global "$1"
+        shift
     done
-    if [ $# -eq 0 ] || is_harmless "$@"; then return; fi
     command=$1
     shift
     alias=

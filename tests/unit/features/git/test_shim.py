@@ -115,3 +115,19 @@ def test_what_changes_nothing_takes_no_process_more(tmp_path: Path, line: str) -
     environ = {"PATH": f"{tmp_path}/box:{tmp_path}/system:/usr/bin:/bin", "LOG": f"{tmp_path}/log"}
     subprocess.run([f"{tmp_path}/box/git", *line.split()], env=environ, timeout=10, check=True)
     assert (tmp_path / "log").read_text() == f"{line}\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["status", "-c core.askPass= -C .. --literal-pathspecs write-tree", "-C", "--attr-source HEAD log"]
+)
+def test_shell_reads_no_further_for_what_changes_nothing(tmp_path: Path, line: str) -> None:
+    """The file is long, and to read it takes a shell as long as git itself. What follows here is no shell at all."""
+    beginning, _, _ = (SOURCE / "shim.sh").read_text().partition("# A line for each place")
+    for name, text in {"box": f"{beginning}\n)\n", "system": '#!/bin/sh\necho "$@"\n'}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "git").write_text(text)
+        (tmp_path / name / "git").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}/box:{tmp_path}/system:/usr/bin:/bin"}
+    words = [f"{tmp_path}/box/git", *line.split()]
+    done = subprocess.run(words, env=environ, timeout=10, check=True, capture_output=True, text=True)
+    assert done.stdout == f"{line}\n"
