@@ -60,7 +60,11 @@ def read_whole(tree: Tree, path: str, largest: int, uid: int) -> bytes | Memory:
     """The content of a file, or a Memory without lines if there is no file or it cannot be read whole."""
     status = tree.lstat(path)
     if status is None:
-        return Memory(Memory.ABSENT) if tree.lacks(path) else _damaged("it cannot be looked at")
+        if tree.lacks(path):
+            return Memory(Memory.ABSENT)
+        status = tree.lstat_anew(path)  # another box may have written it since the first look
+    if status is None:
+        return _damaged("it cannot be looked at")
     if not stat.S_ISREG(status.st_mode):
         return _damaged("it is not a plain file")
     if status.st_uid != uid:

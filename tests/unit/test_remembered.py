@@ -62,6 +62,13 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert recall(Tree(str(tmp_path)), "/memory", FORM, os.getuid()) == ABSENT
 
 
+def test_what_another_box_has_written_since_the_first_look_is_read(tmp_path: Path) -> None:
+    tree = Tree(str(tmp_path))
+    assert recall(tree, "/memory", FORM, os.getuid()) == ABSENT
+    (tmp_path / "memory").write_bytes(write(FORM, ["one"]))
+    assert recall(tree, "/memory", FORM, os.getuid()) == Memory(Memory.WHOLE, ("one",))
+
+
 def test_as_large_as_it_may_be(tmp_path: Path) -> None:
     rest = FORM.largest - len(write(FORM, [""]))
     assert at(tmp_path, write(FORM, ["x" * rest])).condition == Memory.WHOLE

@@ -33,6 +33,11 @@ class Tree:
                 self._seen[path] = None
         return self._seen[path]
 
+    def lstat_anew(self, path: str) -> os.stat_result | None:
+        """The status of a path as it is now, which counts from now on."""
+        self._seen.pop(path, None)
+        return self.lstat(path)
+
     def lacks(self, path: str) -> bool:
         """Whether nothing is there. Unlike `lstat`, this is false if it cannot be found out."""
         try:

@@ -79,7 +79,7 @@ def seed_state(
         lines = to_remember(users, admitted.left_out)
         note = remembered.note(home.instance.settings_note, FORM, lines, is_private=True)
         preparations += [_state_file(f"{home.state}/settings.json", admitted.value), note]
-    current = _current_state(tree, home)
+    current = current_state(tree, home)
     if state.changed or not _is_prepared(current) or not are_answered:
         from claudebox.features.claude.configuration import admit_servers
 
@@ -131,14 +131,15 @@ def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
     return trusted.find(path, is_dir=False)
 
 
-def _current_state(tree: Tree, home: ClaudeHome) -> bytes:
+def current_state(tree: Tree, home: ClaudeHome) -> bytes:
     """The project's .claude.json; "" if it has none yet. Half a file is a Problem: Claude would overwrite it."""
     path = f"{home.state}/.claude.json"
+    # In this order: another box of the project may make it at any moment, and then it is there and can be read.
+    if tree.lacks(path):
+        return b""
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
-        if tree.lstat(path) is not None:
-            raise Problem(f"{path} cannot be read", _put_aside(home))
-        return b""
+        raise Problem(f"{path} cannot be read", _put_aside(home))
     text = content.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
         raise Problem(

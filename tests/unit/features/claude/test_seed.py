@@ -1,0 +1,50 @@
+"""What claudebox writes into Claude's home, while other boxes of the project do the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.facts import ClaudeHome
+from claudebox.features.claude.seed import current_state
+from claudebox.host.tree import Tree
+from claudebox.problem import Problem
+from claudebox.state import Instance, State
+
+STATE = b'{"projects": {}}\n'
+
+
+class BusyTree(Tree):
+    """Files of a project whose other box writes `.claude.json` just after somebody has looked for it."""
+
+    def appear(self, path: str) -> None:
+        (Path(self.root + path).parent).mkdir(parents=True, exist_ok=True)
+        Path(self.root + path).write_bytes(STATE)
+
+    def read_plain(self, path: str, limit: int = 1 << 20, inode: int = 0) -> bytes | None:
+        content = super().read_plain(path, limit, inode)
+        self.appear(path)
+        return content
+
+    def lacks(self, path: str) -> bool:
+        answer = super().lacks(path)
+        self.appear(path)
+        return answer
+
+
+def home() -> ClaudeHome:
+    place = "/home/alice/.claude"
+    return ClaudeHome(State("/home/alice"), Instance("/state", "/home/alice/shop"), place, place, place)
+
+
+def test_state_that_appears_meanwhile_is_no_damage(tmp_path: Path) -> None:
+    """Boxes of a new project that start at once failed, now and then: the file was not there, and then it was."""
+    assert current_state(BusyTree(str(tmp_path)), home()) == b""
+    assert current_state(BusyTree(str(tmp_path)), home()) == STATE
+
+
+def test_state_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "state/claude/.claude.json").mkdir(parents=True)
+    with pytest.raises(Problem, match=r"\.claude\.json cannot be read"):
+        current_state(Tree(str(tmp_path)), home())
