@@ -135,7 +135,7 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
     """The project's .claude.json; "" if it has none yet. Half a file is a Problem: Claude would overwrite it."""
     path = f"{home.state}/.claude.json"
     # In this order: another box of the project may make it at any moment, and then it is there and can be read.
-    if tree.lacks(path):
+    if tree.lstat_anew(path) is None:
         return b""
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,10 @@ class BusyTree(Tree):
         self.appear(path)
         return content
 
-    def lacks(self, path: str) -> bool:
-        answer = super().lacks(path)
+    def lstat(self, path: str) -> os.stat_result | None:
+        status = super().lstat(path)
         self.appear(path)
-        return answer
+        return status
 
 
 def home() -> ClaudeHome:
