@@ -145,3 +145,14 @@ def test_http2_is_carried(box: Box, world: Internet) -> None:
     options = ("--network", "names", "--allow", "allowed.example:8443")
     done = box.inside("curl", "-sSk", "--http2", "https://allowed.example:8443/", options=options)
     assert done.stdout == f"{GREETING} over h2\n", done.stderr
+
+
+@pytest.mark.req("NAME-01")
+@pytest.mark.root_repeats("the relay refuses root as it refuses anybody")
+def test_client_that_is_slow_to_begin_is_told_why(box: Box, world: Internet) -> None:
+    """On a busy machine, git takes longer than a second from its connection to its first word."""
+    script = "import socket, time\ns = socket.create_connection(('203.0.113.9', 80), 30)\ntime.sleep(2)\n"
+    script += "s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')\nprint(s.recv(4096).decode())\n"
+    done = box.inside("/usr/bin/python3", "-c", script, options=OPTIONS)
+    assert "403 Forbidden" in done.stdout, done.stderr
+    assert "claudebox: " in done.stdout

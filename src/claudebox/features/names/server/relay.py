@@ -41,8 +41,9 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, and let the other e
 SWEEP_SECONDS = 0.5
 HELLO_SECONDS = 10.0
 LOOKUP_SECONDS = 10.0
-SILENCE_SECONDS = 1.0  # a client that says nothing is refused without words
-LEAVE_SECONDS = 1.0  # to read what the client still says: else the refusal would be lost in a reset
+# A client that says nothing is refused without words; on a busy machine it takes seconds to begin.
+SILENCE_SECONDS = 5.0
+LEAVE_SECONDS = 5.0  # to read what the client still says: else the refusal would be lost in a reset
 
 
 class Listener:
