@@ -164,10 +164,12 @@ def of_an_exchanged_place(box: Box, claudebox: tuple[str, ...], launches: int) -
         return outcomes(box, claudebox, here, *options, launches=launches)
 
 
+@pytest.mark.root_repeats("the same look at the same mounts")
 def test_project_is_not_exchanged_for_something_else(any_box: Box) -> None:
     assert of_an_exchanged_project(any_box, LOOKING, LAUNCHES)[CANARY] == 0
 
 
+@pytest.mark.root_repeats("the same look at the same mounts")
 def test_hide_does_not_land_elsewhere(any_box: Box) -> None:
     assert of_an_exchanged_place(any_box, LOOKING, LAUNCHES)[CANARY] == 0
 

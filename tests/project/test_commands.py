@@ -26,12 +26,15 @@ MANAGERS = {
 SPARE_BIN = "/run/current-system/sw/bin"
 
 
-def copy_checkout(to: Path) -> Path:
-    """What `./claudebox` consists of, as freshly cloned, by somebody with the usual umask."""
+def copy_checkout(to: Path, leave_out: str = "") -> Path:
+    """What `./claudebox` consists of, as somebody with the usual umask has it.
+
+    Compiled modules come along, because to compile them takes a second. Whoever tries that leaves out `__pycache__`.
+    """
     to.mkdir(parents=True)
     shutil.copy2(CHECKOUT / "claudebox", to)
-    shutil.copytree(CHECKOUT / "tools", to / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(CHECKOUT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("tools", "src"):
+        shutil.copytree(CHECKOUT / name, to / name, ignore=shutil.ignore_patterns(leave_out))
     for path in (to, *to.rglob("*")):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     return to
@@ -220,6 +223,8 @@ def test_checkout_that_cannot_be_written_starts_without_a_word(user: Account, ch
 
 
 def test_several_first_starts_at_once_all_succeed(user: Account, checkout: Path) -> None:
+    for compiled in list(checkout.rglob("__pycache__")):
+        shutil.rmtree(compiled)
     script = 'for n in 1 2 3 4 5 6; do "$0" --help >"$HOME/out.$n" 2>&1 & done; wait'
     user.run("sh", "-c", script, str(checkout / "claudebox"))
     said = [(user.home / f"out.{n}").read_text() for n in range(1, 7)]
@@ -230,7 +235,7 @@ def test_several_first_starts_at_once_all_succeed(user: Account, checkout: Path)
 @needed("root")
 def root_checkout(user: Account) -> Iterator[Path]:
     """A checkout that belongs to root, as in /opt."""
-    path = copy_checkout(user.home / "opt" / "claudebox")
+    path = copy_checkout(user.home / "opt" / "claudebox", leave_out="__pycache__")
     path.parent.chmod(0o755)
     yield path
     shutil.rmtree(path)

@@ -62,6 +62,7 @@ def given(user: Account, package: Path, name: str = "") -> Path:
     return user.own(place.parent) / place.name
 
 
+@pytest.mark.exhaustive("builds all packages again")
 def test_packages_built_twice_are_equal(now: dict[str, Path], tmp_path: Path) -> None:
     """At another time, in another place, with another umask, time zone and language."""
     elsewhere = copy_checkout(tmp_path / "another place")
@@ -119,6 +120,7 @@ def test_wheel_is_installed_used_updated_and_removed(
     assert left == set()
 
 
+@pytest.mark.exhaustive("the default run has tried it with the wheel")
 @pytest.mark.req("PKG-01")
 def test_single_file_is_used_updated_and_removed(empty: Account, before: dict[str, Path], now: dict[str, Path]) -> None:
     for package, version in ((before, BEFORE), (now, __version__)):
@@ -220,6 +222,7 @@ files | diff "$0/first" - && echo nothing
 """
 
 
+@pytest.mark.exhaustive("the default run has tried it with the wheel")
 @pytest.mark.root
 @pytest.mark.dpkg
 @pytest.mark.req("PKG-01")
