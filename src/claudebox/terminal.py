@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 24  # lines, where nobody knows better
 LONGEST_LINE_BYTES = 4096  # a terminal hands over no more at once
+WHAT_CAN_BE_ANSWERED = "Answer with a word of the question, or with its first letter.\n"
 
 
 def errors_style() -> Style:
@@ -103,6 +104,25 @@ def _throw_away_input(terminal: int) -> None:
 
 def says_yes(question: str) -> bool:
     return ask(question) in ("y", "yes")
+
+
+def numbers_in(said: str, most: int) -> set[int]:
+    """The numbers of a list that somebody typed: `1 3-5, 8`. None, if a word is not one of them: it may be a slip."""
+    found: set[int] = set()
+    for word in said.replace(",", " ").split():
+        first, _, last = word.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            return set()
+        numbers = range(max(int(first), 1), min(int(last or first), most) + 1)
+        if not numbers:
+            return set()
+        found.update(numbers)
+    return found
+
+
+def no_such_number(most: int) -> str:
+    """What is said if `numbers_in` found none."""
+    return f"Answer with numbers of the list: {'1' if most == 1 else f'1 to {most}'}.\n"
 
 
 def nobody_to_ask() -> Problem:

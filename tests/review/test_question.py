@@ -48,6 +48,23 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
     assert git(box.account, repository, "symbolic-ref", "--short", "HEAD") == "feature\n"
 
 
+def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path) -> None:
+    opened = start(box)
+    opened.read_until(QUESTION)
+    opened.type("choose\n")
+    for wrong in ("99\n", "fine\n", "2 fine\n"):
+        opened.read_until(r"b: back\) ")
+        opened.type(wrong)
+        opened.read_until(r"Answer with numbers of the list: 1 to \d\.")
+    opened.read_until(r"b: back\) ")
+    opened.type("b\n")
+    opened.read_until(QUESTION)
+    opened.type("k\n")
+    assert opened.process.wait(60) == 0
+    assert not (repository / "fine").exists()
+    assert "refs/claudebox" not in git(box.account, repository, "for-each-ref")
+
+
 def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:
     """A project has its programs on PATH, as with direnv: git and the pager must not come from there."""
     ran = box.account.home / "ran"
