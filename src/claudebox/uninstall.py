@@ -19,7 +19,7 @@ from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, State, find_state, note_of_places
 from claudebox.terminal import output_style, says_yes, show
-from claudebox.view.text import Style, escape, fill
+from claudebox.view.text import Style, counted, escape, fill
 
 COLUMN = 10
 THEN = "claudebox --uninstall"
@@ -81,7 +81,7 @@ def _listing(state: State, opened: dict[str, int], style: Style) -> str:
     projects = [path for path in paths if os.path.basename(path) == INSTANCES]
     rest = [path for path in paths if path not in (*mine, *projects)]
     names = ", ".join(sorted(map(os.path.basename, mine)))
-    number = f"{len(instances)} project{'s' if len(instances) != 1 else ''}"
+    number = counted(len(instances), "project")
     parts = [
         Kept(f"your own: {names}", _sum(mine)),
         Kept(f"{number}: conversations, caches, logins, what was agreed", _sum(projects)),
