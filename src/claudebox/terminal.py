@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, Problem
+from claudebox.problem import BROKEN_PIPE, Problem, for_account
 from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -129,7 +129,8 @@ def nobody_to_ask() -> Problem:
     return Problem("there is no terminal to ask on, and nobody said yes", "to go on without the question: --yes")
 
 
-def show_problem(problem: Problem) -> None:
+def show_problem(problem: Problem, uid: int = -1) -> None:
+    """Show it, with the hint as the account of this number would type it."""
     # Paths stay whole, so that they can be copied.
     message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
     text = errors_style().paint("error", RED) + ": " + "\n       ".join(message) + "\n"
@@ -137,6 +138,6 @@ def show_problem(problem: Problem) -> None:
         indent = " " * len("error:   ")
         text += indent + cut(escape(problem.excerpt), WIDTH - len(indent)) + "\n"
     if problem.hint:
-        first, *rest = problem.hint.split("\n")
+        first, *rest = for_account(problem.hint, uid).split("\n")
         text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)
     sys.stderr.write(text)

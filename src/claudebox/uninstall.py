@@ -21,7 +21,7 @@ from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.instances import Listed, Size, find_instances, measure
 from claudebox.layers.files import DIRECTORY, remove_tree
-from claudebox.problem import Problem
+from claudebox.problem import Problem, for_account
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.settings.words import Request
@@ -164,4 +164,4 @@ def _last_step(host: Host) -> str:
     if not command:
         is_file = os.path.isfile(source)
         command = f"rm {quote(source)}" if is_file else f"rm -r {quote(source.removesuffix('/src/claudebox'))}"
-    return f"To remove the program itself: {command}\n"
+    return f"To remove the program itself: {for_account(command, host.person.uid)}\n"
