@@ -30,6 +30,7 @@ MOST_LINES = (6, 3, 2)  # of a row: many where there is room
 STEP = 4  # columns by which a name that is too long is shortened at a time
 SHORTEST = 12  # columns, for a part of a name that still tells something
 EVERYTHING = "lists every variable, path and rule"
+LEFT_OUT = "--quiet leaves this out"
 PLAIN_PLACES = ("/", "/run", "/proc", "/dev", "/dev/shm")  # empty in every box, and nothing that anybody works in
 
 
@@ -99,7 +100,7 @@ def _title(plan: Plan, style: Style) -> str:
 
 
 def how_to_see_all(style: Style, *, asks: bool) -> str:
-    long = f"(? {EVERYTHING}; so does --audit)" if asks else f"(--audit {EVERYTHING}; --quiet leaves this out)"
+    long = f"(? {EVERYTHING}; so does --audit)" if asks else f"(--audit {EVERYTHING}; {LEFT_OUT})"
     return long if len(long) <= style.width else "(? shows all)" if asks else "(--audit shows all)"
 
 
