@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,16 @@ def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path
     assert opened.process.wait(60) == 0
     assert not (repository / "fine").exists()
     assert "refs/claudebox" not in git(box.account, repository, "for-each-ref")
+
+
+def test_size_of_a_layer_is_counted_to_the_end(box: Box, repository: Path) -> None:
+    """The kernel leaves a directory that only root can look into."""
+    for _ in range(2):
+        done = box.claudebox("--review", "--yes", "--run", "sh", "-c", "echo x >> fine; rm -rf old")
+        assert "kept as review 1" in done.stderr
+    assert (repository / "fine").exists() is False
+    assert re.match(r" +1 +\d+B  1 added, 2 deleted\n", box.claudebox("--review", "list").stdout)
+    assert json.loads(box.claudebox("--instances", "--json").stdout)["instances"][0]["is_whole"]
 
 
 def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:

@@ -46,6 +46,7 @@ class Kept:
     def __init__(self, layer: Layer, home: str) -> None:
         self.layer = recover(layer)
         self.home = home
+        store.tidy(self.layer)
         self.read()
 
     def read(self) -> None:
