@@ -161,7 +161,8 @@ def demo(terminal: Terminal) -> list[Frame]:
         frame = look(terminal, begin)
         if frame.lines != frames[-1].lines:
             frames.append(frame)
-    return frames
+    # The prompt may have come after the last look, and then the recording would end without it, or not.
+    return [*frames, look(terminal, begin)]
 
 
 def furnish_further(who: Person) -> None:

@@ -10,7 +10,7 @@ from claudebox.problem import Problem
 from claudebox.settings.words import Request
 from claudebox.terminal import ask, can_ask, errors_height, errors_style, say
 from claudebox.view.audit import audit, news_text
-from claudebox.view.first_screen import first_screen, how_to_see_all
+from claudebox.view.first_screen import LEFT_OUT, first_screen, how_to_see_all
 from claudebox.view.text import BOLD, DIM, Style, escape
 
 SHOW_ALL = "?"
@@ -36,7 +36,8 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
         offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
         say(first_screen(plan, style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
     else:
-        say(audit(plan, style))
+        # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
+        say(audit(plan, style) + (f"({LEFT_OUT})\n" if request.yes else ""))
     if not request.yes:
         _require_yes(plan, news, style)
 

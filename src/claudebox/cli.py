@@ -41,10 +41,11 @@ MODES = {
 
 def main() -> NoReturn:
     open_closed_streams()
+    uid = os.geteuid()  # whoever makes a box passes for root in a namespace of its own, and may fail there
     try:
         status = run(sys.argv[1:])
     except Problem as problem:
-        show_problem(problem)
+        show_problem(problem, uid)
         status = problem.status
     except KeyboardInterrupt:
         sys.stderr.write("\n")

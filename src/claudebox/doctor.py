@@ -18,7 +18,7 @@ from claudebox.host.claude import PACKAGE, ClaudeInstall
 from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
-from claudebox.problem import Problem
+from claudebox.problem import Problem, for_account
 from claudebox.process.isolation import can_scope
 from claudebox.reach import reach_of
 from claudebox.settings.gather import gather
@@ -235,6 +235,7 @@ def check(request: Request) -> tuple[str, int]:
         rows.append(
             CheckRow(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ())
         )
+    rows = [row.replace(fix=tuple(for_account(fix, host.person.uid) for fix in row.fix)) for row in rows]
     style = style_for(sys.stdout.isatty(), dict(os.environ))
     text = report_json(rows) if request.json else report_text(rows, title(host), style)
     return text, 1 if any(row.state == FAIL for row in rows) else 0

@@ -9,6 +9,28 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
+SUDO = "sudo "
+
+
+def for_account(hint: str, uid: int) -> str:
+    """The hint as this account types it: root needs no `sudo` before a command, and small machines have none.
+
+    `sudo -u NAME` stays: in its place `su -c` would take the terminal away, and `runuser -u` would keep root's home.
+    """
+    if uid != 0 or SUDO not in hint:
+        return hint
+    # What stands in quotes is a path, or what is written into a file.
+    return "'".join(part if number % 2 else _without_sudo(part) for number, part in enumerate(hint.split("'")))
+
+
+def _without_sudo(text: str) -> str:
+    first, *rest = text.split(SUDO)
+    for part in rest:
+        begins_command = not first or first[-1] in " \n("
+        first += part if begins_command and not part.startswith("-") else SUDO + part
+    return first
+
+
 class Problem(Exception):
     """Nothing is started. The message says why; the excerpt is the line of a file; the hint is what to type next."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, Problem
+from claudebox.problem import BROKEN_PIPE, Problem, for_account
 from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 24  # lines, where nobody knows better
 LONGEST_LINE_BYTES = 4096  # a terminal hands over no more at once
+WHAT_CAN_BE_ANSWERED = "Answer with a word of the question, or with its first letter.\n"
 
 
 def errors_style() -> Style:
@@ -105,11 +106,31 @@ def says_yes(question: str) -> bool:
     return ask(question) in ("y", "yes")
 
 
+def numbers_in(said: str, most: int) -> set[int]:
+    """The numbers of a list that somebody typed: `1 3-5, 8`. None, if a word is not one of them: it may be a slip."""
+    found: set[int] = set()
+    for word in said.replace(",", " ").split():
+        first, _, last = word.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            return set()
+        numbers = range(max(int(first), 1), min(int(last or first), most) + 1)
+        if not numbers:
+            return set()
+        found.update(numbers)
+    return found
+
+
+def no_such_number(most: int) -> str:
+    """What is said if `numbers_in` found none."""
+    return f"Answer with numbers of the list: {'1' if most == 1 else f'1 to {most}'}.\n"
+
+
 def nobody_to_ask() -> Problem:
     return Problem("there is no terminal to ask on, and nobody said yes", "to go on without the question: --yes")
 
 
-def show_problem(problem: Problem) -> None:
+def show_problem(problem: Problem, uid: int = -1) -> None:
+    """Show it, with the hint as the account of this number would type it."""
     # Paths stay whole, so that they can be copied.
     message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
     text = errors_style().paint("error", RED) + ": " + "\n       ".join(message) + "\n"
@@ -117,6 +138,6 @@ def show_problem(problem: Problem) -> None:
         indent = " " * len("error:   ")
         text += indent + cut(escape(problem.excerpt), WIDTH - len(indent)) + "\n"
     if problem.hint:
-        first, *rest = problem.hint.split("\n")
+        first, *rest = for_account(problem.hint, uid).split("\n")
         text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)
     sys.stderr.write(text)

@@ -2,6 +2,10 @@
 
 Nothing is followed: an agent may have left symlinks in the state of its project. What claudebox did not make, or what
 belongs to somebody else, is not touched.
+
+Commits that reviews have brought stay in the repositories, as refs/claudebox/NUMBER/BRANCH. They are only named, with
+the command that removes them: perhaps nothing else names that work, so that git would throw it away, and a yes to the
+end of claudebox is no yes to that. Nor has git to run in each repository where an agent was.
 """
 
 from __future__ import annotations
@@ -10,16 +14,20 @@ import os
 import stat
 
 from claudebox.boxes import require_no_box
+from claudebox.features.review.commits import REFS
 from claudebox.host import Host, read_host
-from claudebox.instances import Size, find_instances, measure
+from claudebox.host.git.refs import has_refs
+from claudebox.host.git.repository import find_repository
+from claudebox.host.tree import Tree
+from claudebox.instances import Listed, Size, find_instances, measure
 from claudebox.layers.files import DIRECTORY, remove_tree
-from claudebox.problem import Problem
+from claudebox.problem import Problem, for_account
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, State, find_state, note_of_places
 from claudebox.terminal import output_style, says_yes, show
-from claudebox.view.text import Style, escape, fill
+from claudebox.view.text import Style, counted, escape, fill
 
 COLUMN = 10
 THEN = "claudebox --uninstall"
@@ -43,17 +51,19 @@ def uninstall(request: Request) -> int:
         return 0
     try:
         require_no_box((state,), host.person.uid, THEN)
-        show(_listing(state, opened, output_style()))
+        instances = find_instances(state)
+        show(_listing(state, instances, opened, output_style()))
         if not request.yes and not says_yes("Remove all of it? [y/N] "):
             raise Problem("nothing removed")
         require_no_box((state,), host.person.uid, THEN)  # somebody may have taken long to answer
+        brought = _name_commits(host.tree, instances)  # nobody knows the projects afterwards
         note = note_of_places(state.home)
         for path in sorted(opened, key=lambda one: one == os.path.dirname(note)):
             _remove(opened[path], path, last=os.path.basename(note))
     finally:
         for directory in opened.values():
             os.close(directory)
-    show(_last_step(host))
+    show(brought + _last_step(host))
     return 0
 
 
@@ -74,14 +84,13 @@ def _open_own(path: str, uid: int) -> int | None:
     return os.open(path, DIRECTORY)
 
 
-def _listing(state: State, opened: dict[str, int], style: Style) -> str:
-    instances = find_instances(state)
+def _listing(state: State, instances: list[Listed], opened: dict[str, int], style: Style) -> str:
     paths = [f"{path}/{name}" for path, directory in opened.items() for name in os.listdir(directory)]
     mine = [path for path in paths if path in state.users_own()]
     projects = [path for path in paths if os.path.basename(path) == INSTANCES]
     rest = [path for path in paths if path not in (*mine, *projects)]
     names = ", ".join(sorted(map(os.path.basename, mine)))
-    number = f"{len(instances)} project{'s' if len(instances) != 1 else ''}"
+    number = counted(len(instances), "project")
     parts = [
         Kept(f"your own: {names}", _sum(mine)),
         Kept(f"{number}: conversations, caches, logins, what was agreed", _sum(projects)),
@@ -119,6 +128,25 @@ def _remove(directory: int, path: str, last: str = "") -> None:
         raise Problem(f"cannot remove {path}: {error.strerror}", f"rm -r {quote(path)}") from None
 
 
+def _name_commits(tree: Tree, instances: list[Listed]) -> str:
+    """What to type where reviews have brought commits; "" if they have nowhere."""
+    found = {}
+    for instance in instances:
+        if instance.project and not instance.is_gone:
+            repository = find_repository(tree, instance.project)
+            common = repository.outside if repository.is_worktree else repository.git_dir
+            if common and has_refs(tree, common, REFS):
+                found[common] = instance.project
+    if not found:
+        return ""
+    lines = [f"Commits that reviews have brought stay in your repositories, as {REFS}/…"]
+    lines += ["To remove them, where nothing of it is needed any more:"]
+    for project in found.values():
+        git = f"git -C {quote(project)}"
+        lines.append(f"  {git} for-each-ref --format='delete %(refname)' {REFS} | {git} update-ref --stdin")
+    return "".join(f"{line}\n" for line in lines)
+
+
 # How a package is removed, by where its modules are. The first that fits.
 WAYS = (
     ("/nix/store/", "nix profile remove claudebox"),
@@ -136,4 +164,4 @@ def _last_step(host: Host) -> str:
     if not command:
         is_file = os.path.isfile(source)
         command = f"rm {quote(source)}" if is_file else f"rm -r {quote(source.removesuffix('/src/claudebox'))}"
-    return f"To remove the program itself: {command}\n"
+    return f"To remove the program itself: {for_account(command, host.person.uid)}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -161,6 +162,18 @@ def test_what_is_new_is_shown_alone(box: Box) -> None:
     assert (heading, new.split()) == (NEW, ["--env", "A=1"])
     assert how_to_see_all == "(? lists every variable, path and rule; so does --audit)"
     assert question == "Start? [Y/n] "
+
+
+@pytest.mark.req("UX-01", "UX-03")
+def test_without_a_terminal_all_of_it_is_shown_and_what_would_leave_it_out(box: Box) -> None:
+    """In the log of a script, nobody can ask for the rest."""
+    words = ("--run", "true")
+    told = json.loads(box.claudebox("--audit", "--json", *words).stdout)
+    shown = box.claudebox("--yes", *words).stderr
+    assert {one["name"] for one in told["environment"] if f"{one['name']}=" not in shown} == set()
+    assert {one["rule"] for one in (*told["mounts"], *told["environment"]) if f"  {one['rule']} " not in shown} == set()
+    assert shown.endswith("\n(--quiet leaves this out)\n")
+    assert box.claudebox(*words).stderr.count("--quiet") == 0
 
 
 @pytest.mark.parametrize("option", ["--quiet", "-q"])

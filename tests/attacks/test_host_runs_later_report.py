@@ -386,6 +386,18 @@ def test_some_are_moved_and_can_be_had_back(box: Box, account: Account, reposito
     assert (repository / "sub/.envrc").exists()
 
 
+def test_wrong_answer_is_told_what_can_be_answered(box: Box, repository: Path) -> None:
+    """What names none of the things is no answer either: they would stay, against somebody's will."""
+    with asked(box, PLANTED) as opened:
+        for wrong, told in (("what\n", "word of the question"), ("q 3\n", "1 to 2"), ("q 1 x\n", "1 to 2")):
+            opened.type(wrong)
+            opened.read_until(rf"Answer with [^\n]*{told}[^\n]*\n[^\n]*\[s\] ")
+        opened.type("q 1-2\n")
+        opened.wait()
+    assert not (repository / ".mcp.json").exists()
+    assert not (repository / "sub/.envrc").exists()
+
+
 def test_changed_file_is_as_before_again(box: Box, account: Account, repository: Path) -> None:
     with claudebox_terminal(
         box, "--writable", ".git", "--run", "git", "config", "core.pager", "./evil", env=PLAIN

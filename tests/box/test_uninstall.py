@@ -16,7 +16,7 @@ from claudebox.remembered import write
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.whereabouts import NOTE, WORDS
-from conftest import CLAUDEBOX, Account
+from conftest import CLAUDEBOX, Account, git
 from patience import comes_true
 from running.needs import needed
 from terminal.pseudoterminal import PLAIN, Terminal
@@ -142,6 +142,55 @@ def test_note_of_the_places_is_removed_last(user: Account, monkeypatch: pytest.M
     monkeypatch.setattr(os, "rmdir", lambda _: None)
     uninstall.uninstall(parse(["--uninstall", "--yes"]))
     assert removed == [*["instances"] * 3, "places"]
+
+
+def brought(user: Account, name: str, *refs: str) -> Path:
+    """A repository with such refs, which claudebox knows, and in which an agent has left what git would run."""
+    project = user.home / name
+    user.write(project / "file")
+    git(user, project, "init", "-q", "-b", "main")
+    git(user, project, "add", ".")
+    git(user, project, "commit", "-qm", "first")
+    for ref in refs:
+        git(user, project, "update-ref", ref, "HEAD")
+    trap = f"#!/bin/sh\ntouch {user.home}/ran\n"
+    user.write(project / ".git/hooks/reference-transaction", trap, mode=0o755)
+    git(user, project, "config", "core.fsmonitor", str(user.write(user.home / "trap", trap, mode=0o755)))
+    know(user, project)
+    return project
+
+
+def know(user: Account, project: Path) -> None:
+    instances = user.home / ".claudebox/instances"
+    number = len(list(instances.iterdir())) if instances.exists() else 0
+    user.write(instances / f"{number:016}" / "project", f"{project}\n")
+
+
+@pytest.mark.git
+def test_commits_of_reviews_are_named_with_what_removes_them(lonely: Account) -> None:
+    """They stay: perhaps nothing else names them. And git, which obeys a repository, is not asked."""
+    user = lonely
+    loose = brought(user, "it's loose", "refs/claudebox/1/main")
+    packed = brought(user, "packed", "refs/claudebox/2/a/b")
+    git(user, packed, "pack-refs", "--all")
+    git(user, packed, "worktree", "add", "-q", "../tree")
+    plain, gone = brought(user, "plain", "refs/heads/claudebox/1/x"), brought(user, "gone", "refs/claudebox/1/main")
+    user.run("mkdir", "-p", str(plain / ".git/refs/claudebox/1"))
+    gone.rename(user.home / "moved")
+    know(user, user.home / "tree")
+    (user.home / "ran").unlink(missing_ok=True)
+    done = user.run(CLAUDEBOX, "--uninstall", "--yes")
+    assert (done.returncode, (user.home / "ran").exists()) == (0, False)
+    commands = [line for line in done.stdout.splitlines() if "update-ref" in line]
+    assert [any(name in line for line in commands) for name in ("loose", "plain", "gone")] == [True, False, False]
+    assert sum("/packed" in line or "/tree" in line for line in commands) == len(commands) - 1 == 1
+    for project in (loose, packed):
+        assert "refs/claudebox/" in git(user, project, "for-each-ref")
+    for command in commands:
+        assert user.run("sh", "-c", command).returncode == 0
+    for project in (loose, packed):
+        assert git(user, project, "for-each-ref", "refs/claudebox") == ""
+        assert "refs/heads/main" in git(user, project, "for-each-ref")
 
 
 @pytest.mark.root

@@ -70,7 +70,7 @@ def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
     with talk.api("true", "true"):
         words = talk.words("--auth-limit", "requests=1", "-p", "do it")
         done = talk.box.claudebox(*words, env=talk.environ)
-    assert "used up its 1 requests" in done.stdout + done.stderr
+    assert "used up its 1 request (" in done.stdout + done.stderr
     log = talk.box.claudebox("--auth-log", env=talk.environ)
     assert log.returncode == 0, log.stderr
     assert "  messages  claude" in log.stdout

@@ -66,11 +66,15 @@ def test_missing_bwrap_is_installed_like_this(box: Box, account: Account, tools:
     # Not through ./claudebox, which would offer to install it.
     python = os.path.realpath("/usr/bin/python3")
     start = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
-    words = (python, "-I", "-S", "-c", start, str(CHECKOUT / "src"), "--check")
-    result = account.run(*words, cwd=box.project, env={"PATH": str(tools)})
+    words = (python, "-I", "-S", "-c", start, str(CHECKOUT / "src"))
+    command = install_command(Tree(), "bwrap")
+    typed = command if account.uid else command.removeprefix("sudo ")
+    result = account.run(*words, "--check", cwd=box.project, env={"PATH": str(tools)})
     assert result.returncode == 1
     assert "bwrap is not installed" in result.stdout
-    assert install_command(Tree(), "bwrap") in result.stdout
+    assert f"fix: {typed}\n" in result.stdout
+    refused = account.run(*words, "--yes", "--run", "true", cwd=box.project, env={"PATH": str(tools)})
+    assert f"hint: {typed}\n" in refused.stderr
 
 
 @pytest.mark.req("UX-05", "FAIL-01")

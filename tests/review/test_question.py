@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,33 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
     assert git(box.account, repository, "status", "--short") == ""
     assert git(box.account, repository, "log", "--format=%s", "HEAD").splitlines()[0] == "fine"
     assert git(box.account, repository, "symbolic-ref", "--short", "HEAD") == "feature\n"
+
+
+def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path) -> None:
+    opened = start(box)
+    opened.read_until(QUESTION)
+    opened.type("choose\n")
+    for wrong in ("99\n", "fine\n", "2 fine\n"):
+        opened.read_until(r"b: back\) ")
+        opened.type(wrong)
+        opened.read_until(r"Answer with numbers of the list: 1 to \d\.")
+    opened.read_until(r"b: back\) ")
+    opened.type("b\n")
+    opened.read_until(QUESTION)
+    opened.type("k\n")
+    assert opened.process.wait(60) == 0
+    assert not (repository / "fine").exists()
+    assert "refs/claudebox" not in git(box.account, repository, "for-each-ref")
+
+
+def test_size_of_a_layer_is_counted_to_the_end(box: Box, repository: Path) -> None:
+    """The kernel leaves a directory that only root can look into."""
+    for _ in range(2):
+        done = box.claudebox("--review", "--yes", "--run", "sh", "-c", "echo x >> fine; rm -rf old")
+        assert "kept as review 1" in done.stderr
+    assert (repository / "fine").exists() is False
+    assert re.match(r" +1 +\d+B  1 added, 2 deleted\n", box.claudebox("--review", "list").stdout)
+    assert json.loads(box.claudebox("--instances", "--json").stdout)["instances"][0]["is_whole"]
 
 
 def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:

@@ -26,7 +26,7 @@ from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"
@@ -226,7 +226,8 @@ def _conclusion(results: list[Result], style: Style) -> list[str]:
     parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
     lines = [", ".join(parts) + "."]
     if untested := [result.trial.title for result in results if result.state == UNTESTED]:
-        lines.append(style.paint(f"{len(untested)} more do not work outside the box either, and prove nothing.", DIM))
+        one, several = (f"more {work} outside the box either" for work in ("does not work", "do not work"))
+        lines.append(style.paint(f"{counted(len(untested), one, several)}: that proves nothing.", DIM))
     return lines
 
 

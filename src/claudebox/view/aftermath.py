@@ -10,7 +10,7 @@ from claudebox.paths import shorten_home
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.view.difference import unified
-from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, cut, escape, fill
+from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, counted, cut, escape, fill
 
 MOST_LISTED = 12
 MOST_NAMED = 6
@@ -92,7 +92,7 @@ def contents(leftovers: list[Leftover], where: Where, style: Style) -> str:
         lines += [style.paint(f"{number:>3} {where.name(leftover.path)}", BOLD)]
         shown = _content(leftover)
         lines += [f"    {cut(escape(line), WIDTH - 4)}" for line in shown[:MOST_LINES]]
-        lines += [f"    … {len(shown) - MOST_LINES} more lines"] if len(shown) > MOST_LINES else []
+        lines += [f"    … {counted(len(shown) - MOST_LINES, 'more line')}"] if len(shown) > MOST_LINES else []
     lines += [f"  and {len(leftovers) - MOST_SHOWN} more"] if len(leftovers) > MOST_SHOWN else []
     return "".join(f"{line}\n" for line in lines)
 
@@ -111,7 +111,7 @@ def _text(trace: Trace | None) -> list[str] | None:
     if trace is None or trace.content is None:
         return None
     if b"\0" in trace.content:
-        return [f"binary, {len(trace.content)} bytes"]
+        return [f"binary, {counted(len(trace.content), 'byte')}"]
     return trace.content.decode(errors="surrogateescape").splitlines()
 
 

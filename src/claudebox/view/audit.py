@@ -35,7 +35,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, bytes_text, escape, fill, table_row
+from claudebox.view.text import BOLD, RED, YELLOW, Style, bytes_text, counted, escape, fill, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -322,8 +322,13 @@ def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:
 
 def _credential(broker: Broker, home: str) -> list[str]:
     words = [escape(shorten_home(broker.shown, home)), "(the", "broker", "uses", "it", "for", "the", "box)"]
-    limits = [f"{number} {name}" for name, number in broker.limits]
+    limits = [limit_text(*limit) for limit in broker.limits]
     return words + (f"at most {', '.join(limits)}".split() if limits else [])
+
+
+def limit_text(name: str, number: int) -> str:
+    """A limit of the broker, which is named in the plural."""
+    return counted(number, name.removesuffix("s"))
 
 
 def _runs(plan: Plan, style: Style) -> list[str]:

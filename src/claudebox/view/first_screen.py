@@ -13,8 +13,16 @@ from claudebox.layers import layered
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Finding, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.record import Record
-from claudebox.view.audit import findings_lines, host_text, mount_text, package_name, shown_argument, variable_text
-from claudebox.view.text import BOLD, DIM, Style, cut, escape, fill, table_row, width
+from claudebox.view.audit import (
+    findings_lines,
+    host_text,
+    limit_text,
+    mount_text,
+    package_name,
+    shown_argument,
+    variable_text,
+)
+from claudebox.view.text import BOLD, DIM, Style, counted, cut, escape, fill, table_row, width
 
 INDENT = 15
 TOOLCHAIN = "toolchain"  # the rule
@@ -22,6 +30,7 @@ MOST_LINES = (6, 3, 2)  # of a row: many where there is room
 STEP = 4  # columns by which a name that is too long is shortened at a time
 SHORTEST = 12  # columns, for a part of a name that still tells something
 EVERYTHING = "lists every variable, path and rule"
+LEFT_OUT = "--quiet leaves this out"
 PLAIN_PLACES = ("/", "/run", "/proc", "/dev", "/dev/shm")  # empty in every box, and nothing that anybody works in
 
 
@@ -91,7 +100,7 @@ def _title(plan: Plan, style: Style) -> str:
 
 
 def how_to_see_all(style: Style, *, asks: bool) -> str:
-    long = f"(? {EVERYTHING}; so does --audit)" if asks else f"(--audit {EVERYTHING}; --quiet leaves this out)"
+    long = f"(? {EVERYTHING}; so does --audit)" if asks else f"(--audit {EVERYTHING}; {LEFT_OUT})"
     return long if len(long) <= style.width else "(? shows all)" if asks else "(--audit shows all)"
 
 
@@ -99,12 +108,8 @@ def _findings(grave: tuple[Finding, ...], notes: tuple[Finding, ...], count: int
     lines = [*findings_lines(grave, style), *findings_lines(notes[:count], style)]
     left_out = len(notes) - count
     if left_out:
-        lines.append(f"· {'and ' if lines else ''}{left_out} {'more ' if lines else ''}{_notes(left_out)}")
+        lines.append(f"· {'and ' if lines else ''}{counted(left_out, 'more note' if lines else 'note')}")
     return ["", *lines] if lines else []
-
-
-def _notes(count: int) -> str:
-    return "note" if count == 1 else "notes"
 
 
 def _rows(plan: Plan) -> list[Row]:
@@ -138,7 +143,7 @@ def _read_only(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     shown = [mount for mount in mounts if mount.kind == RO and not mount.origin.is_rule(TOOLCHAIN)]
     asked = tuple(mount_text(mount, plan.person.home) for mount in shown if mount.origin.is_said)
     claude = ", Claude and its configuration" if any(mount.origin.is_rule("claude") for mount in shown) else ""
-    usual = f"{len(shown) - len(asked)} paths of the system{claude}"
+    usual = f"{counted(len(shown) - len(asked), 'path')} of the system{claude}"
     return Row("read-only", asked, f"and {usual}" if asked else usual, is_usual=not asked)
 
 
@@ -201,7 +206,7 @@ def _variables(plan: Plan) -> Row:
     plain = [variable for variable in plan.environment if not variable.secret]
     asked = tuple(variable_text(one) for one in plain if one.origin.is_said and not one.is_ours)
     secret = len(plan.environment) - len(plain)
-    usual = f"{'and ' if asked else ''}{len(plain) - len(asked)} usual ones"
+    usual = f"{'and ' if asked else ''}{counted(len(plain) - len(asked), 'usual one')}"
     looks = (
         "none looks secret" if not secret else f"{secret} more that look{'s' if secret == 1 else ''} secret: see below"
     )
@@ -225,7 +230,7 @@ def _network(plan: Plan) -> list[Row]:
 def _login(plan: Plan) -> Row | None:
     home = plan.person.home
     if plan.broker is not None:
-        limits = ", ".join(f"{number} {name}" for name, number in plan.broker.limits)
+        limits = ", ".join(limit_text(*limit) for limit in plan.broker.limits)
         most = f"; at most {limits}" if limits else ""
         return Row("login", words=f"{escape(shorten_home(plan.broker.shown, home))} stays outside (broker){most}")
     if plan.login is not None and plan.login.file:
@@ -235,6 +240,6 @@ def _login(plan: Plan) -> Row | None:
 
 def _outside(plan: Plan) -> Row:
     places = tuple(escape(shorten_home(place.path, plan.person.home)) for place in plan.outside.places)
-    variables = f"{plan.outside.variables} variable{'s' if plan.outside.variables != 1 else ''}"
-    counted = f"{variables}, {len(places)} secret place{'s' if len(places) != 1 else ''}{':' if places else ''}"
-    return Row("outside", (counted, *places), most=2)
+    variables = counted(plan.outside.variables, "variable")
+    number = f"{variables}, {counted(len(places), 'secret place')}{':' if places else ''}"
+    return Row("outside", (number, *places), most=2)

@@ -7,7 +7,7 @@ import posixpath
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
 from claudebox.view.difference import unified
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, cut, escape, fill
+from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,10 +48,11 @@ def counts(items: list[Item]) -> str:
         (sum(change.kind == CHANGED for change in changes), "changed"),
         (sum(change.gone or 1 for change in changes if change.kind == DELETED), "deleted"),
         (sum(change.gone for change in changes if change.kind != DELETED), "deleted to make room"),
-        (sum(item.change.kind == MODE for item in items), "modes of directories"),
     ]
-    said = ", ".join(f"{amount} {word}" for amount, word in parts if amount)
-    return said or (f"{len(items)} directories" if items else "no files")
+    said = [f"{amount} {word}" for amount, word in parts if amount]
+    if modes := sum(item.change.kind == MODE for item in items):
+        said.append(counted(modes, "mode of a directory", "modes of directories"))
+    return ", ".join(said) or (_directories(len(items)) if items else "no files")
 
 
 def landed_text(changes: list[Change]) -> str:
@@ -60,8 +61,11 @@ def landed_text(changes: list[Change]) -> str:
     number = sum(change.gone or 1 if change.kind == DELETED else 1 for change in landed)
     if number:
         return f"Landed: {number}.\n"
-    only = "1 directory" if len(changes) == 1 else f"{len(changes)} directories"
-    return f"Landed: {only}.\n" if changes else "Nothing landed.\n"
+    return f"Landed: {_directories(len(changes))}.\n" if changes else "Nothing landed.\n"
+
+
+def _directories(number: int) -> str:
+    return counted(number, "directory", "directories")
 
 
 def _row(label: str, names: list[str], style: Style, colour: str, why: str = "") -> list[str]:
@@ -88,15 +92,11 @@ def _name(change: Change) -> str:
 def _deleted(change: Change) -> str:
     if change.what != DIRECTORY:
         return _name(change)
-    return f"{_name(change)} ({_files(change.gone)})"
-
-
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"
+    return f"{_name(change)} ({counted(change.gone, 'file')})"
 
 
 def _replaced(change: Change) -> str:
-    return f"{escape(change.path)}/ (by a {change.what}; {_files(change.gone)} deleted)"
+    return f"{escape(change.path)}/ (by a {change.what}; {counted(change.gone, 'file')} deleted)"
 
 
 def _is_large(change: Change) -> bool:
@@ -123,7 +123,7 @@ def listing(items: list[Item], style: Style) -> str:
         mark = "[x]" if item.is_safe else "[ ]"
         words = [_kind(item.change), _name(item.change)]
         words += [f"-> {escape(item.change.target)}"] if item.change.what == LINK and item.change.target else []
-        words += [f"({_files(item.change.gone)} deleted)"] if item.change.gone else []
+        words += [f"({counted(item.change.gone, 'file')} deleted)"] if item.change.gone else []
         words += [f"({item.reason})"] if item.reason else []
         words += ["(changed on this host meanwhile)"] if item.change.is_conflict else []
         text = cut(" ".join(words), WIDTH - 10)
@@ -166,7 +166,7 @@ def _details(change: Change) -> str:
         return f" (mode {old.mode & 0o777:03o} -> {change.mode:03o})"
     if change.kind == ADDED and change.mode & 0o111 and change.what not in (DIRECTORY, LINK):
         return f" (mode {change.mode:03o})"
-    return f" ({_files(change.gone)} deleted)" if change.gone else ""
+    return f" ({counted(change.gone, 'file')} deleted)" if change.gone else ""
 
 
 def _lines(content: bytes | None) -> list[str]:
@@ -188,7 +188,7 @@ def _unified(old: list[str], new: list[str], style: Style) -> Iterator[str]:
 def commits_text(commits: Commits, number: str, style: Style) -> str:
     lines = []
     for branch in commits.branches:
-        amount_text = f"{branch.commits} {'commit' if branch.commits == 1 else 'commits'}"
+        amount_text = counted(branch.commits, "commit")
         said = {
             "further": f"{amount_text} further",
             "new": f"new, {amount_text}",

@@ -47,6 +47,11 @@ def _escape_character(character: str) -> str:
     return named.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
+def counted(number: int, thing: str, things: str = "") -> str:
+    """How many there are of something: `1 file`, `2 files`. Whatever is called otherwise says how."""
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"
+
+
 def bytes_text(size: int) -> str:
     amount = float(size)
     for unit in UNITS:

@@ -16,7 +16,7 @@ from claudebox.host.walk import UNREAD
 from claudebox.model import Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
-from claudebox.terminal import ask, errors_style, say
+from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
 from claudebox.view.text import escape
 
 TYPE_CHECKING = False
@@ -160,9 +160,15 @@ def _report(plan: Plan, leftovers: list[Leftover], asking: Ask | None) -> None:
             has_shown = True
             say(view.contents(grave, where, style))
         elif words[0] in QUARANTINE and can_move:
-            return _quarantine(plan, _chosen(grave, words[1:]), where)
+            chosen = _chosen(grave, words[1:])
+            if chosen:
+                return _quarantine(plan, chosen, where)
+            # Nothing would be moved, so to take it for an answer would keep what somebody wanted to be gone.
+            say(no_such_number(len(grave)))
         elif words[0] in KEEP:
             return None
+        else:
+            say(WHAT_CAN_BE_ANSWERED)
 
 
 def _answer(asking: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
@@ -177,9 +183,10 @@ def _answer(asking: Ask, *, has_shown: bool, can_move: bool) -> list[str]:
     return words or ["keep" if has_shown else "show"]
 
 
-def _chosen(leftovers: list[Leftover], numbers: list[str]) -> list[Leftover]:
-    chosen = {int(number) for word in numbers for number in word.split(",") if number.isdecimal()}
-    return [one for number, one in enumerate(leftovers, 1) if not numbers or number in chosen]
+def _chosen(leftovers: list[Leftover], words: list[str]) -> list[Leftover]:
+    """Those with these numbers; all of them, if no number was said; nothing, if a word is not one of the numbers."""
+    numbers = numbers_in(" ".join(words), len(leftovers))
+    return [one for number, one in enumerate(leftovers, 1) if not words or number in numbers]
 
 
 def _quarantine(plan: Plan, leftovers: list[Leftover], where: Where) -> None:

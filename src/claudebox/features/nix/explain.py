@@ -74,7 +74,7 @@ def _answer(plan: Plan, package: Package, word: str) -> Answer | None:
         because.append(Because("Nix was not asked for it yet: that happens when a box starts"))
         return _package(DEPENDS, package, word, "not resolved yet", because)
     shown = ", ".join(package.paths[:MOST_NAMED])
-    because.append(Because(f"Nix resolved it to {shown}, with all that it needs {len(package.closure)} paths"))
+    because.append(Because(f"Nix resolved it to {shown}, paths with all that it needs: {len(package.closure)}"))
     notes = [finding for finding in plan.findings if finding.kind == Finding.NOTE and finding.subject == name]
     because += [Because(finding.text) for finding in notes]
     return _package(IN, package, word, "in the box" if notes or not is_own else "in the box, on PATH", because)

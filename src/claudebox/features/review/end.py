@@ -23,7 +23,7 @@ from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.state import Instance
-from claudebox.terminal import ask, errors_style, say
+from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
 from claudebox.tools import trusted_program
 from claudebox.view.review import commits_text, landed_text, listing, summary
 from claudebox.view.text import escape
@@ -46,6 +46,7 @@ class Kept:
     def __init__(self, layer: Layer, home: str) -> None:
         self.layer = recover(layer)
         self.home = home
+        store.tidy(self.layer)
         self.read()
 
     def read(self) -> None:
@@ -190,7 +191,7 @@ def _ask(kept: Kept, asking: Ask) -> None:
         elif word == KEEP or first in ("n", "no"):
             return say(kept_text(kept.layer))
         else:
-            say("Answer with a word of the question, or with its first letter.\n")
+            say(WHAT_CAN_BE_ANSWERED)
 
 
 def question(items: list[Item]) -> str:
@@ -212,23 +213,13 @@ def _choose(kept: Kept, asking: Ask) -> list[Item] | None:
         say(text)
     else:
         page(text.splitlines(), kept.home)
-    said = asking("Land which? (numbers: 1 3-5; Enter: those with an x; b: back) ")
-    if said in ("b", "back", "no", "n"):
-        return None
-    numbers = numbers_in(said, len(kept.items))
-    if not said:
-        return [item for item in kept.items if item.is_safe]
-    return [item for number, item in enumerate(kept.items, 1) if number in numbers]
-
-
-def numbers_in(said: str, most: int) -> set[int]:
-    """The numbers that somebody typed: `1 3-5, 8`."""
-    found: set[int] = set()
-    for word in said.replace(",", " ").split():
-        first, _, last = word.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            found.update(range(int(first), min(int(last or first), most) + 1))
-    return found
+    while said := asking("Land which? (numbers: 1 3-5; Enter: those with an x; b: back) "):
+        if said in ("b", "back", "no", "n"):
+            return None
+        if numbers := numbers_in(said, len(kept.items)):
+            return [item for number, item in enumerate(kept.items, 1) if number in numbers]
+        say(no_such_number(len(kept.items)))
+    return [item for item in kept.items if item.is_safe]
 
 
 def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:

@@ -316,7 +316,7 @@ def _findings(search: Search) -> list[Finding]:
         for path, reason, reveal in search.revealed[:MOST_NAMED]
     ]
     if (more := len(search.revealed) - MOST_NAMED) > 0:
-        found.append(Finding(Finding.SECRET, "--reveal", f"lets {more} more such files in"))
+        found.append(Finding(Finding.SECRET, "--reveal", f"lets more such files in: {more}"))
     for path, reason, why in search.tracked[:MOST_NAMED]:
         if why == "changed":
             text = f"masked ({reason}), although git has it: a commit in the box would have the made-up values"
@@ -325,7 +325,7 @@ def _findings(search: Search) -> list[Finding]:
             text = f"not masked ({reason}): git has it as it is"
             found.append(Finding(Finding.SECRET if why else Finding.NOTE, name(path), text))
     if (more := len(search.tracked) - MOST_NAMED) > 0:
-        found.append(Finding(Finding.NOTE, "git", f"has {more} more files that may hold secrets"))
+        found.append(Finding(Finding.NOTE, "git", f"has more files that may hold secrets: {more}"))
     for path, was in search.kept[:MOST_NAMED]:
         text = f"masked, although --reveal names it: it was moved here from {name(was)}, and a copy would be shown"
         found.append(Finding(Finding.NOTE, name(path), text))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.review.end import numbers_in
 from claudebox.features.review.judge import Item
 from claudebox.features.review.show import diff_lines, only_colours, users_program
 from claudebox.view.review import LONGEST_DIFF, listing, summary
@@ -133,10 +132,3 @@ def test_program_of_the_user_hides_no_change(tmp_path: Path, monkeypatch: pytest
 )
 def test_only_colours_pass(said: str, shown: str) -> None:
     assert only_colours(said) == shown
-
-
-@pytest.mark.parametrize(
-    ("said", "numbers"), [("1 3-5", {1, 3, 4, 5}), ("2,4", {2, 4}), ("x", set()), ("1-999999999", {1, 2, 3, 4, 5, 6})]
-)
-def test_numbers_that_are_typed(said: str, numbers: set[int]) -> None:
-    assert numbers_in(said, 6) == numbers

@@ -9,6 +9,7 @@ import time
 
 from claudebox.features.broker.server.policy import TOO_MANY, Refusal
 from claudebox.record import Record
+from claudebox.view.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,13 +138,14 @@ class Meter:
         limits = self.limits
         with self.lock:
             if limits.streams and self.streams >= limits.streams:
-                raise Refusal(429, TOO_MANY, f"claudebox: {limits.streams} requests are under way", may_retry=True)
+                under_way = counted(limits.streams, "request is", "requests are")
+                raise Refusal(429, TOO_MANY, f"claudebox: {under_way} under way", may_retry=True)
             if limits.requests and self.requests >= limits.requests:
-                raise _used_up(f"{limits.requests} requests")
+                raise _used_up(counted(limits.requests, "request"))
             if limits.tokens and self.tokens >= limits.tokens:
-                raise _used_up(f"{limits.tokens} tokens")
+                raise _used_up(counted(limits.tokens, "token"))
             if limits.minutes and time.monotonic() - self.started >= limits.minutes * 60:
-                raise _used_up(f"{limits.minutes} minutes")
+                raise _used_up(counted(limits.minutes, "minute"))
             self.requests += 1
             self.streams += 1
 
