@@ -11,7 +11,7 @@ import os
 import select
 
 from claudebox.launch.parent.escape_codes import OutputFilter
-from claudebox.launch.parent.keeper import GIVE_UP_STOPPING, GO_ON, GO_ON_BEHIND, Line, wake_on_signals
+from claudebox.launch.parent.keeper import GIVE_UP_STOPPING, GO_ON, GO_ON_BEHIND, Line
 from claudebox.launch.parent.users_terminal import UsersTerminal, require_one_terminal
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGALRM)
 
 
 class Relay:
-    def __init__(self, line: Line, box: int, hang_up: Callable[[], None]) -> None:
+    def __init__(self, line: Line, box: int, waking: int, hang_up: Callable[[], None]) -> None:
         require_one_terminal(line.terminal)
         self.line = line
         self.box = box
@@ -48,7 +48,7 @@ class Relay:
         self.watched: dict[int, Callable[[int], bool]] = {}
         self.has_ended = False
         self.noted: set[int] = set()  # signals
-        self.waking = -1
+        self.waking = waking
 
     def watch(self, descriptor: int, answer: Callable[[int], bool]) -> None:
         """Call this function if the pipe has something to read or ends; and again if it has returned True."""
@@ -62,7 +62,6 @@ class Relay:
             _signal.signal(number, _signal.SIG_IGN)
         for number in NOTED:
             _signal.signal(number, lambda *_: None)
-        self.waking = wake_on_signals()
         self.user.copy_size(self.master)
         if self.user.is_foreground():
             self.user.copy_modes(self.master)
@@ -87,7 +86,6 @@ class Relay:
 
     def end(self) -> None:
         """Bring the user's terminal back, and be an ordinary process again."""
-        _signal.set_wakeup_fd(-1)
         for number in (*NOTED, *IGNORED):
             _signal.signal(number, _signal.SIG_DFL)
         self._undo_modes()
