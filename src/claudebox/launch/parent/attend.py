@@ -273,7 +273,10 @@ class Attendant:
     def end_box(self, number: int) -> None:
         """End the box because of this signal."""
         self.ended_by = self.ended_by or number
-        os.kill(self.child, _signal.SIGKILL)
+        try:
+            os.kill(self.child, _signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has just ended by itself
 
     def be_ordinary_again(self) -> None:
         """Bring the terminal back and undo the signal handling: what comes afterwards may ask and start programs."""
@@ -281,6 +284,7 @@ class Attendant:
             self.relay.end()
         if self.line is not None:
             self._release_keeper(self.line)
+        _signal.alarm(0)  # the limit that a hang-up has set is for the program
         _signal.set_wakeup_fd(-1)
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         _signal.signal(_signal.SIGQUIT, _signal.SIG_DFL)

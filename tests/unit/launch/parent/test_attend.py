@@ -53,3 +53,31 @@ def test_signal_that_does_not_interrupt_the_wait_ends_it(waits_for: str) -> None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # what a failed test would leave behind
+
+
+# The program has ended within the limit that a hang-up sets, and has been waited for.
+HAS_ENDED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from claudebox.launch.parent import signals
+from claudebox.launch.parent.attend import Attendant
+child = os.fork()
+if child == 0:
+    os._exit(0)
+attendant = Attendant(child, None, has_namespace=True)
+attendant._relay_signals()
+signals.set_limit(attendant)
+os.waitpid(child, 0)
+os.kill(os.getpid(), signal.SIGTERM)
+attendant.be_ordinary_again()
+sys.exit(signal.alarm(0))
+"""
+
+
+@pytest.mark.req("SAND-15")
+def test_what_comes_afterwards_is_not_interrupted() -> None:
+    """Neither by a signal at the last moment, nor by the limit for the program."""
+    source = Path(claudebox.__file__).parent.parent
+    words = [sys.executable, "-c", HAS_ENDED, str(source)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
