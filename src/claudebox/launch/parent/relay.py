@@ -108,7 +108,7 @@ class Relay:
             self._serve_user(event)
         elif descriptor == self.master:
             self._serve_box(event)
-        elif not self.watched[descriptor](descriptor):
+        elif descriptor in self.watched and not self.watched[descriptor](descriptor):
             self.poll.unregister(descriptor)
             del self.watched[descriptor]
 
