@@ -196,6 +196,21 @@ def test_box_that_was_disowned_outlives_the_window(box: Box) -> None:
         assert comes_true((box.project / "done").exists)
 
 
+def test_box_that_was_disowned_may_suspend_itself_after_the_window_is_closed(box: Box) -> None:
+    """Nobody could continue it, so it goes on, as outside."""
+    source = "import os, signal, time\nopen('ready', 'w')\n"
+    source += "while not os.path.exists('go'): time.sleep(0.01)\nos.kill(0, signal.SIGTSTP)\nopen('done', 'w')\n"
+    box.account.write(box.project / "program", source)
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program </dev/null >log 2>&1 & disown\n")
+        assert comes_true((box.project / "ready").exists)
+        shell.hang_up()
+        assert shell.process.wait(PATIENCE) != 0
+        box.account.write(box.project / "go")
+        assert comes_true((box.project / "done").exists)
+
+
 TALKS_UNTIL_HANG_UP = """\
 import os, signal, time
 
