@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
@@ -42,6 +43,7 @@ MODES = {
 def main() -> NoReturn:
     open_closed_streams()
     uid = os.geteuid()  # whoever makes a box passes for root in a namespace of its own, and may fail there
+    hear_of_children()
     try:
         status = run(sys.argv[1:])
     except Problem as problem:
@@ -68,6 +70,12 @@ def run(words: list[str]) -> int:
 
 def own_failure(error: Exception) -> Problem:
     return Problem(f"claudebox itself failed: {type(error).__name__}: {error}", "please report this")
+
+
+def hear_of_children() -> None:
+    """Undo what the caller may have passed on: we and bwrap wait for children, and have to hear how they ended."""
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGCHLD})
 
 
 def open_closed_streams() -> None:

@@ -22,6 +22,7 @@ from terminal.pseudoterminal import (
     program_terminal,
     session_of,
     shell_terminal,
+    state_of,
 )
 from terminal.pseudoterminal import terminal as pseudoterminal
 
@@ -192,6 +193,50 @@ def test_box_that_was_disowned_outlives_the_window(box: Box) -> None:
         shell.hang_up()
         assert shell.process.wait(PATIENCE) != 0
         box.account.write(box.project / "go")
+        assert comes_true((box.project / "done").exists)
+
+
+def test_box_that_was_disowned_may_suspend_itself_after_the_window_is_closed(box: Box) -> None:
+    """Nobody could continue it, so it goes on, as outside."""
+    source = "import os, signal, time\nopen('ready', 'w')\n"
+    source += "while not os.path.exists('go'): time.sleep(0.01)\nos.kill(0, signal.SIGTSTP)\nopen('done', 'w')\n"
+    box.account.write(box.project / "program", source)
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program </dev/null >log 2>&1 & disown\n")
+        assert comes_true((box.project / "ready").exists)
+        shell.hang_up()
+        assert shell.process.wait(PATIENCE) != 0
+        box.account.write(box.project / "go")
+        assert comes_true((box.project / "done").exists)
+
+
+TALKS_UNTIL_HANG_UP = """\
+import os, signal, time
+
+def finish(*_):
+    time.sleep(0.3)
+    open("done", "w")
+    os._exit(0)
+
+signal.signal(signal.SIGHUP, finish)
+print("ready", flush=True)
+while True:
+    time.sleep(0.001)
+    try:
+        os.write(1, b".")
+    except OSError:
+        pass
+"""
+
+
+def test_program_that_talks_when_the_terminal_is_closed_finishes_its_work(box: Box) -> None:
+    with program_terminal(box, "python3", TALKS_UNTIL_HANG_UP) as terminal:
+        terminal.read_until("^ready")
+        # So that it finds both at once: that there is something to show, and nobody to show it to.
+        terminal.signal(signal.SIGSTOP)
+        assert comes_true(lambda: state_of(terminal.pid) == "T")
+        terminal.hang_up()
         assert comes_true((box.project / "done").exists)
 
 

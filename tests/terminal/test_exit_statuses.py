@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+import claudebox
+from terminal.pseudoterminal import terminal
 
 if TYPE_CHECKING:
     from conftest import Box
 
 pytestmark = pytest.mark.req("SAND-14")
+
+SOURCE = Path(claudebox.__file__).parent.parent
 
 
 @pytest.mark.parametrize("status", [0, 1, 7, 125, 255])
@@ -20,6 +26,31 @@ def test_status_of_the_program_is_ours(box: Box, status: int) -> None:
 @pytest.mark.parametrize("number", [1, 2, 3, 9, 11, 15])
 def test_program_killed_by_a_signal_gives_128_and_the_signal(box: Box, number: int) -> None:
     assert box.inside("sh", "-c", f"kill -{number} $$").returncode == 128 + number
+
+
+# As some servers and editors do for themselves, and forget that what they start inherits it.
+PASSES_ON = """\
+import os, signal, sys
+if sys.argv[1] == "blocked":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+else:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", *sys.argv[2:]])
+"""
+# Without the shell of a checkout, which would undo it.
+STARTS = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+
+
+@pytest.mark.parametrize("how", ["blocked", "ignored"])
+@pytest.mark.parametrize("where", ["at a terminal", "without one"])
+def test_caller_that_does_not_hear_of_children_gets_the_status_too(box: Box, how: str, where: str) -> None:
+    words = ["python3", "-c", PASSES_ON, how, STARTS, str(SOURCE)]
+    words += ["--yes", "--run", "sh", "-c", "sleep 0.1; exit 7"]
+    if where == "without one":
+        assert box.account.run(*words, cwd=box.project).returncode == 7
+        return
+    with terminal(box.account, *words, cwd=box.project) as opened:
+        assert opened.wait() == 7
 
 
 def test_command_that_is_not_in_the_box_gives_127(box: Box) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +13,11 @@ import pytest
 
 from attacks.test_outlive import WEAKER
 from network.processes import is_alive
-from patience import PATIENCE, comes_true
+from patience import comes_true
 from terminal.pseudoterminal import (
     CTRL_C,
     CTRL_Z,
+    PLAIN,
     Terminal,
     children_of,
     claudebox_path,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from conftest import Box
 
 pytestmark = pytest.mark.req("TTY-01")
+
+LOCAL_MODES = 3  # in what tcgetattr returns
 
 # Takes the terminal as full-screen programs do, and never gives it back.
 FULL_SCREEN = """\
@@ -251,7 +254,8 @@ def test_script_is_suspended_with_the_box(box: Box) -> None:
         shell.type("sh script\n")
         for begin in ("ready", "again", "again"):
             shell.read_until(f"^{begin}")
-            suspend(shell)
+            shell.type(CTRL_Z)
+            shell.read_until("Stopped")
             shell.read_until("host> ")
             assert shell.foreground() == "bash"
             shell.type("fg\n")
@@ -260,14 +264,148 @@ def test_script_is_suspended_with_the_box(box: Box) -> None:
         shell.read_until("^ended 0")
 
 
-def suspend(shell: Terminal) -> None:
-    """Press Ctrl-Z. The `fg` of a moment ago may still be on its way, and undo it: a person presses it once more."""
-    for patience in (20.0, 20.0, PATIENCE):
+STOPS_AT_ONCE = """\
+import os, signal
+for number in range(100):
+    os.write(1, b"stop %d\\n" % number)
+    os.kill(0, signal.SIGTSTP)
+"""
+
+
+def test_fg_continues_a_program_once(box: Box) -> None:
+    """A second SIGCONT would undo what the program has done since the first."""
+    box.account.write(box.project / "program", STOPS_AT_ONCE)
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program\n")
+        for number in range(20):
+            shown = shell.read_until(r"(?s)^stop .*?Stopped")[0]
+            assert shown.split("\r\n")[0] == f"stop {number}"
+            assert shown.count("stop ") == 1
+            shell.read_until("host> ")
+            shell.type("fg\n")
+
+
+# The terminal turns Ctrl-Z into a signal for this one, and shows it as ^Z.
+LEAVES_KEYS_TO_THE_TERMINAL = """\
+import os, signal
+os.write(1, b"ready\\n")
+while True:
+    signal.pause()
+"""
+
+
+def test_ctrl_z_right_after_fg_is_not_undone_by_it(box: Box) -> None:
+    box.account.write(box.project / "program", LEAVES_KEYS_TO_THE_TERMINAL)
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program\n")
+        shell.read_until("^ready")
+        claudebox = claudebox_below(shell)
+        keeper = keeper_of(claudebox)
         shell.type(CTRL_Z)
-        with contextlib.suppress(AssertionError):
-            shell.read_until("Stopped", patience)
-            return
-    raise AssertionError(f"not stopped: {shell.seen[-500:]!r}")
+        shell.read_until("Stopped")
+        shell.read_until("host> ")
+        # It is slow to carry out what `fg` means.
+        os.kill(keeper, signal.SIGSTOP)
+        shell.type("fg\n")
+        assert comes_true(lambda: not sends_signals(shell) and _state(claudebox) == "S")
+        read = calls(claudebox, "syscr")
+        shell.type(CTRL_Z)
+        assert comes_true(lambda: calls(claudebox, "syscr") > read and _state(claudebox) == "S")
+        os.kill(keeper, signal.SIGCONT)
+        shell.read_until("Stopped")
+
+
+def test_stop_does_not_overtake_an_earlier_order_to_go_on(box: Box) -> None:
+    box.account.write(box.project / "program", LEAVES_KEYS_TO_THE_TERMINAL)
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program\n")
+        shell.read_until("^ready")
+        claudebox = claudebox_below(shell)
+        keeper, program = keeper_of(claudebox), program_of(claudebox)
+        os.kill(keeper, signal.SIGSTOP)
+        for number in (signal.SIGCONT, signal.SIGTSTP):
+            written = calls(claudebox, "syscw")
+            os.kill(claudebox, number)
+            # It notes the signal, and then it acts.
+            assert comes_true(lambda: calls(claudebox, "syscw") > written and _state(claudebox) == "S")  # noqa: B023
+        os.kill(keeper, signal.SIGCONT)
+        shell.read_until("Stopped")
+        assert comes_true(lambda: _state(program) == "T")
+
+
+def sends_signals(opened: Terminal) -> bool:
+    """Whether Ctrl-Z is a signal, as in a shell, and not a key for whoever reads them all."""
+    return bool(termios.tcgetattr(opened.master)[LOCAL_MODES] & termios.ISIG)
+
+
+def test_fg_continues_a_box_that_stopped_while_claudebox_was_stopped(box: Box) -> None:
+    """Once is enough: the box had stopped before."""
+    box.account.write(box.project / "program", SUSPENDS_WHEN_TOLD)
+    with shell_terminal(box) as shell:
+        shell.read_until("host> ")
+        shell.type("claudebox --yes --run python3 program\n")
+        shell.read_until("^ready")
+        keeper = keeper_of(claudebox_below(shell))
+        os.kill(claudebox_below(shell), signal.SIGSTOP)
+        shell.read_until("Stopped")
+        shell.read_until("host> ")
+        written = calls(keeper, "syscw")
+        box.account.write(box.project / "go")
+        # It notes the signal that the sentinel has stopped, and tells the parent.
+        assert comes_true(lambda: calls(keeper, "syscw") == written + 2)
+        shell.type("fg\n")
+        shell.read_until("^again")
+
+
+SUSPENDS_WHEN_TOLD = """\
+import os, signal, time
+os.write(1, b"ready\\n")
+while not os.path.exists("go"):
+    time.sleep(0.01)
+os.kill(0, signal.SIGTSTP)
+os.write(1, b"again\\n")
+"""
+
+
+def test_continuing_claudebox_leaves_the_shell_in_the_box_in_front(box: Box) -> None:
+    """Its jobs have process groups of their own; somebody may send SIGCONT at any time."""
+    with claudebox_terminal(box, "--yes", "--shell", env=PLAIN) as shell:
+        shell.type("PS1='in''side> '\n")
+        shell.read_until("inside> ")
+        shell.type("sleep 1000\n")
+        assert comes_true(lambda: shell.foreground_inside() == "sleep")
+        keeper = keeper_of(shell.pid)
+        heard = calls(keeper, "syscr")
+        os.kill(shell.pid, signal.SIGCONT)
+        assert comes_true(lambda: calls(keeper, "syscr") > heard and _state(keeper) == "S")
+        shell.type(CTRL_C)
+        shell.read_until("inside> ")
+        shell.type("exit 3\n")
+        assert shell.wait() == 3
+
+
+def calls(pid: int, kind: str) -> int:
+    """How often a process has read (`syscr`) or written (`syscw`)."""
+    fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return int(fields[kind])
+
+
+def test_terminal_is_brought_back_although_the_box_has_just_stopped(box: Box) -> None:
+    """The keeper has that to tell, and nobody is left who would hear it."""
+    with script_terminal(box, SUSPENDS_WHEN_TOLD) as opened:
+        opened.read_until("^ready")
+        claudebox = claudebox_below(opened)
+        keeper, sentinel = keeper_of(claudebox), sentinel_of(claudebox)
+        os.kill(keeper, signal.SIGSTOP)
+        box.account.write(box.project / "go")
+        assert comes_true(lambda: _state(sentinel) == "T")
+        os.kill(claudebox, signal.SIGKILL)
+        # The kernel continues the keeper, whom nobody else could continue any more.
+        opened.read_until("^status 137")
+        assert comes_true(opened.echoes)
 
 
 def test_job_control_where_claudebox_can_make_no_namespace(box: Box) -> None:

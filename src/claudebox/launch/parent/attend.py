@@ -14,7 +14,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act, load
-from claudebox.launch.parent.keeper import DONE, Line, fork_on_terminal, open_users_terminal
+from claudebox.launch.parent.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
 from claudebox.model import Step
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FROM_THE_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
+MANY_SIGNALS = 1024  # more than a read of `waking` ever finds
 
 passed_on: list[int] = []  # signals that were meant for the program: their sender expects it to end, not to ask
 
@@ -79,6 +80,7 @@ class Attendant:
         self.line = line
         self.has_namespace = has_namespace
         self.relay: Relay | None = None  # there is one if there is a terminal
+        self.waking = -1  # a pipe with the numbers of the signals that have come
         self.status = 0
         self.ended_by = 0  # the signal for which claudebox ended the box, because the program did not end itself
         self.problem: Problem | None = None  # the reason why the box was ended, raised when all is done
@@ -163,7 +165,12 @@ class Attendant:
         return deeds
 
     def _relay_signals(self) -> None:
-        """Pass signals on. Ignored ones stay ignored (nohup)."""
+        """Pass signals on. Ignored ones stay ignored (nohup).
+
+        Python calls a handler only between two steps of its own. A signal that comes just before a wait would have to
+        wait as well, for as long as the box runs: so each wait below ends when a signal is in this pipe.
+        """
+        self.waking = wake_on_signals()
         for number in (*FROM_THE_TERMINAL, *FOR_THE_PROGRAM):
             if _signal.getsignal(number) != _signal.SIG_IGN:
                 _signal.signal(number, self._pass_on)
@@ -187,7 +194,7 @@ class Attendant:
         if self.line is not None:
             from claudebox.launch.parent.relay import Relay
 
-            self.relay = Relay(self.line, self.child, self._hang_up)
+            self.relay = Relay(self.line, self.child, self.waking, self._hang_up)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for stream in (0, 1):
             if stream == 1 or not os.isatty(stream):
@@ -206,8 +213,17 @@ class Attendant:
         for companion in companions:
             # Only now: it takes longer to load than bwrap, and Claude does not need it at once.
             self._rely_on(companion)
-        if lives and not self._lasts(lives):
+        if not lives:
+            self._wait_for_end()
+        elif not self._lasts(lives):
             self._say_why_ended(companions)
+
+    def _wait_for_end(self) -> None:
+        """Wait for the end of the box alone, for which nothing has to be imported."""
+        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+        os.set_blocking(self.waking, True)
+        while os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            os.read(self.waking, MANY_SIGNALS)
 
     def _carry_terminal(self, relay: Relay, lives: tuple[int, ...], companions: list[Companion]) -> None:
         """Do the same while the terminal is carried."""
@@ -246,7 +262,10 @@ class Attendant:
         poll.register(os.pidfd_open(self.child), select.POLLIN)
         if until_writable >= 0:
             poll.register(until_writable, select.POLLOUT)
-        if dict(poll.poll()).keys().isdisjoint(lives):
+        poll.register(self.waking, select.POLLIN)
+        while (ready := dict(poll.poll())).keys() == {self.waking}:
+            os.read(self.waking, MANY_SIGNALS)
+        if ready.keys().isdisjoint(lives):
             return True
         os.kill(self.child, _signal.SIGKILL)
         return False
@@ -254,7 +273,10 @@ class Attendant:
     def end_box(self, number: int) -> None:
         """End the box because of this signal."""
         self.ended_by = self.ended_by or number
-        os.kill(self.child, _signal.SIGKILL)
+        try:
+            os.kill(self.child, _signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has just ended by itself
 
     def be_ordinary_again(self) -> None:
         """Bring the terminal back and undo the signal handling: what comes afterwards may ask and start programs."""
@@ -262,8 +284,11 @@ class Attendant:
             self.relay.end()
         if self.line is not None:
             self._release_keeper(self.line)
+        _signal.alarm(0)  # the limit that a hang-up has set is for the program
+        _signal.set_wakeup_fd(-1)
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         _signal.signal(_signal.SIGQUIT, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         for number in FOR_THE_PROGRAM:
             if _signal.getsignal(number) != _signal.SIG_IGN:
                 _signal.signal(number, _signal.SIG_DFL)

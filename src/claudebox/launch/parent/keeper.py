@@ -35,11 +35,15 @@ STREAMS = (0, 1, 2)
 STOPS = (_signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU)
 IGNORED = (*STOPS, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGPIPE)
 
-# What the parent may say to the keeper. What the keeper says is the number of the signal that has stopped the box.
+# What the parent may say to the keeper. Only the keeper stops and continues the box, one order after the other: with
+# two who do, an older SIGCONT could undo a later stop.
 GO_ON = b"f"  # the box goes on, as the foreground of its terminal
 GO_ON_BEHIND = b"b"  # the box goes on, and stops if it wants to read
+STOP = b"z"  # the box stops, if it likes
 GIVE_UP_STOPPING = b"o"  # nobody could continue the caller's job: the same holds for the box
 DONE = b"."
+# What the keeper says: the number of the signal that has stopped the box, or
+GOES_ON = b"\0"  # an order to go on is carried out; what was said before it does not count any more
 
 LONGEST_NUMBER = 20
 LONGEST_NOTE = 4096
@@ -221,28 +225,46 @@ class Keeper:
         import time
 
         if self.stopped_by in (_signal.SIGTTIN, _signal.SIGTTOU) or _is_stopped(self.program):
-            front = os.tcgetpgrp(self.slave)
-            self.front = front if front != os.getpgrp() else self.front
-            os.write(self.telling, bytes([self.stopped_by]))
+            self._tell(bytes([self.stopped_by]))
             self.stopped_by = 0
         elif time.monotonic() > self.deadline:
             self.stopped_by = 0
-            self._continue(self.box)
+            self._send(self.box, _signal.SIGCONT)
 
     def _obey(self, order: bytes) -> None:
         if order == DONE:
             os._exit(0)
         elif order in (GO_ON, GO_ON_BEHIND):
             self.stopped_by = 0
+            self._note_front()
             self._set_foreground(self.front if order == GO_ON else os.getpgrp())
-            self._continue(self.front)
-            self._continue(self.box)
+            # Once each: whoever goes on may stop again at once, and the second signal would undo that.
+            for group in {self.front, self.box}:
+                self._send(group, _signal.SIGCONT)
+            self._tell(GOES_ON)
+        elif order == STOP:
+            self._send(self.box, _signal.SIGTSTP)
         elif order == GIVE_UP_STOPPING:
             os.kill(self.sentinel, _signal.SIGKILL)
-            self._continue(self.box)
+            self._send(self.box, _signal.SIGCONT)
         else:
             self._bring_back()
             os._exit(1)
+
+    def _tell(self, word: bytes) -> None:
+        try:
+            os.write(self.telling, word)
+        except BrokenPipeError:
+            pass  # somebody has killed the parent; what it has left to hear is the end of its orders
+
+    def _note_front(self) -> None:
+        """Note who is in front, unless nobody of the box is: a shell in there may have changed it."""
+        try:
+            front = os.tcgetpgrp(self.slave)
+        except OSError:
+            return  # the user's window is closed
+        if front != os.getpgrp():
+            self.front = front
 
     def _set_foreground(self, group: int) -> None:
         try:
@@ -250,9 +272,9 @@ class Keeper:
         except OSError:
             self.front = self.box  # the group is gone
 
-    def _continue(self, group: int) -> None:
+    def _send(self, group: int, number: int) -> None:
         try:
-            os.killpg(group, _signal.SIGCONT)
+            os.killpg(group, number)
         except OSError:
             pass  # nobody is left in it
 

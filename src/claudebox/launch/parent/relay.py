@@ -11,7 +11,7 @@ import os
 import select
 
 from claudebox.launch.parent.escape_codes import OutputFilter
-from claudebox.launch.parent.keeper import GIVE_UP_STOPPING, GO_ON, GO_ON_BEHIND, Line, wake_on_signals
+from claudebox.launch.parent.keeper import GIVE_UP_STOPPING, GO_ON, GO_ON_BEHIND, GOES_ON, STOP, Line
 from claudebox.launch.parent.users_terminal import UsersTerminal, require_one_terminal
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGALRM)
 
 
 class Relay:
-    def __init__(self, line: Line, box: int, hang_up: Callable[[], None]) -> None:
+    def __init__(self, line: Line, box: int, waking: int, hang_up: Callable[[], None]) -> None:
         require_one_terminal(line.terminal)
         self.line = line
         self.box = box
@@ -48,7 +48,8 @@ class Relay:
         self.watched: dict[int, Callable[[int], bool]] = {}
         self.has_ended = False
         self.noted: set[int] = set()  # signals
-        self.waking = -1
+        self.waking = waking
+        self.awaited = 0  # orders to go on that the keeper has not carried out yet
 
     def watch(self, descriptor: int, answer: Callable[[int], bool]) -> None:
         """Call this function if the pipe has something to read or ends; and again if it has returned True."""
@@ -62,7 +63,6 @@ class Relay:
             _signal.signal(number, _signal.SIG_IGN)
         for number in NOTED:
             _signal.signal(number, lambda *_: None)
-        self.waking = wake_on_signals()
         self.user.copy_size(self.master)
         if self.user.is_foreground():
             self.user.copy_modes(self.master)
@@ -87,7 +87,6 @@ class Relay:
 
     def end(self) -> None:
         """Bring the user's terminal back, and be an ordinary process again."""
-        _signal.set_wakeup_fd(-1)
         for number in (*NOTED, *IGNORED):
             _signal.signal(number, _signal.SIG_DFL)
         self._undo_modes()
@@ -97,7 +96,7 @@ class Relay:
         """Wait for what can be used now."""
         is_reading = self.user.is_raw and not self.keys
         self._wait_for(self.user.descriptor, is_reading, bool(self.output))
-        self._wait_for(self.master, not self.output, bool(self.keys))
+        self._wait_for(self.master, not self.output, bool(self.keys) and not self.awaited)
 
     def _wait_for(self, descriptor: int, to_read: bool, to_write: bool) -> None:
         mask = (select.POLLIN if to_read else 0) | (select.POLLOUT if to_write else 0)
@@ -110,7 +109,7 @@ class Relay:
             self._serve_user(event)
         elif descriptor == self.master:
             self._serve_box(event)
-        elif not self.watched[descriptor](descriptor):
+        elif descriptor in self.watched and not self.watched[descriptor](descriptor):
             self.poll.unregister(descriptor)
             del self.watched[descriptor]
 
@@ -153,6 +152,8 @@ class Relay:
         self._write_keys()
 
     def _write_keys(self) -> None:
+        if self.awaited:
+            return  # if one of them is Ctrl-Z, the SIGCONT that is still to come would undo it
         try:
             self.keys = self.keys[os.write(self.master, self.keys) :]
         except BlockingIOError:
@@ -215,9 +216,13 @@ class Relay:
 
     def _note_signals(self) -> None:
         try:
-            self.noted.update(os.read(self.waking, LITTLE))
+            numbers = os.read(self.waking, LITTLE)
         except BlockingIOError:
-            pass
+            return
+        for number in numbers:
+            if number == _signal.SIGCONT:
+                self.noted.discard(_signal.SIGTSTP)  # it undoes an earlier stop, and not a later one
+            self.noted.add(number)
 
     def _hear_signals(self, _: int) -> bool:
         self._note_signals()
@@ -229,29 +234,25 @@ class Relay:
             self._look_for_end()
         if _signal.SIGWINCH in numbers:
             self.user.copy_size(self.master)
-        if _signal.SIGTSTP in numbers:
-            self._signal_box(_signal.SIGTSTP)
         if _signal.SIGCONT in numbers:
             # Somebody may have stopped and continued this process alone, and the shell may have changed the modes.
             self.user.lose()
             self._go_on()
-
-    def _signal_box(self, number: int) -> None:
-        try:
-            os.killpg(self.box, number)
-        except OSError:
-            pass  # it has ended
+        if _signal.SIGTSTP in numbers:
+            self._order(STOP)
 
     def _look_for_end(self) -> None:
         self.has_ended = os.waitid(os.P_PID, self.box, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _hear_keeper(self, _: int) -> bool:
-        stopped_by = os.read(self.line.stops, 1)
-        if stopped_by:
-            self._stop(stopped_by[0])
-        else:
+        said = os.read(self.line.stops, 1)
+        if not said:
             os.kill(self.box, _signal.SIGKILL)  # somebody has killed the keeper
-        return bool(stopped_by)
+        elif said == GOES_ON:
+            self.awaited -= 1
+        elif not self.awaited and _signal.SIGCONT not in self.noted:
+            self._stop(said[0])
+        return bool(said)
 
     def _stop(self, number: int) -> None:
         """The box has stopped. So do we and the rest of our job, unless all that it wants is the terminal."""
@@ -271,21 +272,22 @@ class Relay:
     def _stop_job(self, number: int) -> bool:
         """Stop the caller's job, with the script that started us. False if nobody could continue it."""
         self._note_signals()
-        self.noted.discard(_signal.SIGCONT)
+        self.noted -= {_signal.SIGTSTP, _signal.SIGCONT}
         handler = _signal.signal(number, _signal.SIG_DFL)
         os.kill(0, number)
         # Here we are continued.
         _signal.signal(number, handler)
         self._note_signals()
         was_continued = _signal.SIGCONT in self.noted
-        # To be continued twice might undo the next stop.
-        self.noted -= {_signal.SIGTSTP, _signal.SIGCONT}
+        # To be continued twice might undo the next stop. If Ctrl-Z was pressed again already, that is still to be done.
+        self.noted.discard(_signal.SIGCONT)
         return was_continued
 
     def _go_on(self) -> None:
         """Let the box go on, with the keys if they are ours."""
         has_keys = self.wants_keys and self._take_keys()
         self.user.copy_size(self.master)
+        self.awaited += 1
         self._order(GO_ON if has_keys else GO_ON_BEHIND)
 
     def _order(self, order: bytes) -> None:
