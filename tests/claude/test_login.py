@@ -261,10 +261,11 @@ FORGERIES = {
     "empty": "",
     "no login": '{"mcpOAuth": {"evil": {}}}',
 }
+# In the place of the file at once: the one who keeps logins in step would put it back meanwhile.
 SHAPES = {
-    "symlink": f"ln -sf /etc/hostname {FILE}",
+    "symlink": f"ln -s /etc/hostname {FILE}.new; mv -T {FILE}.new {FILE}",
     "symlink to itself": f"ln -sfn .credentials.json {FILE}",
-    "fifo": f"rm {FILE}; mkfifo {FILE}",
+    "fifo": f"mkfifo {FILE}.new; mv -T {FILE}.new {FILE}",
     "directory": f"rm {FILE}; mkdir -p {FILE}/x",
     "nothing": f"rm {FILE}",
     "10 MB": f"head -c 10000000 /dev/zero > {FILE}",
