@@ -17,8 +17,6 @@ sys.path[0] = str(TESTS)
 REFUSED = 125
 MANY, FEW = 1000, 8  # tests
 PYTHON = ".venv/bin/python"
-WORKERS_OF_A_CORE = 5
-MEMORY_OF_A_WORKER = 640 << 20  # bytes, with the programs that it starts
 
 DESCRIPTION = "Test claudebox. Without options: every requirement, attack and screen once."
 EXAMPLES = """\
@@ -159,21 +157,13 @@ def absent(options: argparse.Namespace) -> list[str]:
     return [name for name in options.without.split(",") if name]
 
 
-def as_many_as_useful(is_quick: bool) -> int:
-    """Workers. What is quick waits for nothing; the rest waits most of the time, as far as there is memory for it."""
-    cores = len(os.sched_getaffinity(0))
-    if is_quick:
-        return cores
-    fitting = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MEMORY_OF_A_WORKER
-    return max(cores, min(WORKERS_OF_A_CORE * cores, fitting))
-
-
 def spread(options: argparse.Namespace, rest: Sequence[str], tests: int) -> list[str]:
-    """Over workers."""
+    """Over workers, of which there can be many: most tests wait for something most of the time."""
     count = options.workers
     if count is None:
         alone = {"--pdb", "-s", "--trace", "--lf", "--ff"} & set(rest) or options.update_golden
-        count = 0 if alone or tests <= FEW else as_many_as_useful(options.quick)
+        cores = len(os.sched_getaffinity(0))
+        count = 0 if alone or tests <= FEW else cores if options.quick else 3 * cores
     if not count:
         return []
     from running import machine
