@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.refs import has_refs
+from claudebox.host.git.refs import MOST_TABLES, has_refs
 from claudebox.host.tree import Tree
 
 REFS = "refs/claudebox"
@@ -28,6 +28,14 @@ def test_refs_are_found_in_each_form(tmp_path: Path, file: str, content: bytes, 
     (tmp_path / file).write_bytes(content)
     (tmp_path / "refs/claudebox/2/empty").mkdir(parents=True, exist_ok=True)
     assert has_refs(Tree(), str(tmp_path), REFS) == is_there
+
+
+def test_more_tables_than_git_makes_are_not_read(tmp_path: Path) -> None:
+    """Each may seem to be huge, and nobody could remove claudebox before all of them were read."""
+    (tmp_path / "reftable").mkdir()
+    for number in range(MOST_TABLES + 1):
+        (tmp_path / f"reftable/{number}.ref").touch()
+    assert has_refs(Tree(), str(tmp_path), REFS)
 
 
 def test_symlink_is_not_followed(tmp_path: Path) -> None:
