@@ -150,7 +150,7 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
 
 
 def _put_aside(home: ClaudeHome) -> str:
-    # With -T: the agent may have made broken.json a symlink to the user's home, where `mv` would replace the user's own.
+    # With -T: if the agent has made broken.json a symlink to the user's home, `mv` would replace the user's own state.
     return f"cd {quote(home.state)}\n      mv -T .claude.json broken.json"
 
 
