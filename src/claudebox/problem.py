@@ -8,7 +8,6 @@ NOT_FOUND = 127
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-
 SUDO = "sudo "
 
 
@@ -19,16 +18,10 @@ def for_account(hint: str, uid: int) -> str:
     """
     if uid != 0 or SUDO not in hint:
         return hint
-    # What stands in quotes is a path, or what is written into a file.
-    return "'".join(part if number % 2 else _without_sudo(part) for number, part in enumerate(hint.split("'")))
+    import re
 
-
-def _without_sudo(text: str) -> str:
-    first, *rest = text.split(SUDO)
-    for part in rest:
-        begins_command = not first or first[-1] in " \n("
-        first += part if begins_command and not part.startswith("-") else SUDO + part
-    return first
+    # What stands in quotes is a path, or what is written into a file. A quote in a path is `\'`, and begins nothing.
+    return re.sub(rf"('[^']*'|\\')|(?<![^ \n(]){SUDO}(?!-)", r"\1", hint)
 
 
 class Problem(Exception):

@@ -110,11 +110,12 @@ def numbers_in(said: str, most: int) -> set[int]:
     """The numbers of a list that somebody typed: `1 3-5, 8`. None, if a word is not one of them: it may be a slip."""
     found: set[int] = set()
     for word in said.replace(",", " ").split():
-        first, _, last = word.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal()):
+        first, dash, last = word.partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal()):
             return set()
-        numbers = range(max(int(first), 1), min(int(last or first), most) + 1)
-        if not numbers:
+        numbers = range(int(first), min(int(last), most) + 1)
+        if not numbers or 0 in numbers:
             return set()
         found.update(numbers)
     return found

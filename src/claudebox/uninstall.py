@@ -143,7 +143,8 @@ def _name_commits(tree: Tree, instances: list[Listed]) -> str:
     lines += ["To remove them, where nothing of it is needed any more:"]
     for project in found.values():
         git = f"git -C {quote(project)}"
-        lines.append(f"  {git} for-each-ref --format='delete %(refname)' {REFS} | {git} update-ref --stdin")
+        # With --no-deref: an agent may have left a symbolic ref there, and git would delete the branch that it names.
+        lines.append(f"  {git} for-each-ref --format='delete %(refname)' {REFS} | {git} update-ref --no-deref --stdin")
     return "".join(f"{line}\n" for line in lines)
 
 

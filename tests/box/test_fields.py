@@ -119,7 +119,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
         assert done.stdout, done.stderr
         return done.stdout
 
-    left = "ln -s README.md link; echo y >> README.md; echo y >> .envrc; mkfifo pipe"
+    left = "ln -s README.md link; echo y >> README.md; echo y >> .envrc; mkfifo pipe; chmod 700 .github"
     kept = user.run(CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", left, cwd=project)
     assert "kept as review 1" in kept.stderr, kept.stderr
     user.write(project / "README.md", "meanwhile\n")
@@ -133,6 +133,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
         yield "--explain", say("--explain", thing, "--run", "true")
     for mode in ("--check", "--prove", "--instances", "--places", "--profile", "--version"):
         yield mode, say(mode)
+    yield "--prove", say("--prove", "--against", "env")
     yield "--review list", say("--review", "list")
     yield "--review show", say("--review", "show", "1")
     for mode in ("--auth-log", "--network-log"):

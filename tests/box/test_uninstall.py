@@ -171,6 +171,7 @@ def test_commits_of_reviews_are_named_with_what_removes_them(lonely: Account) ->
     """They stay: perhaps nothing else names them. And git, which obeys a repository, is not asked."""
     user = lonely
     loose = brought(user, "it's loose", "refs/claudebox/1/main")
+    git(user, loose, "symbolic-ref", "refs/claudebox/1/link", "refs/heads/main")
     packed = brought(user, "packed", "refs/claudebox/2/a/b")
     git(user, packed, "pack-refs", "--all")
     git(user, packed, "worktree", "add", "-q", "../tree")

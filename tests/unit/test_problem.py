@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from claudebox.problem import for_account
+from claudebox.quoting import quote
 
 ROOT, SOMEBODY = 0, 1000
+IN_QUOTES = quote("/home/it's my sudo directory")
 HINTS = {
     "sudo apt install passt": "apt install passt",
     "sudo apt install x && sudo adduser $USER y": "apt install x && adduser $USER y",
@@ -17,6 +19,7 @@ HINTS = {
     # Not a command of its own.
     "start it as that account: sudo -u alice claudebox": "start it as that account: sudo -u alice claudebox",
     "sudo chmod u-s '/home/my sudo programs/bwrap'": "chmod u-s '/home/my sudo programs/bwrap'",
+    f"sudo rm {IN_QUOTES}\n   sudo ls {IN_QUOTES}": f"rm {IN_QUOTES}\n   ls {IN_QUOTES}",
     "mv /opt/pseudo x": "mv /opt/pseudo x",
     "": "",
 }

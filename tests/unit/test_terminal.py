@@ -19,6 +19,8 @@ pytestmark = pytest.mark.req("LAND-01")
         ("1 x", set()),
         ("1 7", set()),
         ("0", set()),
+        ("0-3", set()),
+        ("2-", set()),
         ("5-3", set()),
         ("-", set()),
         ("", set()),

@@ -117,7 +117,7 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
         "attacks[].group": (STRING, "what was attacked"),
         "attacks[].title": (STRING, "what was tried to reach"),
         "attacks[].way": (STRING_OR_NULL, "how it was reached, or null"),
-        "attacks[].state": (STRING, "`held`, `open`, `chosen` or `untested`"),
+        "attacks[].state": (STRING, "`held`, `OPEN`, `chosen` or `untested`"),
         "attacks[].choice": (STRING_OR_NULL, "what opens it, or null"),
     },
     "--instances": {
@@ -159,7 +159,7 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
         "project": (STRING, "what it is a layer of"),
         "size": (NUMBER, "bytes"),
         "changes[].path": (STRING, "what changed"),
-        "changes[].kind": (STRING, "added, changed or deleted"),
+        "changes[].kind": (STRING, "`added`, `changed` or `deleted`, or `mode` of a directory"),
         "changes[].what": (STRING, "what it is: a file, a directory …"),
         "changes[].size": (NUMBER, "bytes"),
         "changes[].target": (STRING_OR_NULL, "where a symlink leads, or null"),

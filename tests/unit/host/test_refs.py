@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.refs import has_refs
+from claudebox.host.git.refs import LARGEST, has_refs
 from claudebox.host.tree import Tree
 
 REFS = "refs/claudebox"
@@ -28,6 +29,15 @@ def test_refs_are_found_in_each_form(tmp_path: Path, file: str, content: bytes, 
     (tmp_path / file).write_bytes(content)
     (tmp_path / "refs/claudebox/2/empty").mkdir(parents=True, exist_ok=True)
     assert has_refs(Tree(), str(tmp_path), REFS) == is_there
+
+
+def test_more_tables_than_can_be_read_in_a_moment_count(tmp_path: Path) -> None:
+    """An agent can leave any number of them, and nobody could remove claudebox before all of them were read."""
+    (tmp_path / "reftable").mkdir()
+    for number in range(3):
+        (tmp_path / f"reftable/{number}.ref").touch()
+        os.truncate(tmp_path / f"reftable/{number}.ref", LARGEST // 2)
+    assert has_refs(Tree(), str(tmp_path), REFS)
 
 
 def test_symlink_is_not_followed(tmp_path: Path) -> None:

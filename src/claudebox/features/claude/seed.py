@@ -150,7 +150,8 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
 
 
 def _put_aside(home: ClaudeHome) -> str:
-    return f"cd {quote(home.state)}\n      mv .claude.json broken.json"
+    # With -T: if the agent has made broken.json a symlink to the user's home, `mv` would replace the user's own state.
+    return f"cd {quote(home.state)}\n      mv -T .claude.json broken.json"
 
 
 def _is_prepared(current: bytes) -> bool:

@@ -6,7 +6,7 @@ from claudebox.host.tree import Tree
 
 MOST_DIRECTORIES = 10_000
 LARGEST = 1 << 26  # bytes of a file with refs; they are sorted, and ours come before branches and tags
-LEFT = 4  # bytes of a name that are spelled out in a table, whatever comes before it
+LEFT = 4  # bytes of a name that are spelled out in a table, even right after `refs/claude/…`
 
 
 def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
@@ -33,5 +33,10 @@ def _is_loose(tree: Tree, directory: str) -> bool:
 def _in_table(tree: Tree, git_dir: str, prefix: str) -> bool:
     """Whether a table of the newer format may have it. A name leaves out there what it shares with the one before."""
     end = f"{prefix}/"[-LEFT:].encode()
-    tables = f"{git_dir}/reftable"
-    return any(end in (tree.read_plain(f"{tables}/{name}", LARGEST) or b"") for name in tree.entries(tables))
+    left = LARGEST  # for all of them: an agent could leave more than anybody can wait for
+    for name in tree.entries(f"{git_dir}/reftable"):
+        content = tree.read_plain(f"{git_dir}/reftable/{name}", left) or b""
+        left -= len(content)
+        if end in content or not left:
+            return True
+    return False

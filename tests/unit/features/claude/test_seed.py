@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from claudebox.features.claude.seed import current_state
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.state import Instance, State
+from claudebox.users_settings import LARGEST_FILE
 
 STATE = b'{"projects": {}}\n'
 
@@ -34,9 +36,9 @@ class BusyTree(Tree):
         return status
 
 
-def home() -> ClaudeHome:
+def home(state: str = "/state") -> ClaudeHome:
     place = "/home/alice/.claude"
-    return ClaudeHome(State("/home/alice"), Instance("/state", "/home/alice/shop"), place, place, place)
+    return ClaudeHome(State("/home/alice"), Instance(state, "/home/alice/shop"), place, place, place)
 
 
 def test_state_that_appears_meanwhile_is_no_damage(tmp_path: Path) -> None:
@@ -49,3 +51,19 @@ def test_state_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "state/claude/.claude.json").mkdir(parents=True)
     with pytest.raises(Problem, match=r"\.claude\.json cannot be read"):
         current_state(Tree(str(tmp_path)), home())
+
+
+def test_what_puts_a_damaged_state_aside_follows_no_symlink_of_the_agents(tmp_path: Path) -> None:
+    """Too large to be read whole, it is damaged for us, and not for the user's Claude, which would run its servers."""
+    claude, users = tmp_path / "state/claude", tmp_path / "alice"
+    claude.mkdir(parents=True)
+    users.mkdir()
+    (users / ".claude.json").write_bytes(STATE)
+    (claude / ".claude.json").write_text("{" + " " * LARGEST_FILE + "}")
+    (claude / "broken.json").symlink_to(users)
+    with pytest.raises(Problem) as raised:
+        current_state(Tree(), home(str(tmp_path / "state")))
+    _, _, commands = raised.value.hint.partition("start afresh:\n")
+    subprocess.run(["sh", "-c", commands], check=True)
+    assert (users / ".claude.json").read_bytes() == STATE
+    assert current_state(Tree(), home(str(tmp_path / "state"))) == b""
