@@ -93,7 +93,7 @@ ATTACKS = {
     ),
     "gitlink-among-thousands-of-repositories": (
         (
-            "mkdir d; cd d; mkdir $(seq 2001); for i in *; do mkdir $i/.git; done; cd ..; "
+            "mkdir d; cd d; mkdir -p $(seq -f %.0f/.git 2001); cd ..; "
             f"{LINK}; mkdir -p a/b; mv sub a/b; git add a/b/sub; git config --file a/b/sub/.git/config {EVIL}"
         ),
         ("new a/b/sub/.git (one repository too many: nothing in it was looked at)",),
