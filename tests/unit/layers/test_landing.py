@@ -8,6 +8,7 @@ import os
 import random
 import resource
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -22,6 +23,7 @@ from claudebox.layers.journal import Operation
 from claudebox.layers.landing import _Mover, land
 from claudebox.problem import Problem
 from claudebox.reviewing import _discard
+from conftest import CHECKOUT
 from unit.layers.world import World, make_world, picture, wait_for_the_clock
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
@@ -150,9 +152,20 @@ def test_every_kind_of_change_lands(tmp_path: Path) -> None:
     ],
 )
 def test_killed_at_any_moment_it_is_whole_or_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ground: Callable[[pytest.MonkeyPatch], None]
+    tmp_path: Path, ground: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    ground(monkeypatch)
+    """In a small process: of a worker with thousands of tests, each of the hundreds of forks takes a while."""
+    words = f"from unit.layers import test_landing as it; it.try_each_moment(it.{ground.__name__}, {str(tmp_path)!r})"
+    path = f"{CHECKOUT}/src:{CHECKOUT}/tests"
+    done = subprocess.run(
+        [sys.executable, "-c", words], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def try_each_moment(ground: Callable[[pytest.MonkeyPatch], None], place: str) -> None:
+    ground(pytest.MonkeyPatch())
+    tmp_path = Path(place)
     (tmp_path / "model").mkdir()
     model = with_every_kind(tmp_path / "model")
     before = picture(model.project)
