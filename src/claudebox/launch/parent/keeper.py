@@ -166,6 +166,7 @@ class Keeper:
         self.program = 0
         self.deadline = 0.0
         self.sentinel = -1
+        self.has_sentinel = True  # as long as it was not waited for, nobody else has its number
 
     def keep(self, *, is_foreground: bool) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
@@ -206,11 +207,11 @@ class Keeper:
                 self._obey(os.read(self.hearing, 1))
 
     def _look_at_sentinel(self) -> None:
-        try:
-            pid, status = os.waitpid(self.sentinel, os.WNOHANG | os.WUNTRACED)
-        except ChildProcessError:
+        if not self.has_sentinel:
             return
-        if pid == 0 or not os.WIFSTOPPED(status):
+        pid, status = os.waitpid(self.sentinel, os.WNOHANG | os.WUNTRACED)
+        self.has_sentinel = pid == 0 or os.WIFSTOPPED(status)
+        if pid == 0 or not self.has_sentinel:
             return
         import time
 
@@ -245,7 +246,8 @@ class Keeper:
         elif order == STOP:
             self._send(self.box, _signal.SIGTSTP)
         elif order == GIVE_UP_STOPPING:
-            os.kill(self.sentinel, _signal.SIGKILL)
+            if self.has_sentinel:  # a box can end it, and can have its parent say this twice
+                os.kill(self.sentinel, _signal.SIGKILL)
             self._send(self.box, _signal.SIGCONT)
         else:
             self._bring_back()

@@ -250,6 +250,7 @@ class Relay:
             os.kill(self.box, _signal.SIGKILL)  # somebody has killed the keeper
         elif said == GOES_ON:
             self.awaited -= 1
+            self._write_keys()  # now: a box that stops again and again would have the keys held for ever
         elif not self.awaited and _signal.SIGCONT not in self.noted:
             self._stop(said[0])
         return bool(said)

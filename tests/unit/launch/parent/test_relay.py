@@ -1,4 +1,4 @@
-"""What the relay makes of signals."""
+"""What the relay makes of signals, and of what the keeper says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from claudebox.launch.parent.keeper import GO_ON_BEHIND, STOP, Line
+from claudebox.launch.parent.keeper import GO_ON_BEHIND, GOES_ON, STOP, Line
 from claudebox.launch.parent.relay import Relay
 
 STOP_AND_GO = (signal.SIGTSTP, signal.SIGCONT)
@@ -31,3 +31,21 @@ def test_later_of_a_stop_and_a_continuation_counts(numbers: tuple[int, ...], ord
     relay._note_signals()
     relay._act_on_signals()
     assert os.read(heard, 10) == orders
+
+
+@pytest.mark.req("TTY-01")
+def test_box_that_stops_again_at_once_does_not_hold_the_keys() -> None:
+    """The keeper has told the next stop already, which is served before the box's terminal is."""
+    null = os.open(os.devnull, os.O_RDWR)
+    stops, telling = os.pipe()
+    typed, master = os.pipe()
+    line = Line(null, master, stops, os.pipe()[1], os.memfd_create("note"), False)
+    relay = Relay(line, 0, -1, lambda: None)
+    relay.awaited = 1
+    relay.keys = b"\x03"
+    os.write(telling, GOES_ON + bytes([signal.SIGTTIN]))
+    relay._hear_keeper(stops)
+    relay._hear_keeper(stops)
+    assert relay.awaited == 1
+    os.set_blocking(typed, False)
+    assert os.read(typed, 10) == b"\x03"
