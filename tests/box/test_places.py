@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -238,12 +239,19 @@ def test_nothing_moves_and_nothing_is_removed_while_a_box_runs(apart: Box, runni
     assert not Path(State(str(user.home)).directory).exists()
 
 
+@pytest.fixture
+def other(apart: Box) -> Iterator[Path]:
+    """A directory of the user on another file system than the home."""
+    place = Path("/home") / f"disk-{os.getpid()}"
+    place.mkdir()
+    os.chown(place, apart.account.uid, apart.account.gid)
+    yield place
+    shutil.rmtree(place)
+
+
 @pytest.mark.root
-def test_files_move_to_another_file_system(apart: Box) -> None:
+def test_files_move_to_another_file_system(apart: Box, other: Path) -> None:
     user = apart.account
-    other = Path("/home") / f"disk-{os.getpid()}"
-    other.mkdir()
-    os.chown(other, user.uid, user.gid)
     assert other.stat().st_dev != user.home.stat().st_dev
     environ = dict.fromkeys(XDG, str(other))
     user.run("mkdir", "-m", "700", f"{user.home}/.claudebox")

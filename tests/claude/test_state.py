@@ -154,7 +154,7 @@ def test_state_file_that_is_no_file_is_refused(user_talk: Talk, kind: str) -> No
     user_talk.inside(f"cd ~/.claude; rm .claude.json; {make[kind]}")
     done = user_talk.inside("cat ~/.claude/.claude.json")
     assert (done.returncode, done.stdout) == (FAILED, "")
-    assert f"cd {place.parent}\n      mv .claude.json" in done.stderr
+    assert f"cd {place.parent}\n      mv -T .claude.json" in done.stderr
     assert secret.read_text() == SECRET
     assert not leaked(user_talk)
 
