@@ -66,7 +66,7 @@ signal.signal(signal.SIGTERM, finish)
 signal.signal(signal.SIGHUP, finish)
 print("ready", flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.1)  # pause() would forget a signal that comes just before it
 """
 
 HAS_NO_HANDLER = """\

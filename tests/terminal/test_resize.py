@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from conftest import Box
 
 REPORT_SIZE = """\
-import os, signal
+import os, signal, time
 
 def report(*_):
     columns, rows = os.get_terminal_size(0)
@@ -21,7 +21,7 @@ def report(*_):
 signal.signal(signal.SIGWINCH, report)
 report()
 while True:
-    signal.pause()
+    time.sleep(0.1)  # pause() would forget a signal that comes just before it
 """
 
 
