@@ -33,7 +33,10 @@ def test_signal_that_does_not_interrupt_the_wait_ends_it() -> None:
     source = Path(claudebox.__file__).parent.parent
     words = [sys.executable, "-c", SERVES, str(source)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 7
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 7
+        finally:
+            process.kill()

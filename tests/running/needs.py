@@ -42,7 +42,7 @@ class Need:
     provider: str = PACKAGES
     argument: str = ""  # for the provider: a version, or a suite
     lacks: Callable[[], str] = lambda: ""  # what is missing besides the programs, as it is measured
-    command: str = ""  # what a person can do, where the package manager is not the answer
+    command: str | Callable[[], str] = ""  # what a person can do, where the package manager is not the answer
     only_in_all: bool = False
 
     def missing(self) -> str:
@@ -53,9 +53,8 @@ class Need:
         return self.lacks()
 
     def remedy(self) -> str:
-        if self.command:
-            return self.command
-        return "./run-tests installs it, as root or with sudo"
+        command = self.command() if callable(self.command) else self.command
+        return command or "./run-tests installs it, as root or with sudo"
 
 
 def find_program(name: str) -> str | None:
@@ -96,6 +95,13 @@ def lacks_tun() -> str:
         return f"there is no {TUN}"
     mode = stat.S_IMODE(found.st_mode)
     return "" if mode & 0o006 == 0o006 else f"{TUN} has mode {mode:04o}"
+
+
+def open_tun() -> str:
+    """The command for it. In a container without the device, modprobe would not make it appear."""
+    if os.path.exists(TUN):
+        return f"sudo chmod 0666 {TUN}"
+    return f"sudo mkdir -p {os.path.dirname(TUN)} && sudo mknod --mode=0666 {TUN} c 10 200"
 
 
 @functools.cache
@@ -214,7 +220,7 @@ TABLE = (
         "networks of the tests' own, and pasta",
         ("pasta", "nft", "ip"),
         lacks=lacks_tun,
-        command=f"sudo chmod 0666 {TUN}",
+        command=open_tun,
     ),
     Need("nft", "the firewall's own reader of rules", ("nft",)),
     Need("ip", "a way to make networks", ("ip",)),
