@@ -77,6 +77,12 @@ def test_need_says_how_to_get_it(need: needs.Need) -> None:
     assert need.provider in (needs.PACKAGES, needs.CLAUDE, needs.AGENT, needs.DEBIAN, needs.NOBODY)
 
 
+@pytest.mark.parametrize(("device", "program"), [("/dev/null", "chmod"), ("/dev/net/none", "mknod")])
+def test_tun_is_opened_or_made(monkeypatch: pytest.MonkeyPatch, device: str, program: str) -> None:
+    monkeypatch.setattr(needs, "TUN", device)
+    assert f"sudo {program}" in needs.NEEDS["network"].remedy()
+
+
 def test_needs_are_told_apart() -> None:
     assert len(needs.NEEDS) == len(needs.TABLE)
 
@@ -221,6 +227,21 @@ def test_root_tries_the_first_case_of_each_and_in_all_every_one(pytester: pytest
         *("test_of_root[root-a]", "test_of_root[root-b]", "test_of_root[root-c]"),
     ]
     run(pytester, TWO_ACCOUNTS, "--size", "all").assert_outcomes(passed=16)
+
+
+LONG_VALUES = """
+@pytest.mark.parametrize("value", ["[" * 50_000 + "a", "[" * 50_000 + "b", b"\\0" * 50_000, "short", b"\\0"])
+def test_x(value): pass
+"""
+
+
+def test_names_fit_on_a_screen_and_differ(pytester: pytest.Pytester) -> None:
+    result = run(pytester, LONG_VALUES, "--collect-only", "-q")
+    names = [line for line in result.outlines if "test_x[" in line]
+    assert len(set(names)) == 5
+    assert max(map(len, names)) < 200
+    assert names[3].endswith("[short]")
+    assert names[4].endswith(r"[\x00]")
 
 
 def test_what_takes_long_is_begun_first(pytester: pytest.Pytester) -> None:

@@ -32,6 +32,7 @@ EXAMPLES = {QUICK: 5, DEFAULT: 30}  # at most
 USUAL_EXAMPLES = 100  # of a property that does not say how many it wants
 BOXES = ("attacks", "box", "flake", "network", "nix", "prove", "review", "terminal")
 SETTINGS = "_hypothesis_internal_use_settings"
+LONGEST_NAME = 60  # characters that one value adds to the name of a test
 MISSING = "missing"  # the property of a report that says which needs were not met
 # Fixtures of a session that take long to make: one worker makes each, and one more for each other version of Nix.
 EXPENSIVE = {"flake": "flake", "flake_of_each_nix": "flake", "hosts": "nix", "wheel": "wheel"}
@@ -105,6 +106,15 @@ def _programs() -> Iterator[str]:
         yield f"{name} {found[0] if found else '-'}"
     package = Path(pins.claude()).parents[1] / "@anthropic-ai/claude-code/package.json"
     yield f"Claude Code {json.loads(package.read_text())['version'] if package.exists() else '-'}"
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names that fit on a screen, though some tests try 50,000 brackets. pytest numbers names that become the same."""
+    if not isinstance(val, str | bytes):
+        return None
+    text = val if isinstance(val, str) else val.decode("latin-1")
+    name = text[: LONGEST_NAME + 1].encode("unicode_escape").decode()
+    return f"{name[:LONGEST_NAME]}..." if len(name) > LONGEST_NAME else None
 
 
 @pytest.hookimpl(tryfirst=True)
