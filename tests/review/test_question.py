@@ -67,6 +67,23 @@ def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path
     assert "refs/claudebox" not in git(box.account, repository, "for-each-ref")
 
 
+def test_commits_alone_are_not_chosen_by_number(box: Box, repository: Path) -> None:
+    opened = start(box, "git commit -qm alone --allow-empty")
+    opened.read_until(r"no files")
+    opened.read_until(r"Land the commits, show, keep or discard\? \[k\] ")
+    opened.type("choose\n")
+    opened.read_until(r"Answer with a word of the question")
+    opened.read_until(QUESTION)
+    opened.type("land\n")
+    seen = opened.read_until(r"main: 1 commit further")
+    assert "Nothing landed" not in seen.string
+    opened.read_until(r"too\? \[y/N\] ")
+    opened.type("y\n")
+    opened.read_until(r"Moved\.")
+    assert opened.process.wait(60) == 0
+    assert git(box.account, repository, "log", "--format=%s", "HEAD").splitlines()[0] == "alone"
+
+
 def test_size_of_a_layer_is_counted_to_the_end(box: Box, repository: Path) -> None:
     """The kernel leaves a directory that only root can look into."""
     for _ in range(2):

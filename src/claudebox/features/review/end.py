@@ -178,7 +178,7 @@ def _ask(kept: Kept, asking: Ask) -> None:
         if word in (LAND, EVERYTHING):
             chosen = in_advance(kept.items, ALL if word == EVERYTHING or not has_apart or not has_safe else SAFE)
             return land_chosen(kept, chosen, asking)
-        if word == CHOOSE:
+        if word == CHOOSE and kept.items:
             chosen_by_number = _choose(kept, asking)
             if chosen_by_number is not None:
                 return land_chosen(kept, chosen_by_number, asking)
@@ -197,8 +197,10 @@ def _ask(kept: Kept, asking: Ask) -> None:
 def question(items: list[Item]) -> str:
     """The question, with words that say what `land` would do."""
     has_apart, has_safe = any(item.reason for item in items), any(item.is_safe for item in items)
+    if not items:
+        return "Land the commits, show, keep or discard? [k] "
     if not in_advance(items, ALL):
-        words = "Choose"  # there are only conflicts, or commits
+        words = "Choose"  # there are only conflicts
     elif not has_apart:
         words = "Land, choose"
     else:
@@ -227,8 +229,10 @@ def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:
     fetched = _fetch(kept.layer)
     landed = kept.land(chosen)
     repository, commits = fetched if fetched is not None else (None, git.Commits())
-    say(landed_text(landed))
-    if repository is not None and (commits.branches or commits.head):
+    has_commits = bool(commits.branches or commits.head)
+    if landed or not has_commits:
+        say(landed_text(landed))
+    if repository is not None and has_commits:
         say(commits_text(commits, kept.layer.number, errors_style()))
         _offer(repository, commits, kept.layer.number, asking)
     if kept.has_rest or fetched is None:

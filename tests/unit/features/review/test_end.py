@@ -27,6 +27,7 @@ CONFLICT = Item(Change("c", CHANGED, FILE, is_conflict=True))
         ([RUN], "Land what this host runs, choose, "),
         ([RUN, CONFLICT], "Land what this host runs, choose, "),
         ([CONFLICT], "Choose, "),
+        ([], "Land the commits, "),
     ],
 )
 def test_question_says_what_would_land(items: list[Item], words: str) -> None:
