@@ -80,7 +80,7 @@ def find_elsewhere(host: Host, home: str) -> State:
 def recall_note(tree: Tree, home: str, uid: int) -> Note | None:
     path = note_of_places(home)
     memory = recall(tree, path, NOTE, uid)
-    if memory.condition == Memory.ABSENT:
+    if memory.condition == Memory.ABSENT or _is_closed(tree, home, uid):
         return None
     places = dict(line.partition(" /")[::2] for line in memory.lines)
     words = places.keys() & {*WORDS}, {word for word in places if word.startswith(WERE)}
@@ -99,6 +99,15 @@ def recall_note(tree: Tree, home: str, uid: int) -> Note | None:
         )
     now = Apart(*(f"/{places[word]}" for word in WORDS))
     return Note(now, Apart(*(f"/{places[WERE + word]}" for word in WORDS)) if words[1] else None)
+
+
+def _is_closed(tree: Tree, home: str, uid: int) -> bool:
+    """Whether it is somebody else's home, which this user cannot enter: nothing of this user can be in it.
+
+    Who passes for root in a namespace (`unshare --map-root-user`) has the home of root in the account's entry.
+    """
+    status = tree.lstat(home)
+    return status is not None and status.st_uid != uid and tree.lstat(f"{home}/.") is None
 
 
 def recall_state(tree: Tree, home: str, uid: int) -> State | None:

@@ -216,7 +216,7 @@ def furnish() -> str:
     make_devices(old)
     for place in ("/home", "/root", "/nix"):
         if os.path.isdir(place) and not _is_used(place):
-            mount("tmpfs", place, "tmpfs", data="mode=0755")
+            mount("tmpfs", place, "tmpfs", data="mode=0700" if place == "/root" else "mode=0755")
     mount("tmpfs", "/dev/shm", "tmpfs", data="mode=1777")
     if not os.path.exists("/etc/claudebox-tests"):  # or else a machine in a machine, which has it already
         make_etc()
