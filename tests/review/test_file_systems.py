@@ -52,15 +52,14 @@ def test_directory_without_permission_lands_nothing(small: Box, account: Account
     if account.is_root:
         subprocess.run(["mount", "-o", "remount,ro", small.project], check=True)
     else:
-        os.chmod(small.project / "old", 0o555)
-        before = picture(small.project)
+        os.chmod(small.project, 0o555)
     done = small.claudebox("--review", "land", "--land", "all")
     assert "nothing has landed" in done.stderr or (account.is_root and "Read-only file system" in done.stderr)
     assert picture(small.project) == before
     if account.is_root:
         subprocess.run(["mount", "-o", "remount,rw", small.project], check=True)
     else:
-        os.chmod(small.project / "old", 0o755)
+        os.chmod(small.project, 0o755)
     assert small.claudebox("--review", "land", "--land", "all").returncode == 0
     assert (small.project / "old/new").exists()
 

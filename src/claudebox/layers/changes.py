@@ -185,7 +185,7 @@ class _Reader:
                 below = os.open(name, files.DIRECTORY, dir_fd=lower)
             else:
                 self.changes.append(self._change(where, ADDED, DIRECTORY, mode, 0, old))
-            is_doubtful = below is None and self.changes[-1].is_conflict
+            is_doubtful = self.changes[-1].is_conflict if below is None else self._is_put_there(where, old)
             self.doubts += is_doubtful
             self.compare(inner, below, f"{where}/", depth + 1, is_hidden=is_hidden or is_opaque(inner))
             self.doubts -= is_doubtful
@@ -249,6 +249,13 @@ class _Reader:
     def _is_conflict(self, where: str, old: os.stat_result | None) -> bool:
         return self.doubts > 0 or (old is not None and self.baseline.is_touched(where, old))
 
+    def _is_put_there(self, where: str, old: os.stat_result | None) -> bool:
+        """Whether the host has put another directory there: that changes the directory, and nothing in it.
+
+        What is in it may be older than the layer, and seems untouched.
+        """
+        return old is not None and old.st_mtime_ns < self.baseline.since and self.baseline.is_touched(where, old)
+
     def _delete_all_but(self, names: list[str], lower: int, path: str) -> None:
         kept = set(names)
         for name in sorted(os.listdir(lower)):
@@ -269,7 +276,8 @@ class _Reader:
                 self.never.append(Never(where, NEVER_MOUNT))
                 return
             gone, is_touched, holds_git = self._count(lower, name, where)
-            change = change.replace(gone=gone, is_conflict=is_touched, holds_git=holds_git)
+            is_conflict = change.is_conflict or is_touched
+            change = change.replace(gone=gone, is_conflict=is_conflict, holds_git=holds_git)
         self.changes.append(change)
 
     def _count(self, lower: int, name: str, where: str) -> tuple[int, bool, bool]:

@@ -269,6 +269,28 @@ def test_directory_that_got_something_meanwhile_is_not_deleted(tmp_path: Path, c
     assert [one.path for one in world.changes() if one.is_conflict] == ["old"]
 
 
+def test_directory_that_the_user_has_put_there_meanwhile_is_not_deleted(tmp_path: Path) -> None:
+    """What is in it is older than the layer. Only the directory itself tells that it is another one."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/precious").write_text("the host's\n")
+    world = with_every_kind(tmp_path)
+    (world.project / "old").rename(tmp_path / "moved")
+    (tmp_path / "mine").rename(world.project / "old")
+    assert [one.path for one in world.changes() if one.is_conflict] == ["old"]
+
+
+def test_file_in_a_directory_that_the_user_has_put_there_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    world = make_world(tmp_path, {"sub/f": "f\n", "mine/f": "the host's\n", "other/f": "f\n"})
+    for path in ("sub/f", "sub/g", "other/f"):
+        world.write(path, "the box's\n")
+    (world.project / "sub").rename(tmp_path / "moved")
+    (world.project / "mine").rename(world.project / "sub")
+    (world.project / "new").touch()  # that is no reason to doubt what is beside it
+    (world.project / "other/new").touch()
+    found = {change.path: change.is_conflict for change in world.changes()}
+    assert found == {"sub/f": True, "sub/g": True, "other/f": False}
+
+
 def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
     """Another box puts a symlink in the place of a directory while this one lands."""
     world = make_world(tmp_path, {"sub/f": "f\n"})
