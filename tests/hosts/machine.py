@@ -46,17 +46,18 @@ HOME_NETWORK = Neighbourhood(
 
 
 class OwnedTree(Tree):
-    """Files whose owner does not depend on who runs the test.
+    """Files whose owner and group do not depend on who runs the test.
 
     What the test made seems to be root's, except claudebox's own state, which is the user's, and what is named. If the
-    user of the machine has the uid of who runs the test, all of it is the user's.
+    user of the machine has the uid of who runs the test, all of it is the user's. The group is the owner's own.
     """
 
-    def __init__(self, root: str, state: str, uid: int, owners: dict[str, int]) -> None:
+    def __init__(self, root: str, state: str, uid: int, owners: dict[str, int], groups: dict[str, int]) -> None:
         super().__init__(root)
         self.state = state
         self.uid = uid
         self.owners = owners
+        self.groups = groups
 
     def lstat(self, path: str) -> os.stat_result | None:
         status = super().lstat(path)
@@ -66,12 +67,13 @@ class OwnedTree(Tree):
         if owner == os.getuid() and owner != self.uid:
             owner = self.uid if is_inside(path, self.state) else 0
         owner = self.owners.get(path, owner)
-        if owner == status.st_uid:
+        group = self.groups.get(path, owner)
+        if (owner, group) == (status.st_uid, status.st_gid):
             return status
         reduced = status.__reduce__()
         assert isinstance(reduced, tuple)
         fields, more = reduced[1]
-        return os.stat_result((*fields[:4], owner, *fields[5:]), more)
+        return os.stat_result((*fields[:4], owner, group, *fields[6:]), more)
 
 
 @dataclass
@@ -87,6 +89,7 @@ class Machine:
     neighbourhood: Neighbourhood = HOME_NETWORK
     nix_daemon: Daemon = KIND_DAEMON
     owners: dict[str, int] = field(default_factory=dict)  # of some files
+    groups: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.environ = {"HOME": self.home, "PATH": f"{self.home}/.local/bin:{PLAIN_PATH}"} | self.environ
@@ -105,7 +108,7 @@ class Machine:
         return self
 
     def host(self) -> Host:
-        tree = OwnedTree(str(self.root), State(self.home).directory, self.uid, self.owners)
+        tree = OwnedTree(str(self.root), State(self.home).directory, self.uid, self.owners, self.groups)
         return Host(
             tree=tree,
             environ=self.environ,

@@ -167,6 +167,15 @@ def test_masked_file_stays_masked(box: Box, repository: Path) -> None:
     assert (repository / "config/.env").read_text() == f"DATABASE_PASSWORD={secret}\n"
 
 
+@pytest.mark.root
+def test_file_of_another_group_is_named_since_the_box_cannot_change_it(box: Box, repository: Path) -> None:
+    os.chown(repository / "util.py", -1, 4711)
+    done = box.inside("sh", "-c", "echo x >> util.py; echo x >> calc.py", options=REVIEW)
+    assert "util.py: belongs to another group" in " ".join(done.stderr.split())
+    assert "Value too large" in done.stderr  # if a kernel can do it one day, the note can go
+    assert "1 changed" in done.stderr
+
+
 @contextlib.contextmanager
 def running(box: Box) -> Iterator[subprocess.Popen[str]]:
     """A box with a layer, which has written something and waits for a line."""

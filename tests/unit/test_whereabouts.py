@@ -174,6 +174,20 @@ def test_place_where_others_can_put_something_is_refused(
     assert part in refused.value.message
 
 
+@pytest.mark.parametrize("path", ["/data", "/data/s", "/data/s/claudebox"])
+def test_place_where_a_group_of_others_can_put_something_is_refused(machine: Machine, path: str) -> None:
+    machine.plant("/data/s/claudebox/").environ["XDG_STATE_HOME"] = "/data/s"
+    machine.give("/data/s/claudebox/", machine.uid, 0o755)
+    machine.owners["/data/s/claudebox"] = machine.uid
+    (machine.root / path.lstrip("/")).chmod(0o775)
+    machine.groups[path] = 4711
+    with pytest.raises(Problem) as refused:
+        find_state(machine.host())
+    assert f"others can write {path}" in refused.value.message
+    machine.groups[path] = machine.uid
+    find_state(machine.host())
+
+
 def test_place_that_a_box_of_another_project_could_write_is_refused(machine: Machine) -> None:
     """Also if that box has ended, and one of another project is started now."""
     machine.plant(f"{THERE}{noted(ELSEWHERE)}/data/s/claudebox/instances/x/writable-y: /srv/shared\\n\n/srv/shared/")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.decide import is_guard, within
+from claudebox.features.review.decide import OTHERS
 from claudebox.layers import MOST_LAYERED
 from claudebox.layers.machine import Ground, find_doubt, refusal
 from claudebox.model import LAYER, RO, RW, Plan, Step
@@ -108,6 +109,17 @@ def test_repository_in_a_directory_keeps_it_from_being_a_layer(machine: Machine)
     found = guards(machine.plant(f"{skill}{SOME}").plan(*WITHOUT_CLAUDE))
     assert (found[".vscode"], found[".claude/hooks"], found[".github"]) == (RO, LAYER, LAYER)
     assert ".claude" not in found
+
+
+def test_directory_of_another_group_is_no_layer(machine: Machine) -> None:
+    """The kernel could not copy what is in it, and the box would be told a riddle."""
+    machine.plant(SOME).owners[f"{P}/.vscode"] = machine.uid
+    machine.groups[f"{P}/.vscode"] = 4711
+    assert guards(machine.plan(*WITHOUT_CLAUDE)) == LAYERS | {".vscode": RO}
+    findings = machine.plan("--review", *WITHOUT_CLAUDE).findings
+    assert [one.subject for one in findings if one.text == OTHERS] == [f"{P}/.vscode"]
+    machine.groups[f"{P}/.vscode"] = machine.uid
+    assert guards(machine.plan(*WITHOUT_CLAUDE)) == LAYERS
 
 
 def test_what_is_writable_is_in_no_layer(machine: Machine) -> None:
