@@ -11,6 +11,7 @@ arrived). So its pack is first indexed in a directory of its own, where git chec
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 
@@ -145,13 +146,9 @@ def find_work_without_branch(layer: Layer) -> list[Never]:
 def fetch_commits(layer: Layer, repository: Repository) -> Commits:
     """Have the new commits packed in a box, and fetch them. Raises GitFailed if that fails: then nothing arrived."""
     _make_bundle(layer, repository)
-    bundle = f"{layer.out}/{BUNDLE}"
-    try:
-        status = os.lstat(bundle)
-    except OSError:
+    if not os.path.lexists(f"{layer.out}/{BUNDLE}"):
         return Commits()  # there is nothing new
-    if not stat.S_ISREG(status.st_mode):
-        raise GitFailed("the bundle of commits is not a file")
+    bundle = _take_bundle(layer)
     _require_good_objects(layer, repository, bundle)
     refs = f"{REFS}/{layer.number}"
     repository.require(
@@ -196,12 +193,27 @@ def _make_anew(layer: Layer, name: str) -> None:
         os.close(here)
 
 
-def _require_good_objects(layer: Layer, repository: Repository, bundle: str) -> None:
-    """Have git check every object of a bundle, in a directory that is no repository's.
+def _take_bundle(layer: Layer) -> str:
+    """A copy of the bundle, in a directory where the box that packed has left nothing.
 
-    It is not in `out`, where the box that packed may have left symlinks.
+    Git reads it twice, to check it and to fetch. Of the file itself, another box may hold a descriptor: what the agent
+    configured for git runs in the box that packs, and can hand one on.
     """
     _make_anew(layer, OBJECTS)
+    copy = f"{layer.directory}/{OBJECTS}/{BUNDLE}"
+    try:
+        with open(os.open(f"{layer.out}/{BUNDLE}", files.READ), "rb") as made, open(copy, "xb") as own:
+            if not stat.S_ISREG(os.fstat(made.fileno()).st_mode):
+                raise GitFailed("the bundle of commits is not a file")
+            shutil.copyfileobj(made, own, files.PIECE)
+    except OSError as error:
+        _make_anew(layer, OBJECTS)  # on a disk that is full, half a copy is in the way
+        raise GitFailed(f"the bundle of commits: {error.strerror}") from None
+    return copy
+
+
+def _require_good_objects(layer: Layer, repository: Repository, bundle: str) -> None:
+    """Have git check every object of a bundle, in a directory that is no repository's."""
     objects = f"{layer.directory}/{OBJECTS}"
     own = repository.require("rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix("\n")
     os.mkdir(f"{objects}/info")
