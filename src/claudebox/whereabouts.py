@@ -19,7 +19,17 @@ from claudebox.quoting import quote
 from claudebox.reach import Reach
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, recall
-from claudebox.state import CONFIG, SHOWN, XDG, Apart, State, note_directory, note_of_places, xdg_place
+from claudebox.state import (
+    CONFIG,
+    OTHERS_CAN_WRITE,
+    SHOWN,
+    XDG,
+    Apart,
+    State,
+    note_directory,
+    note_of_places,
+    xdg_place,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
 
 WORDS = ("configuration", "state", "cache")
 WERE = "were "  # before the same words, in the note of a move that has not ended
-OTHERS_CAN_WRITE = 0o002
 GROUP_CAN_WRITE = 0o020
 _NAMES = State("", Apart("", "", ""))
 # Beginnings of the names that claudebox gives in its directories.

@@ -33,6 +33,12 @@ def state_of_another(scene: Scene) -> None:
     scene.planted(f"{STATE_OF_SHOP}/claude/").plan()
 
 
+def state_that_others_can_write(scene: Scene) -> None:
+    scene.planted("~/.claudebox/")
+    (scene.machine.root / "home/alice/.claudebox").chmod(0o707)
+    scene.plan()
+
+
 def state_cannot_be_written(scene: Scene) -> None:
     prepare((Preparation(Preparation.FILE, "/dev/null/state"),))
 
@@ -58,6 +64,7 @@ PROBLEMS: Problems = {
     "state-note-damaged": (lambda scene: state_with(scene, "writable-x: /home/ali"), FAILED),
     "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),
     "state-of-another": (state_of_another, FAILED),
+    "state-open": (state_that_others_can_write, FAILED),
     "state-unreadable": (lambda scene: state_with(scene, "claude/.claude.json/"), FAILED),
     "state-unwritable": (state_cannot_be_written, FAILED),
 }
