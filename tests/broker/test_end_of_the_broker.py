@@ -15,7 +15,7 @@ import pytest
 
 from broker.login import Issuer, log_in, stored
 from broker.standin import Server
-from broker.talk import Talk, brokers, is_over
+from broker.talk import API_KEY, Talk, brokers, is_over
 from patience import PATIENCE, comes_true
 
 if TYPE_CHECKING:
@@ -68,6 +68,20 @@ def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None
         process.kill()
         assert comes_true(lambda: brokers(talk) == [])
         assert comes_true(lambda: talk.left == [])
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.root
+def test_no_other_program_of_the_user_reads_the_brokers_memory(user_with_key: Talk) -> None:
+    talk = user_with_key
+    with running(talk, f"python3 -c '{IS_AT_WORK}' && echo up && sleep 1000") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "up\n"
+        (broker,) = brokers(talk)
+        other = talk.account.run("cat", f"/proc/{process.pid}/environ")
+        own = talk.account.run("cat", f"/proc/{broker}/environ")
+        assert API_KEY in other.stdout, "the user reads what a program of theirs keeps for nobody"
+        assert (own.stdout, "Permission denied" in own.stderr) == ("", True)
 
 
 @pytest.mark.req("AUTH-03")

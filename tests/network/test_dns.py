@@ -123,6 +123,24 @@ def test_name_of_a_tailscale_peer_leads_nowhere(box: Box, account: Resident, pas
     assert internet.lookups("peer.tailnet.ts.net")
 
 
+# The name server has an address of its own in the box, and listens on both ports.
+PORTS_OF_THE_RESOLVER = """
+read -r _ resolver </etc/resolv.conf
+for port in 53 8080; do (exec 3<>/dev/tcp/$resolver/$port) && echo $port; done
+"""
+
+
+@pytest.mark.req("NET-01")
+@pytest.mark.parametrize("resolver", ["192.168.50.1", "fd00:50::1"])
+def test_of_a_name_server_on_the_lan_one_port_is_reached(
+    box: Box, account: Resident, pasta: str, resolver: str
+) -> None:
+    account.resolv_conf = f"nameserver {resolver}\n"
+    outside = account.run("bash", "-c", PORTS_OF_THE_RESOLVER)
+    inside = box.inside("bash", "-c", PORTS_OF_THE_RESOLVER, options=("--network", "inet"))
+    assert (outside.stdout, inside.stdout) == ("53\n8080\n", "53\n")
+
+
 @pytest.mark.req("NET-01")
 def test_large_answer_arrives_in_one_datagram(box: Box, pasta: str) -> None:
     expected = ["truncated", "60 records, 991 bytes"]

@@ -68,6 +68,13 @@ def test_event_of_an_earlier_connection_carries_nothing_unseen(carried: Carried)
     assert carried.arrived() == b""
 
 
+@pytest.mark.parametrize("name", ["evil.allowed.example", "evilallowed.example", "allowed.example.evil", "example"])
+def test_name_that_has_the_hosts_in_it_is_another(carried: Carried, name: str) -> None:
+    carried.program.sendall(records(client_hello(name_extension(name.encode()))))
+    carried.tell(carried.connection.client, select.EPOLLIN)
+    assert carried.arrived() == b""
+
+
 @pytest.mark.parametrize("warning", [b"\x15\3\1\0\2\1\x5a", b"\x15\0\0\0\2\1\x5a"])
 @pytest.mark.parametrize("cut", [1, 4, 7, 1 << 16])
 def test_warning_hides_no_hello(carried: Carried, warning: bytes, cut: int) -> None:
