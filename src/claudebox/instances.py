@@ -13,7 +13,7 @@ from claudebox.quoting import quote
 from claudebox.reach import find_own_repository, reach_of
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
-from claudebox.state import CACHE_LOCK, Instance, State, canonical_root, find_state
+from claudebox.state import CACHE_LOCK, Instance, State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import Style, bytes_text, escape, fill
@@ -234,7 +234,7 @@ def tend_instances(request: Request) -> int:
     elif ("instances", DROP_CACHES) in request.said:
         _drop_caches(found, yes=request.yes)
     elif ("instances", DROP_CACHE) in request.said:
-        root = canonical_root(host.cwd, find_own_repository(reach_of(host)))
+        root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
         _drop_caches([one for one in found if one.project == root], yes=request.yes)
     else:
         show(listing_json(found) if request.json else listing(found, output_style()))

@@ -22,7 +22,7 @@ from claudebox.problem import Problem
 from claudebox.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import Instance, State, canonical_root, check_state, find_state, find_states
+from claudebox.state import Instance, State, check_state, find_state, find_states
 from claudebox.tools import check_named, choose_bwrap
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
@@ -42,7 +42,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = find_state(host)
-    instance = all_projects.instance(canonical_root(host.cwd, repository))
+    instance = all_projects.instance(repository.canonical_root(host.cwd))
     state = _find_state(tree, all_projects, instance, host.person.uid)
     claude = find_claude_home(all_projects, instance, person, environ)
     directories: set[str] = set()

@@ -14,7 +14,7 @@ from claudebox.paths import is_inside
 from claudebox.places import is_systems, refuse_readable
 from claudebox.problem import Problem
 from claudebox.quoting import quote
-from claudebox.state import State, canonical_root, find_states, instance_name, names_a_writable_place
+from claudebox.state import State, find_states, instance_name, names_a_writable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def find_own_repository(reach: Reach) -> Repository:
     repository = find_repository(tree, project)
     if not repository.outside:
         return repository
-    owner = instance_name(canonical_root(project, repository))
+    owner = instance_name(repository.canonical_root(project))
     for directory, places in reach.recorded().items():
         if directory.endswith(f"/{owner}") or not any(is_inside(project, place) for place in places):
             continue

@@ -26,7 +26,7 @@ from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
 from claudebox.settings.values import Word
 from claudebox.settings.words import Request
-from claudebox.state import canonical_root, find_state
+from claudebox.state import find_state
 from claudebox.terminal import ask, can_ask, output_style, say, says_yes, show
 from claudebox.view.as_json import dump
 from claudebox.view.review import counts, listing, summary
@@ -55,7 +55,7 @@ class Place(Record):
 
 def tend_layers(request: Request) -> int:
     host = read_host()
-    instance = find_state(host).instance(canonical_root(host.cwd, find_repository(host.tree, host.cwd)))
+    instance = find_state(host).instance(find_repository(host.tree, host.cwd).canonical_root(host.cwd))
     place = Place(host, instance.layers)
     deed, *number = request.review
     if deed == "list":

@@ -36,8 +36,6 @@ docs/state.md says of each who writes it, whether a box sees it, and what happen
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.host.digest import sha256
 from claudebox.problem import Problem
 from claudebox.quoting import quote
@@ -46,7 +44,6 @@ from claudebox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
-    from claudebox.host.git.repository import Repository
     from claudebox.host.tree import Tree
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
@@ -324,14 +321,6 @@ class Cache(Record):
 
 OTHERS_CAN_WRITE = 0o002
 SHOWN = State("~")  # the same paths as people write them
-
-
-def canonical_root(project: str, repository: Repository) -> str:
-    """The project, or for a linked worktree the repository that it belongs to: worktrees share their history."""
-    common = repository.outside
-    if not common or not repository.is_worktree:
-        return project
-    return posixpath.dirname(common) if posixpath.basename(common) == ".git" else common
 
 
 def instance_name(root: str) -> str:

@@ -209,6 +209,7 @@ def test_state_of_somebody_else_is_refused(user_talk: Talk) -> None:
         done = user_talk.inside("true")
         assert (done.returncode, "belongs to another user (uid 0)" in said(done)) == (FAILED, True), place
         os.chown(place, user_talk.account.uid, user_talk.account.gid)
+        place.chmod(0o700)
     assert user_talk.inside("true").returncode == 0
 
 

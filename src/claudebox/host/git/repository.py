@@ -27,6 +27,12 @@ class Repository(Record):
     trouble: str = ""  # why git will not work in the box
     remedy: str = ""
 
+    def canonical_root(self, project: str) -> str:
+        """The project, or for a linked worktree the repository that it belongs to: worktrees share their history."""
+        if not self.outside or not self.is_worktree:
+            return project
+        return posixpath.dirname(self.outside) if posixpath.basename(self.outside) == ".git" else self.outside
+
 
 def find_repository(tree: Tree, project: str) -> Repository:
     dot_git = f"{project}/.git"
