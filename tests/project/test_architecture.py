@@ -383,6 +383,7 @@ MEANWHILE = {
     *("claudebox.features.guard.act", "claudebox.features.guard.changes"),
     *("claudebox.features.guard.checkouts", "claudebox.features.guard.contents"),
     *("claudebox.features.guard.pointers", "claudebox.host.fingerprint", "claudebox.features.vanished.act"),
+    "claudebox.launch.parent.signals",
 }
 # A machine where bwrap may not work is tried before, which costs what it costs, and one with a Nix store has more to
 # look at: not measured here.

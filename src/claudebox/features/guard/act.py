@@ -70,9 +70,9 @@ def report(plan: Plan, before: dict[str, Trace], asking: Ask | None, since: int 
     has_looked = False
     try:
         detours, leftovers = find_leftovers(plan, before, since)
-        has_looked = True
         if detours:
             _end_detours(plan, detours)
+        has_looked = True
         if leftovers:
             _report(plan, leftovers, asking)
     except KeyboardInterrupt:

@@ -33,15 +33,18 @@ GONE = "the file was replaced on this host meanwhile"
 def bring_back(plan: Plan) -> None:
     """Bring back the changes of every decoy that the box could edit, and say what came of it."""
     edited = [mount for mount in plan.mounts if mount.is_editable and mount.source]
+    told = ""
     for mount in edited:
         merged, has_changed = _bring_back(mount, plan)
         if has_changed:
             kept = _keep(mount, plan) if merged.held or merged.trouble else ""
-            say(report(mount.covers.removeprefix(f"{plan.project}/"), merged, kept))
+            told += report(mount.covers.removeprefix(f"{plan.project}/"), merged, kept)
     assert plan.state is not None
     note_inodes([mount.covers for mount in edited], plan.state)
     for directory in {os.path.dirname(mount.source) for mount in edited}:
         _remove(directory)
+    if told:
+        say(told)  # at last: perhaps nobody listens
 
 
 def note_inodes(paths: list[str], state: Instance) -> None:

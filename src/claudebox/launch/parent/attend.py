@@ -4,7 +4,7 @@ The box and what runs beside it are in a pid namespace, and the child is its fir
 kernel ends everything in there. And the child dies with the parent. Nothing in the box can name the parent: the box has
 a process group of its own, and with a terminal a session of its own.
 
-Imports: every start has a parent. What it needs only when a signal comes is in signals.py, what it needs only at a
+Imports: every start has a parent. What only the parent needs for signals is in signals.py, what it needs only at a
 terminal in keeper.py and relay.py.
 """
 
@@ -83,6 +83,8 @@ class Attendant:
         self.waking = -1  # a pipe with the numbers of the signals that have come
         self.status = 0
         self.ended_by = 0  # the signal for which claudebox ended the box, because the program did not end itself
+        self.coming: list[int] = []  # the signal that is being passed on, and those that have come meanwhile
+        self.can_be_interrupted = False
         self.problem: Problem | None = None  # the reason why the box was ended, raised when all is done
 
     def attend(
@@ -102,11 +104,30 @@ class Attendant:
             for companion in companions:
                 companion.clear()
         self._say_what_ended_it(plan)
-        for deed in deeds:
-            deed(plan.may_ask and not passed_on)
+        self._do_all(deeds, may_ask=plan.may_ask and not passed_on)
         if self.problem is not None:
             raise self.problem
         self.end_likewise()
+
+    def _do_all(self, deeds: list[Deed], *, may_ask: bool) -> None:
+        """Do each of them, whether or not another one fails or is interrupted: an agent could see to that."""
+        failure: Exception | None = None
+        for deed in deeds:
+            try:
+                try:
+                    self.can_be_interrupted = True
+                    deed(may_ask)
+                finally:
+                    self.can_be_interrupted = False
+            except KeyboardInterrupt:
+                self.can_be_interrupted = False  # it may have come just before the same line above
+                _tell("\nclaudebox: interrupted\n")
+            except BrokenPipeError:
+                pass  # nobody reads what it says
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def _say_what_ended_it(self, plan: Plan) -> None:
         """Say so if a signal came from elsewhere: a full-screen program that is gone has told nobody why."""
@@ -116,11 +137,7 @@ class Attendant:
         from claudebox.launch.parent.signals import describe_end
 
         has_memory_limit = plan.limits is not None and bool(plan.limits.memory)
-        text = describe_end(self.status, has_memory_limit)
-        try:
-            os.write(2, text.encode()) if text else None
-        except OSError:
-            pass  # the terminal is gone, or whoever reads the pipe
+        _tell(describe_end(self.status, has_memory_limit))
 
     def _wait(
         self,
@@ -170,17 +187,26 @@ class Attendant:
         Python calls a handler only between two steps of its own. A signal that comes just before a wait would have to
         wait as well, for as long as the box runs: so each wait below ends when a signal is in this pipe.
         """
+        # Before one can come: a closed window sends several, and the second would find a module that is half imported.
+        from claudebox.launch.parent import signals  # noqa: F401
+
         self.waking = wake_on_signals()
-        for number in (*FROM_THE_TERMINAL, *FOR_THE_PROGRAM):
-            if _signal.getsignal(number) != _signal.SIG_IGN:
-                _signal.signal(number, self._pass_on)
+        _hear((*FROM_THE_TERMINAL, *FOR_THE_PROGRAM), self._pass_on)
 
     def _pass_on(self, number: int, _: object) -> None:
         if number in FOR_THE_PROGRAM:
             passed_on.append(number)
         from claudebox.launch.parent.signals import pass_on
 
-        pass_on(number, self)
+        # One after the other: a handler within a handler within a handler would be too deep at some time.
+        if number not in self.coming[1:]:
+            self.coming.append(number)
+        if len(self.coming) == 1:
+            while self.coming:
+                try:
+                    pass_on(self.coming[0], self)
+                finally:
+                    del self.coming[0]
 
     def _hang_up(self) -> None:
         """The terminal is gone. If the program was told to end for that, it has a while."""
@@ -286,13 +312,19 @@ class Attendant:
             self._release_keeper(self.line)
         _signal.alarm(0)  # the limit that a hang-up has set is for the program
         _signal.set_wakeup_fd(-1)
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        _signal.signal(_signal.SIGQUIT, _signal.SIG_DFL)
+        _hear(FROM_THE_TERMINAL, self._interrupt)
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
-        for number in FOR_THE_PROGRAM:
-            if _signal.getsignal(number) != _signal.SIG_IGN:
-                _signal.signal(number, _signal.SIG_DFL)
+        # A closed window sends several. If one has come, nobody is asked any more, so all of this ends by itself.
+        _hear(FOR_THE_PROGRAM, _do_nothing if passed_on or self.has_lost_terminal() else _signal.SIG_DFL)
         os.set_blocking(2, True)  # if it is a pipe, the program had it, too
+        if self.has_lost_terminal() and os.fstat(2).st_rdev:
+            # It is a device, so it is that terminal. To fail to say something would end what is being done.
+            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 2)
+
+    def _interrupt(self, _: int, __: object) -> None:
+        """Somebody has pressed Ctrl-C, perhaps for a program that has just ended: it ends one deed, not all of them."""
+        if self.can_be_interrupted:
+            raise KeyboardInterrupt
 
     def _release_keeper(self, line: Line) -> None:
         try:
@@ -306,8 +338,28 @@ class Attendant:
     def end_likewise(self) -> NoReturn:
         if self.status < 0:
             # Only SIGKILL ends bwrap here, from this process or from somebody else.
+            if self.ended_by:
+                _signal.signal(self.ended_by, _signal.SIG_DFL)
             os.kill(os.getpid(), self.ended_by or _signal.SIGKILL)
         os._exit(self.status)
+
+
+def _hear(numbers: tuple[int, ...], handler: Callable[[int, object], None]) -> None:
+    """Have this function called for each of the signals. Ignored ones stay ignored (nohup)."""
+    for number in numbers:
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, handler)
+
+
+def _do_nothing(_: int, __: object) -> None:
+    """Hear a signal here, and leave it to programs that are started from here: they would inherit SIG_IGN."""
+
+
+def _tell(text: str) -> None:
+    try:
+        os.write(2, text.encode()) if text else None
+    except OSError:
+        pass  # the terminal is gone, or whoever reads the pipe
 
 
 def _adopt_orphans() -> None:
