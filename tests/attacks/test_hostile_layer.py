@@ -193,6 +193,19 @@ git config protocol.ext.allow always
 """
 
 
+def test_hole_in_the_bundle_does_not_fill_the_disk(box: Box) -> None:
+    """Who makes the bundle longer while git writes it leaves a good one with a hole at its end."""
+    account, project = box.account, box.project
+    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
+        assert account.run("git", *words, cwd=project).returncode == 0
+    script = PLANT.replace("ln -s OUTSIDE /run/claudebox-out/objects", "truncate -s 1T /run/claudebox-out/bundle.lock")
+    box.inside("sh", "-c", script, options=REVIEW)
+    done = box.claudebox("--review", "land", "--land", "safe", timeout=60)
+    assert "the commits stay in the layer: git does not accept an object" in done.stderr, done.stderr
+    assert (project / "more").read_text() == "more\n"
+    assert not list(account.home.glob(".claudebox/instances/*/layers/*/o*"))
+
+
 def test_link_beside_the_bundle_is_not_followed(box: Box, outside: Path) -> None:
     """Git packs the commits in a box, and runs there what its repository names: that may leave a symlink, too."""
     account, project = box.account, box.project
