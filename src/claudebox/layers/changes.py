@@ -103,6 +103,14 @@ class Baseline(Record):
 
     since: int  # nanoseconds
     known: dict[str, tuple[int, int]]  # inode and time of the last change, by path
+    project: int = 0  # the inode of the project's directory; 0 if that was not noted
+
+    def is_other(self, status: os.stat_result) -> bool:
+        """Whether this is not the directory over which the layer was made: somebody has put it in its place.
+
+        Some file systems number their files anew when they are mounted. That touches nothing.
+        """
+        return self.project not in (0, status.st_ino) and self.is_touched("", status)
 
     def is_touched(self, path: str, status: os.stat_result) -> bool:
         if status.st_ctime_ns < self.since:
@@ -121,11 +129,13 @@ class _Reader:
 
     def __init__(self, lower: int, baseline: Baseline) -> None:
         self.baseline = baseline
-        self.device = os.fstat(lower).st_dev
+        status = os.fstat(lower)
+        self.device = status.st_dev
         self.changes: list[Change] = []
         self.never: list[Never] = []
         self.tasted = 0
-        self.doubts = 0  # how many of the directories around are conflicts themselves
+        # How many of the directories around are conflicts themselves.
+        self.doubts = int(baseline.is_other(status))
 
     def compare(self, upper: int, lower: int | None, path: str, depth: int, *, is_hidden: bool) -> None:
         """Compare a directory of the layer with the host's. If it is hidden, nothing of the host's was visible."""

@@ -291,6 +291,21 @@ def test_file_in_a_directory_that_the_user_has_put_there_meanwhile_is_not_overwr
     assert found == {"sub/f": True, "sub/g": True, "other/f": False}
 
 
+@pytest.mark.parametrize("name", ["mine", "moved"])
+def test_project_that_the_user_has_put_there_meanwhile_is_not_overwritten(tmp_path: Path, name: str) -> None:
+    """All that is in it is older than the layer. But a project that was away for a while is the same."""
+    for path in ("a.txt", "gone.txt", "old/one"):
+        (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / path).write_text("the host's\n")
+    world = with_every_kind(tmp_path)
+    world.project.rename(tmp_path / "moved")
+    (tmp_path / name).rename(world.project)
+    (world.project / "own").touch()
+    changes = world.again().changes()
+    assert {"a.txt", "gone.txt", "old", "new"} < {one.path for one in changes}
+    assert {one.is_conflict for one in changes} == {name == "mine"}
+
+
 @pytest.mark.parametrize("is_hosts", [False, True])
 def test_directory_in_which_something_landed_has_no_conflict_with_itself(tmp_path: Path, is_hosts: bool) -> None:
     """A layer that is kept goes on. What the landing did to the directories around it nobody else has done."""
