@@ -162,8 +162,8 @@ def test_bundle_that_is_fetched_is_the_one_that_was_checked(box: Box) -> None:
     identity = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     assert account.run("git", "clone", "-q", str(project), str(other)).returncode == 0
     assert account.run("python3", "-c", CORRUPT, cwd=other, env=identity).returncode == 0
-    words = ("bundle", "create", "-q", str(account.home / "evil"), "--branches")
-    assert account.run("git", *words, cwd=other).returncode == 0
+    pack = ("git", "bundle", "create", "-q", str(account.home / "evil"), "--branches")
+    assert account.run(*pack, cwd=other).returncode == 0
     git = account.write(account.home / "programs/git", GIT_OF_THE_HOST.replace("HOME", str(account.home)), 0o755)
     path = {"PATH": f"{git.parent}:{account.environ['PATH']}"}
     script = ("git", *as_somebody, "commit", "-q", "--allow-empty", "-m", "two")
