@@ -118,8 +118,9 @@ class Baseline(Record):
         return self.known.get(path) != (status.st_ino, status.st_ctime_ns)
 
 
-def read_changes(upper: int, lower: int, baseline: Baseline) -> Changes:
-    reader = _Reader(lower, baseline)
+def read_changes(upper: int, lower: int, baseline: Baseline, above: frozenset[str] = frozenset()) -> Changes:
+    """What the layer has otherwise than the project. `above` are directories that only lead to what it covers."""
+    reader = _Reader(lower, baseline, above)
     reader.compare(upper, lower, "", 0, is_hidden=False)
     return Changes(tuple(reader.changes), tuple(reader.never))
 
@@ -127,8 +128,9 @@ def read_changes(upper: int, lower: int, baseline: Baseline) -> Changes:
 class _Reader:
     """Goes through a layer once."""
 
-    def __init__(self, lower: int, baseline: Baseline) -> None:
+    def __init__(self, lower: int, baseline: Baseline, above: frozenset[str]) -> None:
         self.baseline = baseline
+        self.above = above
         status = os.fstat(lower)
         self.device = status.st_dev
         self.changes: list[Change] = []
@@ -190,7 +192,7 @@ class _Reader:
                 if old.st_dev != self.device:
                     self.never.append(Never(where, NEVER_MOUNT))
                     return
-                if stat.S_IMODE(old.st_mode) & files.PERMISSIONS != mode:
+                if stat.S_IMODE(old.st_mode) & files.PERMISSIONS != mode and where not in self.above:
                     self.changes.append(self._change(where, MODE, DIRECTORY, mode, 0, old))
                 below = os.open(name, files.DIRECTORY, dir_fd=lower)
             else:

@@ -72,7 +72,7 @@ class Layer(Record):
             hint = f"if it is gone for good: claudebox --review discard {self.number}"
             raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
         try:
-            return read_changes(upper, lower, self.baseline)
+            return read_changes(upper, lower, self.baseline, frozenset(_made(self)) - {*self.places})
         finally:
             os.close(lower)
             os.close(upper)

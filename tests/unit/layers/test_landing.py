@@ -306,6 +306,17 @@ def test_project_that_the_user_has_put_there_meanwhile_is_not_overwritten(tmp_pa
     assert {one.is_conflict for one in changes} == {name == "mine"}
 
 
+def test_mode_of_a_directory_that_only_leads_to_a_layer_is_the_hosts(tmp_path: Path) -> None:
+    """An ordinary box changes it on the host itself. The layer has it as it was, and must not bring that back."""
+    project = make_world(tmp_path, {"sub/.github/f": "f\n"}).project
+    layer = store.make_layer(str(tmp_path / "layers"), str(project), "", ("sub/.github",))
+    world = World(project, str(tmp_path / "layers"), layer)
+    (project / "sub").chmod(0o700)
+    assert world.kinds() == {}
+    (world.upper / "sub/.github").chmod(0o700)
+    assert world.kinds() == {"sub/.github": "mode"}
+
+
 @pytest.mark.parametrize("is_hosts", [False, True])
 def test_directory_in_which_something_landed_has_no_conflict_with_itself(tmp_path: Path, is_hosts: bool) -> None:
     """A layer that is kept goes on. What the landing did to the directories around it nobody else has done."""
