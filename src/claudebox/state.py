@@ -319,7 +319,6 @@ class Cache(Record):
     lower: tuple[tuple[str, str], ...] = ()  # each cache of the host, and where it appears below `over_host`
 
 
-OTHERS_CAN_WRITE = 0o002
 SHOWN = State("~")  # the same paths as people write them
 
 
@@ -344,10 +343,6 @@ def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
         if status.st_uid != uid:
             what = f"{directory} belongs to another user (uid {status.st_uid})"
             raise Problem(what, f"sudo chown -R $(id -u) {quote(state.directory)}")
-        # Deeper down, an agent opens what is its own.
-        if directory == state.directory and status.st_mode & OTHERS_CAN_WRITE:
-            what = f"others can write {directory}, where your settings are"
-            raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(directory)}")
 
 
 def find_state(host: Host) -> State:

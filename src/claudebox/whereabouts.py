@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import stat
 
+from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.paths import is_below, is_inside, normalize, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
@@ -21,7 +22,6 @@ from claudebox.record import Record
 from claudebox.remembered import Form, Memory, recall
 from claudebox.state import (
     CONFIG,
-    OTHERS_CAN_WRITE,
     SHOWN,
     XDG,
     Apart,
@@ -34,7 +34,6 @@ from claudebox.state import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
-    from claudebox.host.tree import Tree
 
 WORDS = ("configuration", "state", "cache")
 WERE = "were "  # before the same words, in the note of a move that has not ended

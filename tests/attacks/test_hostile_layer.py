@@ -162,8 +162,8 @@ def test_bundle_that_is_fetched_is_the_one_that_was_checked(box: Box) -> None:
     identity = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     assert account.run("git", "clone", "-q", str(project), str(other)).returncode == 0
     assert account.run("python3", "-c", CORRUPT, cwd=other, env=identity).returncode == 0
-    packing = ("bundle", "create", "-q", str(account.home / "evil"), "--branches")
-    assert account.run("git", *packing, cwd=other).returncode == 0
+    pack = ("git", "bundle", "create", "-q", str(account.home / "evil"), "--branches")
+    assert account.run(*pack, cwd=other).returncode == 0
     git = account.write(account.home / "programs/git", GIT_OF_THE_HOST.replace("HOME", str(account.home)), 0o755)
     path = {"PATH": f"{git.parent}:{account.environ['PATH']}"}
     script = ("git", *as_somebody, "commit", "-q", "--allow-empty", "-m", "two")
@@ -191,6 +191,19 @@ git config remote.origin.url "ext::sh -c $PWD/.git/plant"
 git config remote.origin.promisor true
 git config protocol.ext.allow always
 """
+
+
+def test_hole_in_the_bundle_does_not_fill_the_disk(box: Box) -> None:
+    """Who makes the bundle longer while git writes it leaves a good one with a hole at its end."""
+    account, project = box.account, box.project
+    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
+        assert account.run("git", *words, cwd=project).returncode == 0
+    script = PLANT.replace("ln -s OUTSIDE /run/claudebox-out/objects", "truncate -s 1T /run/claudebox-out/bundle.lock")
+    box.inside("sh", "-c", script, options=REVIEW)
+    done = box.claudebox("--review", "land", "--land", "safe", timeout=60)
+    assert "the commits stay in the layer: git does not accept an object" in done.stderr, done.stderr
+    assert (project / "more").read_text() == "more\n"
+    assert not list(account.home.glob(".claudebox/instances/*/layers/*/o*"))
 
 
 def test_link_beside_the_bundle_is_not_followed(box: Box, outside: Path) -> None:

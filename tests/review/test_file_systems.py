@@ -111,3 +111,21 @@ def test_state_whose_disk_is_full_lands_nothing(cramped: Box, account: Account) 
     assert cramped.claudebox("--review", "land", "--land", "all").returncode == 0
     assert (cramped.project / "kept").read_text() == "new\n"
     assert (cramped.project / "300").read_text() == "x\n"
+
+
+def test_commits_wait_until_the_disk_of_the_state_has_room(cramped: Box, account: Account) -> None:
+    as_somebody = ("-c", "user.name=A", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("add", "-A"), (*as_somebody, "commit", "-qm", "1")):
+        assert account.run("git", *words, cwd=cramped.project).returncode == 0
+    commit = ("git", *as_somebody, "commit", "-q", "--allow-empty", "-m", "two")
+    assert cramped.inside(*commit, options=("--review",)).returncode == 0
+    filler = account.home / ".claudebox/filler"
+    with filler.open("wb", 0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    done = cramped.claudebox("--review", "land", "--land", "all")
+    assert "the commits stay in the layer" in done.stderr, done.stderr
+    assert "No space left on device" in " ".join(done.stderr.split())
+    assert not list(account.home.glob(".claudebox/instances/*/layers/*/o*")), "something was left in the way"
+    filler.unlink()
+    assert "1 commit further" in cramped.claudebox("--review", "land", "--land", "all").stderr

@@ -11,6 +11,7 @@ from claudebox.places import secret_places
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.remembered import write
+from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
 from claudebox.state import Apart, State, find_state, find_states
 from claudebox.whereabouts import NOTE, Note
@@ -280,3 +281,21 @@ def test_words_after_the_option_say_where_to() -> None:
     assert parse(["--places", "xdg"]).said == (("places", "xdg"),)
     with pytest.raises(Problem):
         parse(["--places", "elsewhere"])
+
+
+@pytest.mark.parametrize(
+    ("tree", "directory"),
+    [
+        ("~/.claudebox/", f"{HOME}/.claudebox"),
+        ("~/.claudebox -> /data/boxes\n/data/boxes/", "/data/boxes"),
+        (f"{THERE}{noted(ELSEWHERE)}", ELSEWHERE.configuration),
+        (f"{THERE}{noted(ELSEWHERE)}", ELSEWHERE.state),
+    ],
+)
+def test_nothing_starts_if_others_can_write_settings(machine: Machine, tree: str, directory: str) -> None:
+    """Not even a box that needs no state of its own: it obeys the settings, too."""
+    machine.plant(tree)
+    gather(machine.host(), parse(["--run", "true"]))
+    (machine.root / directory.lstrip("/")).chmod(0o757)
+    with pytest.raises(Problem, match="others can write"):
+        gather(machine.host(), parse(["--run", "true"]))

@@ -11,6 +11,7 @@ import stat
 
 MOST_LINKS = 40
 PIECE_BYTES = 4096
+OTHERS_CAN_WRITE = 0o002  # in a mode
 # A path may come from a file that an agent wrote: with a zero byte in it, or a character that no file name can have,
 # Python raises a ValueError, and there is no such file.
 UNREADABLE = (OSError, ValueError)

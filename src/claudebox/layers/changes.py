@@ -103,6 +103,14 @@ class Baseline(Record):
 
     since: int  # nanoseconds
     known: dict[str, tuple[int, int]]  # inode and time of the last change, by path
+    project: int = 0  # the inode of the project's directory; 0 if that was not noted
+
+    def is_other(self, status: os.stat_result) -> bool:
+        """Whether this is not the directory over which the layer was made: somebody has put it in its place.
+
+        Some file systems number their files anew when they are mounted. That touches nothing.
+        """
+        return self.project not in (0, status.st_ino) and self.is_touched("", status)
 
     def is_touched(self, path: str, status: os.stat_result) -> bool:
         if status.st_ctime_ns < self.since:
@@ -110,8 +118,9 @@ class Baseline(Record):
         return self.known.get(path) != (status.st_ino, status.st_ctime_ns)
 
 
-def read_changes(upper: int, lower: int, baseline: Baseline) -> Changes:
-    reader = _Reader(lower, baseline)
+def read_changes(upper: int, lower: int, baseline: Baseline, above: frozenset[str] = frozenset()) -> Changes:
+    """What the layer has otherwise than the project. `above` are directories that only lead to what it covers."""
+    reader = _Reader(lower, baseline, above)
     reader.compare(upper, lower, "", 0, is_hidden=False)
     return Changes(tuple(reader.changes), tuple(reader.never))
 
@@ -119,13 +128,16 @@ def read_changes(upper: int, lower: int, baseline: Baseline) -> Changes:
 class _Reader:
     """Goes through a layer once."""
 
-    def __init__(self, lower: int, baseline: Baseline) -> None:
+    def __init__(self, lower: int, baseline: Baseline, above: frozenset[str]) -> None:
         self.baseline = baseline
-        self.device = os.fstat(lower).st_dev
+        self.above = above
+        status = os.fstat(lower)
+        self.device = status.st_dev
         self.changes: list[Change] = []
         self.never: list[Never] = []
         self.tasted = 0
-        self.doubts = 0  # how many of the directories around are conflicts themselves
+        # How many of the directories around are conflicts themselves.
+        self.doubts = int(baseline.is_other(status))
 
     def compare(self, upper: int, lower: int | None, path: str, depth: int, *, is_hidden: bool) -> None:
         """Compare a directory of the layer with the host's. If it is hidden, nothing of the host's was visible."""
@@ -180,7 +192,7 @@ class _Reader:
                 if old.st_dev != self.device:
                     self.never.append(Never(where, NEVER_MOUNT))
                     return
-                if stat.S_IMODE(old.st_mode) & files.PERMISSIONS != mode:
+                if stat.S_IMODE(old.st_mode) & files.PERMISSIONS != mode and where not in self.above:
                     self.changes.append(self._change(where, MODE, DIRECTORY, mode, 0, old))
                 below = os.open(name, files.DIRECTORY, dir_fd=lower)
             else:

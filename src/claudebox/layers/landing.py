@@ -20,7 +20,7 @@ import os
 import stat
 
 from claudebox.layers import files
-from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change, Seen, count_below, seen
+from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Baseline, Change, Seen, count_below, seen
 from claudebox.layers.journal import DONE, LANDING, STAGING, Journal, Operation, write_journal
 from claudebox.layers.recovery import finish, recover
 from claudebox.layers.store import Layer, open_project
@@ -51,7 +51,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str,
             operations.append(maker.make(number, change))
         maker.close()
         write_journal(layer, LANDING, stage.path, operations)
-        mover = _Mover(project, stage.descriptor, looked_at)
+        mover = _Mover(project, stage.descriptor, looked_at, layer.baseline)
         for number, operation in enumerate(operations):
             here = operation.change.path
             if here not in maker.goes_with:
@@ -70,7 +70,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str,
     journal = Journal(layer.journal + DONE, True, True, stage.path, tuple(operations))
     os.close(stage.descriptor)
     try:
-        return finish(layer, journal, maker.landed | mover.landed)
+        return finish(layer, journal, maker.landed | mover.landed, mover.around)
     except OSError as error:
         raise Problem(
             f"everything has landed, but the layer is not emptied yet: {error.strerror}",
@@ -190,16 +190,21 @@ class _Maker:
 class _Mover:
     """Moves what was made into the project, and what was there into the stage."""
 
-    def __init__(self, project: int, stage: int, looked_at: int) -> None:
+    def __init__(self, project: int, stage: int, looked_at: int, baseline: Baseline) -> None:
         self.project = files.Directories(project)
         self.stage = stage
         self.looked_at = looked_at
+        self.baseline = baseline
+        self.around: dict[str, int] = {}  # inodes of directories that only this landing has touched; 0: others, too
         self.landed: dict[str, tuple[int, int]] = {}  # inode and time of the last change of each file
 
     def move(self, number: int, operation: Operation) -> None:
         change, name = operation.change, str(number)
         path, _, last = change.path.rpartition("/")
         parent = self.project.open(path)
+        if path and path not in self.around:
+            around = os.fstat(parent)
+            self.around[path] = 0 if self.baseline.is_touched(path, around) else around.st_ino
         if change.old is not None:
             self._require_unchanged(parent, last, change.old)
         if change.kind == MODE:

@@ -35,7 +35,7 @@ def _recover(layer: Layer) -> Layer:
     if journal is None:
         return layer
     if journal.is_done:
-        return finish(layer, journal, {})
+        return finish(layer, journal, {}, {})
     project = open_project(layer.project)
     try:
         if journal.has_landed_some:
@@ -48,14 +48,15 @@ def _recover(layer: Layer) -> Layer:
     return layer
 
 
-def finish(layer: Layer, journal: Journal, landed: dict[str, tuple[int, int]]) -> Layer:
+def finish(layer: Layer, journal: Journal, landed: dict[str, tuple[int, int]], around: dict[str, int]) -> Layer:
     """Bring a landing to its end: everything has landed, and the layer need not have it any more.
 
-    `landed` is what is known already of files: inode and time of the last change.
+    `landed` is what is known already of files: inode and time of the last change. `around` has the inodes of the
+    directories in which something has landed, if nobody else had touched them.
     """
     project = open_project(layer.project)
     try:
-        layer = _remember(layer, project, journal.operations, landed)
+        layer = _remember(layer, project, journal.operations, landed, around)
         _empty(layer, journal.operations)
         _remove_stage(layer, project, journal.stage)
     finally:
@@ -190,7 +191,11 @@ def _take_back(parent: int, last: str, stage: int, name: str, change: Change) ->
 
 
 def _remember(
-    layer: Layer, project: int, operations: tuple[Operation, ...], landed: dict[str, tuple[int, int]]
+    layer: Layer,
+    project: int,
+    operations: tuple[Operation, ...],
+    landed: dict[str, tuple[int, int]],
+    around: dict[str, int],
 ) -> Layer:
     """Note what is on the host now, so that it is not taken for something that somebody else has changed."""
     known = layer.baseline.known | landed
@@ -208,6 +213,14 @@ def _remember(
             continue
         if found is not None:
             known[operation.change.path] = (found.st_ino, found.st_ctime_ns)
+    for place, inode in around.items():
+        path, _, last = place.rpartition("/")
+        try:
+            found = files.lstat(directories.open(path), last)
+        except OSError:
+            continue
+        if found is not None and found.st_ino == inode:
+            known[place] = (found.st_ino, found.st_ctime_ns)
     directories.close()
     layer = layer.replace(baseline=layer.baseline.replace(known=known))
     note(layer)

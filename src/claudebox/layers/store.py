@@ -72,7 +72,7 @@ class Layer(Record):
             hint = f"if it is gone for good: claudebox --review discard {self.number}"
             raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
         try:
-            return read_changes(upper, lower, self.baseline)
+            return read_changes(upper, lower, self.baseline, frozenset(_made(self)) - {*self.places})
         finally:
             os.close(lower)
             os.close(upper)
@@ -137,7 +137,7 @@ def _load(place: str, name: str) -> Layer | None:
             directory,
             note["project"],
             note["git"],
-            Baseline(int(note["since"]), known),
+            Baseline(int(note["since"]), known, int(note.get("inode", 0))),
             tuple(note.get("places", ("",))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
@@ -149,7 +149,7 @@ def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = (""
     try:
         os.makedirs(place, files.PRIVATE, exist_ok=True)
         number = _next_number(place, is_noted="" in places)
-        layer = Layer(number, f"{place}/{number}", project, git, Baseline(now(), {}))
+        layer = Layer(number, f"{place}/{number}", project, git, Baseline(now(), {}, os.stat(project).st_ino))
         layer = layer.replace(places=places)
         _make_directories(layer)
         # Nothing is in it yet, so nobody has to wait for the disk.
@@ -292,7 +292,8 @@ def note(layer: Layer, *, is_safe: bool = True) -> None:
     )
     text = (
         f'{{"form": {NOTE_FORM}, "project": {_quoted(layer.project)}, "git": {_quoted(layer.git)}, '
-        f'"places": [{", ".join(map(_quoted, layer.places))}], "since": {layer.baseline.since}, "known": {{{known}}}}}'
+        f'"places": [{", ".join(map(_quoted, layer.places))}], "since": {layer.baseline.since}, '
+        f'"inode": {layer.baseline.project}, "known": {{{known}}}}}'
     )
     replace_file(f"{layer.directory}/note", text.encode(), is_safe=is_safe)
 

@@ -6,7 +6,10 @@ built-in ← ~/.claudebox/config.toml ← profiles ← the project's .claudebox.
 from __future__ import annotations
 
 from claudebox.host import Host
+from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Finding, Preparation
+from claudebox.problem import Problem
+from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word, from_options, from_variables, merge
@@ -69,6 +72,8 @@ def _own_files(
 ) -> tuple[list[Statement], list[Preparation]]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
+    for directory in dict.fromkeys((state.directory, state.configuration_directory)):
+        _refuse_open(host.tree, directory)
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
     has_files = bool(named) or any(host.tree.lstat(path) is not None for path in (state.config, state.profiles))
     if not has_files:
@@ -76,3 +81,11 @@ def _own_files(
     from claudebox.settings.files.profiles import read_own_files
 
     return read_own_files(host, [one.value for one in named if isinstance(one.value, Word)])
+
+
+def _refuse_open(tree: Tree, directory: str) -> None:
+    """Raise if others can put something into a directory of which all is believed. Boxes never see it."""
+    status = tree.status(directory)
+    if status is not None and tree.is_dir(directory) and status.st_mode & OTHERS_CAN_WRITE:
+        what = f"others can write {directory}, where your settings are"
+        raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(directory)}")

@@ -291,6 +291,55 @@ def test_file_in_a_directory_that_the_user_has_put_there_meanwhile_is_not_overwr
     assert found == {"sub/f": True, "sub/g": True, "other/f": False}
 
 
+@pytest.mark.parametrize("name", ["mine", "moved"])
+def test_project_that_the_user_has_put_there_meanwhile_is_not_overwritten(tmp_path: Path, name: str) -> None:
+    """All that is in it is older than the layer. But a project that was away for a while is the same."""
+    for path in ("a.txt", "gone.txt", "old/one"):
+        (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / path).write_text("the host's\n")
+    world = with_every_kind(tmp_path)
+    world.project.rename(tmp_path / "moved")
+    (tmp_path / name).rename(world.project)
+    (world.project / "own").touch()
+    changes = world.again().changes()
+    assert {"a.txt", "gone.txt", "old", "new"} < {one.path for one in changes}
+    assert {one.is_conflict for one in changes} == {name == "mine"}
+
+
+def test_mode_of_a_directory_that_only_leads_to_a_layer_is_the_hosts(tmp_path: Path) -> None:
+    """An ordinary box changes it on the host itself. The layer has it as it was, and must not bring that back."""
+    project = make_world(tmp_path, {"sub/.github/f": "f\n"}).project
+    layer = store.make_layer(str(tmp_path / "layers"), str(project), "", ("sub/.github",))
+    world = World(project, str(tmp_path / "layers"), layer)
+    (project / "sub").chmod(0o700)
+    assert world.kinds() == {}
+    (world.upper / "sub/.github").chmod(0o700)
+    assert world.kinds() == {"sub/.github": "mode"}
+
+
+@pytest.mark.parametrize("is_hosts", [False, True])
+def test_directory_in_which_something_landed_has_no_conflict_with_itself(tmp_path: Path, is_hosts: bool) -> None:
+    """A layer that is kept goes on. What the landing did to the directories around it nobody else has done."""
+    world = make_world(tmp_path, {"gone/deep/f": "f\n", "gone/g": "g\n", "gone/old": "o\n", "mode/f": "f\n"})
+    world.write("gone/deep/f", "one\n")
+    world.write("gone/g", "one\n")
+    world.whiteout("gone/old")
+    world.write("mode/new", "one\n")
+    if is_hosts:
+        for path in ("gone/deep", "mode"):
+            (world.project / path / "tried").touch()
+            (world.project / path / "tried").unlink()
+    wait_for_the_clock()
+    world.land()
+    wait_for_the_clock()
+    for path in ("gone/deep", "gone"):
+        (world.upper / path).rmdir()
+    world.whiteout("gone")
+    (world.upper / "mode").chmod(0o700)
+    found = {change.path: (change.kind, change.is_conflict) for change in world.again().changes()}
+    assert found == {"gone": ("deleted", is_hosts), "mode": ("mode", is_hosts)}
+
+
 def test_symlink_on_the_way_is_not_followed(tmp_path: Path) -> None:
     """Another box puts a symlink in the place of a directory while this one lands."""
     world = make_world(tmp_path, {"sub/f": "f\n"})

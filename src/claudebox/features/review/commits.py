@@ -10,8 +10,8 @@ arrived). So its pack is first indexed in a directory of its own, where git chec
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import stat
 import subprocess
 
@@ -145,6 +145,15 @@ def find_work_without_branch(layer: Layer) -> list[Never]:
 
 def fetch_commits(layer: Layer, repository: Repository) -> Commits:
     """Have the new commits packed in a box, and fetch them. Raises GitFailed if that fails: then nothing arrived."""
+    try:
+        return _fetch(layer, repository)
+    except OSError as error:
+        raise GitFailed(f"{layer.directory}: {error.strerror}") from None
+    finally:
+        _remove(layer)
+
+
+def _fetch(layer: Layer, repository: Repository) -> Commits:
     _make_bundle(layer, repository)
     if not os.path.lexists(f"{layer.out}/{BUNDLE}"):
         return Commits()  # there is nothing new
@@ -193,21 +202,29 @@ def _make_anew(layer: Layer, name: str) -> None:
         os.close(here)
 
 
+def _remove(layer: Layer) -> None:
+    """Remove what was on its way. On a disk that is full, it would be in the way of the files that land next."""
+    for path in (layer.out, f"{layer.directory}/{OBJECTS}"):
+        with contextlib.suppress(OSError):
+            files.remove_path(path)
+
+
 def _take_bundle(layer: Layer) -> str:
     """A copy of the bundle, in a directory where the box that packed has left nothing.
 
     Git reads it twice, to check it and to fetch. Of the file itself, another box may hold a descriptor: what the agent
-    configured for git runs in the box that packs, and can hand one on.
+    configured for git runs in the box that packs, and can hand one on. It can make the file grow while it is copied,
+    and put a hole of terabytes in it, which must not become real.
     """
     _make_anew(layer, OBJECTS)
     copy = f"{layer.directory}/{OBJECTS}/{BUNDLE}"
     try:
-        with open(os.open(f"{layer.out}/{BUNDLE}", files.READ), "rb") as made, open(copy, "xb") as own:
-            if not stat.S_ISREG(os.fstat(made.fileno()).st_mode):
+        with open(os.open(f"{layer.out}/{BUNDLE}", files.READ), "rb", buffering=0) as made, open(copy, "xb") as own:
+            status = os.fstat(made.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise GitFailed("the bundle of commits is not a file")
-            shutil.copyfileobj(made, own, files.PIECE)
+            files.copy_content(made.fileno(), own.fileno(), status.st_size)
     except OSError as error:
-        _make_anew(layer, OBJECTS)  # on a disk that is full, half a copy is in the way
         raise GitFailed(f"the bundle of commits: {error.strerror}") from None
     return copy
 

@@ -170,7 +170,7 @@ def _ask(kept: Kept, asking: Ask) -> None:
         has_apart = any(item.reason for item in kept.items)
         has_safe = any(item.is_safe for item in kept.items)
         try:
-            said = asking(question(kept.items)).split()
+            said = asking(question(kept.items, has_commits=git.has_news(kept.layer))).split()
         except Problem:
             said = []
         first = said[0] if said else KEEP
@@ -194,11 +194,11 @@ def _ask(kept: Kept, asking: Ask) -> None:
             say(WHAT_CAN_BE_ANSWERED)
 
 
-def question(items: list[Item]) -> str:
+def question(items: list[Item], *, has_commits: bool) -> str:
     """The question, with words that say what `land` would do."""
     has_apart, has_safe = any(item.reason for item in items), any(item.is_safe for item in items)
-    if not items:
-        return "Land the commits, show, keep or discard? [k] "
+    if not items:  # then there is something that never lands, if there are no commits
+        return f"{'Land the commits, show' if has_commits else 'Show'}, keep or discard? [k] "
     if not in_advance(items, ALL):
         words = "Choose"  # there are only conflicts
     elif not has_apart:

@@ -31,7 +31,12 @@ CONFLICT = Item(Change("c", CHANGED, FILE, is_conflict=True))
     ],
 )
 def test_question_says_what_would_land(items: list[Item], words: str) -> None:
-    assert question(items) == f"{words}show, keep or discard? [k] "
+    assert question(items, has_commits=True) == f"{words}show, keep or discard? [k] "
+
+
+def test_question_offers_no_commits_where_there_are_none() -> None:
+    """There is a stash, for example, or a repository that the box has cloned."""
+    assert question([], has_commits=False) == "Show, keep or discard? [k] "
 
 
 @pytest.mark.parametrize(
