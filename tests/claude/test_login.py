@@ -148,7 +148,8 @@ def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
     assert load(file)["mcpOAuth"] == MCP["mcpOAuth"]
     status = file.stat()
     assert (stat.S_IMODE(status.st_mode), status.st_uid) == (PRIVATE, talk.account.uid)
-    assert sorted(path.name for path in file.parent.iterdir()) == [".credentials.json"]
+    # The lock goes a moment after the login has come.
+    assert comes_true(lambda: [path.name for path in file.parent.iterdir()] == [".credentials.json"])
 
 
 @pytest.mark.req("AUTH-01")

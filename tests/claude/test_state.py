@@ -205,7 +205,7 @@ def test_state_of_somebody_else_is_refused(user_talk: Talk) -> None:
     start(user_talk)
     for place in (user_talk.state, user_talk.instance, user_talk.instance.parent, user_talk.instance.parent.parent):
         os.chown(place, 0, 0)
-        place.chmod(0o777)
+        place.chmod(0o755)
         done = user_talk.inside("true")
         assert (done.returncode, "belongs to another user (uid 0)" in said(done)) == (FAILED, True), place
         os.chown(place, user_talk.account.uid, user_talk.account.gid)
