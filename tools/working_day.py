@@ -41,6 +41,9 @@ BEGIN, END = "<!-- the day: written by tools/working_day.py -->\n", "<!-- the da
 REGISTRY_PORT = 4873
 CLAUDE_IS_READY = "bypass permissions on"
 LEAVING = "again to exit"
+LEFT = "Resume this session"
+IS_THERE = "bypass permissions on"
+A_MOMENT = 5  # seconds
 
 PACKAGE = {
     "name": "shop",
@@ -210,12 +213,24 @@ class Day:
         self.api.results = []
 
     def leave_claude(self, window: Terminal) -> str:
-        """Ctrl-C twice, the second one soon after the first."""
-        window.type("C-c")
-        window.shows(LEAVING)
-        window.type("C-c")
+        """Ctrl-C twice, the second one soon after the first. If it came too late, it was a first one again."""
+        while True:
+            window.type("C-c")
+            window.shows(LEAVING)
+            window.type("C-c")
+            if has_left(window):
+                break
         seen: str = window.finish()
-        return "Resume this session" + seen.rpartition("Resume this session")[2]
+        return LEFT + seen.rpartition(LEFT)[2]
+
+
+def has_left(window: Terminal) -> bool:
+    """Whether Claude is ending. Otherwise it shows, after a moment, what it shows below its prompt."""
+    end = time.monotonic() + A_MOMENT
+    while LEFT not in window.screen() and time.monotonic() < end:
+        time.sleep(0.1)
+    seen = window.screen()
+    return LEFT in seen or IS_THERE not in seen
 
 
 def morning(day: Day) -> None:
