@@ -42,7 +42,6 @@ REGISTRY_PORT = 4873
 CLAUDE_IS_READY = "bypass permissions on"
 LEAVING = "again to exit"
 LEFT = "Resume this session"
-IS_THERE = "bypass permissions on"
 A_MOMENT = 5  # seconds
 
 PACKAGE = {
@@ -230,7 +229,7 @@ def has_left(window: Terminal) -> bool:
     while LEFT not in window.screen() and time.monotonic() < end:
         time.sleep(0.1)
     seen = window.screen()
-    return LEFT in seen or IS_THERE not in seen
+    return LEFT in seen or CLAUDE_IS_READY not in seen
 
 
 def morning(day: Day) -> None:

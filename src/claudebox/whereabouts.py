@@ -20,16 +20,7 @@ from claudebox.quoting import quote
 from claudebox.reach import Reach
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, recall
-from claudebox.state import (
-    CONFIG,
-    SHOWN,
-    XDG,
-    Apart,
-    State,
-    note_directory,
-    note_of_places,
-    xdg_place,
-)
+from claudebox.state import CONFIG, SHOWN, XDG, Apart, State, note_directory, note_of_places, xdg_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DOT_GIT = ".git"
 WITHOUT = "without it, changes reach this host at once: --review off"
-OTHERS = "belongs to another group than yours: a layer can change nothing that does (chgrp mends it)"
+OF_ANOTHER_GROUP = "belongs to another group than yours: a layer can change nothing that does (chgrp mends it)"
 WALLS = "without layers, what this host runs is read-only: --review off"
 
 
@@ -85,7 +85,7 @@ def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
             and mount.is_dir
             and is_below(path, facts.project)
             and DOT_GIT not in path.lower().split("/")
-            and not is_others(facts, path)
+            and not is_of_another_group(facts, path)
             and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
             and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)
         ):
@@ -108,7 +108,7 @@ def identity(tree: Tree, path: str) -> tuple[int, int]:
     return (status.st_dev, status.st_ino) if status is not None else UNSEEN
 
 
-def is_others(facts: Facts, path: str) -> bool:
+def is_of_another_group(facts: Facts, path: str) -> bool:
     """Whether it is the user's, and of a group that the box does not know: the kernel puts no copy of it in a layer.
 
     Programs in the box that try to change it are told "Value too large for defined data type".
@@ -120,8 +120,8 @@ def is_others(facts: Facts, path: str) -> bool:
 def find_gaps(facts: Facts, draft: Draft) -> list[Finding]:
     """What a layer does not cover, or cannot hold."""
     top = [facts.project, *(f"{facts.project}/{name}" for name in facts.tree.entries(facts.project))]
-    others = [path for path in top if is_others(facts, path)]
-    found = [Finding(Finding.NOTE, path, OTHERS) for path in others[:1]]
+    others = [path for path in top if is_of_another_group(facts, path)]
+    found = [Finding(Finding.NOTE, path, OF_ANOTHER_GROUP) for path in others[:1]]
     found += [
         Finding(Finding.NOTE, path, "is mounted in the project on this host: a layer does not show it")
         for path, _ in read_mounts(facts.tree)

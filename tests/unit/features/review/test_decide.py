@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.decide import is_guard, within
-from claudebox.features.review.decide import OTHERS
+from claudebox.features.review.decide import OF_ANOTHER_GROUP
 from claudebox.layers import MOST_LAYERED
 from claudebox.layers.machine import Ground, find_doubt, refusal
 from claudebox.model import LAYER, RO, RW, Plan, Step
@@ -117,7 +117,7 @@ def test_directory_of_another_group_is_no_layer(machine: Machine) -> None:
     machine.groups[f"{P}/.vscode"] = 4711
     assert guards(machine.plan(*WITHOUT_CLAUDE)) == LAYERS | {".vscode": RO}
     findings = machine.plan("--review", *WITHOUT_CLAUDE).findings
-    assert [one.subject for one in findings if one.text == OTHERS] == [f"{P}/.vscode"]
+    assert [one.subject for one in findings if one.text == OF_ANOTHER_GROUP] == [f"{P}/.vscode"]
     machine.groups[f"{P}/.vscode"] = machine.uid
     assert guards(machine.plan(*WITHOUT_CLAUDE)) == LAYERS
 
