@@ -3,8 +3,9 @@
 
 usage: bench/startup.py [--rounds N] [--srt PATH]
 
-Starts `true` in each sandbox, interleaved so that a busy moment of the machine hits all of them alike, and prints the
-medians and the ratios as a Markdown table. Peers that are not installed are left out, and said to be.
+Each round starts `true` once in each sandbox, one after the other, and compares within the round: a machine that gets
+faster or slower meanwhile changes no ratio. Prints medians, of times and of the rounds' ratios, as a Markdown table.
+Run it with nothing beside it. Peers that are not installed are left out, and said to be.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DATA: dict[int, bytes] = {}  # descriptors that the bare bwrap reads from
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rounds", type=int, default=60)
+    options.add_argument("--rounds", type=int, default=15)
     options.add_argument("--srt", default=shutil.which("srt"), help="the srt command of @anthropic-ai/sandbox-runtime")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir="/var/tmp") as home:
@@ -35,8 +36,8 @@ def main() -> None:
         project = Path(home) / "project"
         project.mkdir()
         commands = contenders(project, chosen.srt)
-        medians = measure(commands, project, chosen.rounds)
-    print(table(medians))
+        times = measure(commands, project, chosen.rounds)
+    print(table(times))
 
 
 def contenders(project: Path, srt: str | None) -> dict[str, list[str]]:
@@ -94,7 +95,7 @@ def rewind_data() -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
 
 
-def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> dict[str, float]:
+def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for round_number in range(-WARM_UP, rounds):
         for name, command in commands.items():
@@ -103,7 +104,7 @@ def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> dict[
             start_and_wait(command, project)
             if round_number >= 0:
                 times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
+    return times
 
 
 def start_and_wait(command: list[str], project: Path) -> None:
@@ -118,13 +119,15 @@ def start_and_wait(command: list[str], project: Path) -> None:
     )
 
 
-def table(medians: dict[str, float]) -> str:
-    names = list(medians)
-    floor = medians[names[0]] + medians[names[1]]
-    own = medians["claudebox"]
+def table(times: dict[str, list[float]]) -> str:
+    interpreter_alone, bwrap_alone, *_ = times.values()
+    floor = {
+        "bare interpreter + the same bwrap": [sum(both) for both in zip(interpreter_alone, bwrap_alone, strict=True)]
+    }
     rows = ["| | median, ms | claudebox takes |", "|---|---:|---:|"]
-    rows += [f"| {name} | {1000 * median:.1f} | {own / median:.2f} × |" for name, median in medians.items()]
-    rows.append(f"| bare interpreter + the same bwrap | {1000 * floor:.1f} | **{own / floor:.2f} ×** |")
+    for name, values in (times | floor).items():
+        ratio = statistics.median(own / other for own, other in zip(times["claudebox"], values, strict=True))
+        rows.append(f"| {name} | {1000 * statistics.median(values):.1f} | {ratio:.2f} × |")
     return "\n".join(rows)
 
 
