@@ -5,8 +5,17 @@ from __future__ import annotations
 import os
 import time
 
+from claudebox.files import (
+    DIRECTORY,
+    lstat,
+    make_directory,
+    open_hidden_directory,
+    open_lock,
+    remove_path,
+    remove_tree,
+    take_lock,
+)
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem
 from claudebox.quoting import quote
@@ -23,6 +32,7 @@ MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 BLOCK = 512  # bytes, in which the kernel counts what a file takes
 MOST_COUNTED = 1_000_000  # files of one project: a second or two
 DEEPEST = 200  # directories that are open at a time
+GONE, LOCKED = -1, -2
 NOTHING = 1 << 20  # bytes: the empty directories of a cache are not worth a line
 COLUMN = 18
 
@@ -99,7 +109,7 @@ def measure(directory: str) -> Size:
     one above it. There is no recursion, because Python recurses less deep than directories can be nested.
     """
     amount, counted, open_ones = 0, 0, [(_open(directory), [""])]
-    is_whole = open_ones[0][0] >= 0 or not os.path.lexists(directory)
+    is_whole = open_ones[0][0] != LOCKED
     while open_ones:
         here, waiting = open_ones[-1]
         if here < 0 or not waiting or counted > MOST_COUNTED:
@@ -111,7 +121,7 @@ def measure(directory: str) -> Size:
         name = waiting.pop() or "."
         below = _open(name, here)
         if below < 0:  # a running box may have removed it, or its mode keeps us out
-            is_whole = is_whole and not _exists(name, here)
+            is_whole = is_whole and below != LOCKED
             continue
         if len(open_ones) > DEEPEST:
             os.close(below)
@@ -124,18 +134,13 @@ def measure(directory: str) -> Size:
 
 
 def _open(name: str, parent: int | None = None) -> int:
+    """A descriptor of a directory; GONE if nothing is there, LOCKED if it cannot be opened."""
     try:
         return os.open(name, DIRECTORY, dir_fd=parent)
+    except FileNotFoundError:
+        return GONE
     except OSError:
-        return -1
-
-
-def _exists(name: str, parent: int) -> bool:
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
+        return LOCKED
 
 
 def _list(directory: int) -> tuple[int, int, list[str]]:
@@ -206,19 +211,9 @@ def remove(instance: Listed) -> None:
     """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
         for directory in (instance.instance.caches, instance.directory):  # the last one tells whose it was
-            if os.path.lexists(directory) or directory == instance.directory:
-                _remove(directory)
+            remove_path(directory)
     except OSError as error:
         raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
-
-
-def _remove(directory: str) -> None:
-    parent, name = os.path.split(directory)
-    here = os.open(parent, DIRECTORY)
-    try:
-        remove_tree(here, name)
-    finally:
-        os.close(here)
 
 
 def _age(moment: float) -> str:
@@ -263,18 +258,14 @@ def _drop_caches(found: list[Listed], *, yes: bool) -> None:
 
 def _require_unused(layers: int) -> None:
     """What a box changes in the host's caches belongs to the kernel while the box runs. The lock lasts until we end."""
-    import fcntl
-
     try:
-        lock = os.open(CACHE_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=layers)
+        is_free = lstat(layers, CACHE_LOCK) is None or take_lock(open_lock(CACHE_LOCK, layers))
     except OSError:
         return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not is_free:
         raise Problem(
             "a box is running over this host's caches", "end it first; then: claudebox --instances drop-cache"
-        ) from None
+        )
 
 
 def _open_closed(directory: str) -> int:
@@ -282,11 +273,11 @@ def _open_closed(directory: str) -> int:
     parent, name = os.path.split(directory)
     above = _open(parent)
     if above < 0:
-        return -1
+        return GONE
     try:
         return open_hidden_directory(above, name)[0]
     except OSError:
-        return -1
+        return GONE
     finally:
         os.close(above)
 
@@ -301,7 +292,7 @@ def empty(cache: str) -> None:
         for name in os.listdir(here):
             if name != CACHE_LOCK:
                 remove_tree(here, name)
-                os.mkdir(name, PRIVATE, dir_fd=here)
+                make_directory(here, name)
     except OSError as error:
         raise Problem(f"cannot remove {cache}: {error.strerror}", f"rm -r {quote(cache)}") from None
     finally:

@@ -10,9 +10,9 @@ import os
 import stat
 
 from claudebox.boxes import require_no_box
+from claudebox.files import DIRECTORY, PRIVATE, remove_path
 from claudebox.host import Host, read_host
 from claudebox.layers.copying import Copying
-from claudebox.layers.files import DIRECTORY, PRIVATE, remove_path
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
 from claudebox.quoting import quote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.layers.files import DIRECTORY, NO_REPLACE, PRIVATE, rename, write_all
+from claudebox.files import DIRECTORY, NO_REPLACE, PRIVATE, rename, write_all
 from claudebox.paths import parents
 from claudebox.problem import Problem
 from claudebox.quoting import quote

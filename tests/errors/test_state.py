@@ -7,9 +7,9 @@ import os
 import pytest
 
 from claudebox import instances
+from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
-from claudebox.prepare import prepare
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from claudebox.state import Instance

@@ -49,7 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "contribution",
             "facts",
         ),
-        *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("ranges", "addresses", "journal", "answers", "process", "process.*", "files", "login"),
         *("layers", "layers.*", "merging", "known_variables", "users_settings"),
     ),
     "what was said": ("settings", "settings.*"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import files
 from claudebox.host import read_host
-from claudebox.layers import files
 from claudebox.layers.copying import DEEPEST, Copying
 from claudebox.moving import Move, _check, _note_move, _unfinished, as_apart, carry_out, in_home
 from claudebox.problem import Problem

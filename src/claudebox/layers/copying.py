@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import files
+from claudebox import files
 
 DEEPEST = 200  # directories, each with two descriptors
 TOO_DEEP = 40

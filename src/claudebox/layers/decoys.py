@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.layers.changes import CHANGED, DELETED, FILE, Change, Changes, Never
-from claudebox.layers.store import Layer, open_project
+from claudebox.layers.store import Layer
 from claudebox.merging import LARGEST, TOO_LARGE, Merged, merge
 from claudebox.paths import is_below
 from claudebox.record import Record
@@ -127,7 +127,7 @@ def merged(layer: Layer, changes: Changes) -> Edited:
 class _Work:
     def __init__(self, layer: Layer, given: dict[str, bytes]) -> None:
         self.given = given
-        self.upper, self.project = os.open(layer.upper, files.DIRECTORY), open_project(layer.project)
+        self.upper, self.project = os.open(layer.upper, files.DIRECTORY), files.open_directory(layer.project)
         self.contents: dict[str, bytes] = {}
         self.apart: dict[str, str] = {}
         self.never: list[Never] = []

@@ -15,8 +15,8 @@ import os
 import stat
 import subprocess
 
+from claudebox import files
 from claudebox.host.tree import Tree
-from claudebox.layers import files
 from claudebox.layers.changes import Never
 from claudebox.layers.store import Layer
 from claudebox.own_command import own_command

@@ -38,9 +38,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write below {state.all_projects()}: {error.strerror}", hint) from None
-    return plan, Companion(
-        life=held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held)
-    )
+    return plan, Companion(life=held, clear=lambda: os.close(held))
 
 
 def _covered(mounts: tuple[Mount, ...]) -> list[tuple[int, int]]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox import files
 from claudebox.features.secrets import locks, memory
+from claudebox.files import prepare
 from claudebox.host.tree import Tree
-from claudebox.layers import files
-from claudebox.layers.store import open_project
 from claudebox.merging import LARGEST, STALE, TOO_LARGE, Merged, merge
 from claudebox.model import Mount, Plan
 from claudebox.paths import shorten_home
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.state import Instance
 from claudebox.terminal import say
@@ -98,7 +97,7 @@ def _read_left(path: str) -> bytes | None:
 def land(path: str, identity: tuple[int, int], given: bytes, left: bytes) -> Merged:
     """Merge, and replace the real file. No symlink is followed on the way."""
     directory, name = os.path.split(path)
-    parent = open_project(directory)
+    parent = files.open_directory(directory)
     try:
         real, status = _read_real(parent, name)
         if (status.st_dev, status.st_ino) != identity or status.st_nlink != 1:

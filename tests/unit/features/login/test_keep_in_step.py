@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.login.locks import Busy, storage_lock
+from claudebox.login import Busy, storage_lock
 from claudebox.model import Login
 from claudebox.state import State
 from patience import PATIENCE

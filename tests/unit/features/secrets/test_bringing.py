@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import files
 from claudebox.features.secrets import bringing, locks
 from claudebox.features.secrets.bringing import GONE, TEMPORARY, land, report
 from claudebox.features.secrets.table import kind_of
-from claudebox.layers import files
 from claudebox.merging import HELD_SECRET, STALE, TOO_LARGE, Merged
 from claudebox.model import MASK, Mount, Origin
 from claudebox.state import State

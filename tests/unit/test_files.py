@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.files import prepare
 from claudebox.model import Preparation
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 
 pytestmark = pytest.mark.req("SAND-09")
