@@ -213,7 +213,9 @@ def remove(instance: Listed) -> None:
         for directory in (instance.instance.caches, instance.directory):  # the last one tells whose it was
             remove_path(directory)
     except OSError as error:
-        raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
+        raise Problem(
+            f"cannot remove {instance.directory}: {error.strerror}", f"rm -r {quote(instance.directory)}"
+        ) from None
 
 
 def _age(moment: float) -> str:

@@ -263,7 +263,7 @@ def test_full_disk_is_noticed_before_the_refresh_token_is_used(
 def test_what_could_not_be_stored_is_kept_and_stored_later(
     login: Login, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     held = login(-1)

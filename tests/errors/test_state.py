@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
@@ -52,6 +53,10 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    scene.monkeypatch.setattr(instances, "remove_path", refuse)
     instances.remove(
         instances.Listed(Instance("/nonexistent/instance", ""), "/home/alice/gone", 0.0, instances.Size(0), True)
     )
