@@ -10,6 +10,7 @@ import posixpath
 
 from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, UNSEEN
 from claudebox.host.git import config as gitconfig
+from claudebox.host.git.repository import find_submodules
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Guarded
@@ -31,7 +32,6 @@ TOO_MUCH = "git's configuration is too long here: what it names was not looked a
 
 MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
-DEEPEST_MODULE = 8
 MOST_REPOSITORIES = 2000
 
 # Keys whose value is a command or the path of a program.
@@ -163,20 +163,9 @@ def _further(tree: Tree, checkout: Checkout, configs: Configs) -> list[Checkout]
         linked = f"{git_dir}/worktrees/{name}"
         # If it is checked out in the project, its `.git` file there says so.
         found.append(Checkout(linked, "")) if tree.is_plain_directory(linked) else None
-    found += [Checkout(module, configs.work_tree(module)) for module in _modules(tree, f"{git_dir}/modules", 0)]
+    modules = tree.resolve(f"{git_dir}/modules")
+    found += [Checkout(one, configs.work_tree(one)) for one in (find_submodules(tree, modules) if modules else ())]
     return found
-
-
-def _modules(tree: Tree, directory: str, depth: int) -> Iterator[str]:
-    """Find the submodules, whose names may have slashes."""
-    for name in tree.entries(directory) if depth < DEEPEST_MODULE else ():
-        path = f"{directory}/{name}"
-        if not tree.is_plain_directory(path):
-            continue
-        if tree.lstat(f"{path}/{HEAD}") is not None:
-            yield path
-        else:
-            yield from _modules(tree, path, depth + 1)
 
 
 class Configs:

@@ -14,7 +14,12 @@ from claudebox.paths import is_inside, normalize, parents
 from claudebox.quoting import quote
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_ALTERNATES = 100
+DEEPEST_MODULE = 8  # parts of a submodule's name
 
 
 class Repository(Record):
@@ -121,6 +126,21 @@ def _is_submodule_of(tree: Tree, git_dir: str, project: str) -> bool:
     settings = dict(gitconfig.parse(tree.text(f"{git_dir}/config") or ""))
     work_tree = settings.get("core.worktree", "")
     return bool(work_tree) and tree.resolve(posixpath.join(git_dir, work_tree)) == project
+
+
+def find_submodules(tree: Tree, modules: str) -> Iterator[str]:
+    """Find the submodules that a directory `modules` of git holds. They may have submodules of their own."""
+    level = [modules]
+    for _ in range(DEEPEST_MODULE):  # one may be called `a/b`
+        paths = [f"{directory}/{name}" for directory in level for name in tree.entries(directory)]
+        level = []
+        for path in filter(tree.is_plain_directory, paths):
+            head, config = (tree.lstat(f"{path}/{name}") for name in ("HEAD", "config"))
+            if head is not None or config is not None:
+                yield path
+            # Another submodule may be called so. Without HEAD, git takes it for no repository.
+            if head is None or tree.is_plain_directory(f"{path}/HEAD"):
+                level.append(path)
 
 
 def _by_hand(git_dir: str) -> str:
