@@ -385,7 +385,7 @@ class Directories:
 def remove_path(path: str) -> None:
     """Remove what has this path, if anything has, in a directory into which no box can put something else."""
     parent, name = os.path.split(path)
-    if os.path.lexists(path):
+    if os.path.isdir(parent):
         here = os.open(parent, DIRECTORY)
         try:
             remove_tree(here, name)
