@@ -147,6 +147,22 @@ def test_user_is_told_that_it_is_read_only(box: Box, account: Account, project: 
     )
 
 
+@pytest.mark.parametrize("review", ["off", "on"])
+def test_refusal_is_the_one_that_the_agent_was_told(box: Box, account: Account, project: Path, review: str) -> None:
+    account.write(project / ".env", ENV)
+    script = "echo X=1 >>.env; sed -i s/3000/4000/ .env; mv .env x; rm .env; chmod 600 .env; ln .env x; true"
+    said = box.inside("sh", "-c", script, options=("--quiet", "--review", review)).stderr.splitlines()
+    read_only, busy = "Read-only file system", "Device or resource busy"
+    assert [line.rpartition(": ")[2] for line in said] == [
+        read_only,
+        busy,
+        busy,
+        busy,
+        read_only,
+        "Invalid cross-device link",
+    ]
+
+
 def test_decoy_is_not_committed_in_a_review(box: Box, account: Account, project: Path) -> None:
     account.write(project / ".env", ENV)
     git(account, project, "init", "-q")

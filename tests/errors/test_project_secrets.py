@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.secrets import masks, memory
+from claudebox.features.secrets import act, masks, memory
 from claudebox.host import walk as project
 from claudebox.problem import FAILED
 from errors.scene import STATE_OF_SHOP, Problems, Scene, Stage
@@ -65,12 +65,19 @@ def no_value_in_a_key_file(scene: Scene) -> None:
     scene.planted("~/shop/.netrc: machine x password one").plan("--reveal", ".netrc:x")
 
 
+def no_place_for_decoys(scene: Scene) -> None:
+    plan = scene.planted("~/shop/.env: KEY=one").machine.plan()
+    assert plan.state is not None
+    act.beside(plan.replace(state=plan.state.replace(directory="/proc/none/.claudebox/instances/x")))
+
+
 def reveal_through_a_link(scene: Scene) -> None:
     scene.planted("~/shop/.env: DB_PASSWORD=one\\n\n~/shop/dev.env -> .env").plan("--reveal", "dev.env")
 
 
 PROBLEMS: Problems = {
     "project-secrets-behind-a-link": (reveal_through_a_link, FAILED),
+    "project-secrets-no-place": (no_place_for_decoys, FAILED),
     "project-secrets-no-such-value": (no_value_of_that_name, FAILED),
     "project-secrets-no-values": (no_value_in_a_key_file, FAILED),
     "project-secrets-bytes": (too_much_to_look_into, FAILED),

@@ -39,7 +39,9 @@ MOST_PAIRED = 20  # keys, and certificates, that are compared with each other
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 MOST_MENTIONED = 3
 MOST_LOOKS = 100  # files that are read only to mention them
-PERMISSIONS = 0o555
+# Of the real file. Without the right to write, "Permission denied" would come before "Read-only file system".
+PERMISSIONS = 0o777
+READABLE = 0o400  # if that has no permissions at all
 
 
 class Search:
@@ -197,7 +199,7 @@ class Search:
                 content[:longest], candidate.style, name, is_cut=is_cut, invent=self.inventor.for_file(path)
             )
             self._check_keys(candidate, revealed, invent, shows_more=decoy != hidden)
-        mode = status.st_mode & PERMISSIONS or PERMISSIONS
+        mode = status.st_mode & PERMISSIONS or READABLE
         if decoy is None:
             if candidate.style == KEY and CERTIFICATE in content:
                 self.certificates.append((unreadable.replace(mode=mode), content))
