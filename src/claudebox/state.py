@@ -7,7 +7,6 @@
     packages/                 what Nix said about packages
     nix-trial                 what came of trying the Nix daemon
     layer-trial               that the kernel has refused a layer
-    masks.lock                a lock on each file that a box masks
     auth.lock                 a lock of those who keep logins in step
     auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
     broker/                   sockets of brokers that are running; broker.lock beside it
@@ -20,7 +19,7 @@
         settings.from, servers.from, answered   how the user's configuration was when it was imported
         agreed, masked        what the user agreed to, and which files were masked
         decoys                the key with which made-up values are drawn
-        edited/               masked files as boxes see and edit them, while they run
+        masks/                files with these values, which boxes see in the place of masked ones while they run
         broker.jsonl          what boxes asked of the broker
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
@@ -152,14 +151,6 @@ class Instance(Record):
     directory: str
     root: str  # whose it is: the project, or the repository of its worktrees
 
-    def all_projects(self) -> str:
-        """The directory of what is kept for all projects of the same user."""
-        return self.directory.rsplit("/", 2)[0]
-
-    def masks_lock(self) -> str:
-        """One for all projects: a file may be in several, if one lies in the other."""
-        return f"{self.all_projects()}/masks.lock"
-
     def has(self, path: str) -> bool:
         return path.startswith(f"{self.directory}/")
 
@@ -235,8 +226,8 @@ class Instance(Record):
         return f"{self.directory}/decoys"
 
     @property
-    def edited(self) -> str:
-        return f"{self.directory}/edited"
+    def masks(self) -> str:
+        return f"{self.directory}/masks"
 
     @property
     def journal(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,6 @@ def properties(kind: type, of: object) -> list[str]:
 def known() -> set[str]:
     """Every path that the module can give, without what hangs on a name."""
     below = {path.removeprefix("~/.claudebox/") for path in properties(State, SHOWN)} - {SHOWN.directory}
-    below.add(os.path.basename(SHOWN.instance(SAMPLE).masks_lock()))
     inside = {path.removeprefix("instances/NAME/") for path in properties(Instance, INSTANCE)}
     return below | inside | {f"{state.WRITABLE}*"}
 
