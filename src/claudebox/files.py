@@ -235,12 +235,12 @@ def open_lock(path: str, parent: int | None = None) -> int:
         return os.open(path, flags, dir_fd=parent)
 
 
-def take_lock(descriptor: int, *, waits: bool = False) -> bool:
-    """Take a lock until the descriptor is closed. False if somebody else has it."""
+def take_lock(descriptor: int, *, is_shared: bool = False, waits: bool = False) -> bool:
+    """Take a lock until the descriptor is closed, alone or with others. False if somebody else has it."""
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | (0 if waits else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     return True
