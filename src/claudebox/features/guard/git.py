@@ -10,7 +10,7 @@ import posixpath
 
 from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, UNSEEN
 from claudebox.host.git import config as gitconfig
-from claudebox.host.git.repository import find_submodules
+from claudebox.host.git.repository import find_submodules, pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Guarded
@@ -128,11 +128,6 @@ def _is_bare(tree: Tree, directory: str) -> bool:
     return tree.lstat(f"{directory}/commondir") is not None or all(
         tree.exists(f"{directory}/{part}") for part in ("objects", "refs")
     )
-
-
-def pointed_to(text: str, begins: str = "gitdir: ") -> str:
-    """The path that git reads there. A line break is no part of it, but a space is, and a zero byte ends it."""
-    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
 
 
 def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded]:

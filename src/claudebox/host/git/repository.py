@@ -86,9 +86,8 @@ def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
 
 def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
     """The repository that a `.git` file points at: a linked worktree, a submodule, or `--separate-git-dir`."""
-    text = tree.text(dot_git) or ""
-    target = text.removeprefix("gitdir:").strip()
-    git_dir = tree.resolve(posixpath.join(project, target)) if text.startswith("gitdir:") else None
+    target = pointed_to(tree.text(dot_git) or "")
+    git_dir = tree.resolve(posixpath.join(project, target)) if target else None
     if git_dir is None or not tree.is_dir(git_dir):
         return Repository(trouble=f"{project}/.git names no directory that exists")
     if is_inside(git_dir, project):
@@ -99,6 +98,11 @@ def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
     if _is_submodule_of(tree, git_dir, project):
         return Repository(git_dir=git_dir, outside=git_dir, why="repository of this submodule")
     return Repository(trouble=f"{git_dir} does not say that {project} is its checkout", remedy=_by_hand(git_dir))
+
+
+def pointed_to(text: str, begins: str = "gitdir: ") -> str:
+    """The path that git reads there. A line break is no part of it, but a space is, and a zero byte ends it."""
+    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
 
 
 def _is_worktree_of(tree: Tree, git_dir: str, project: str) -> bool:
