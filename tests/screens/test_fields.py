@@ -12,8 +12,8 @@ import pytest
 from claudebox.cli import run
 from claudebox.model import Plan
 from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.fields import FIELDS, HEAD
 from explain.test_answers import ANSWER
+from reference import FIELDS, HEAD
 from screens.boxes import debian
 from screens.test_json import AUDIT, DRY_RUN
 from shapes import Either, Table
