@@ -14,7 +14,7 @@ from claudebox.settings.words import Request
 from claudebox.terminal import output_style, say, show
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
-from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.explanation import explanation_json, explanation_text
 from claudebox.view.shell import shell_command
 from claudebox.view.text import escape
 

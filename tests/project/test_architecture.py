@@ -49,13 +49,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "contribution",
             "facts",
         ),
-        *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("ranges", "addresses", "journal", "process", "process.*", "prepare", "login", "login.*"),
         *("layers", "layers.*", "merging", "known_variables", "users_settings"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
     "views": ("view", "view.*", "terminal", "trial"),
-    "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
+    "features act": (
+        *("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch", "features.*.explain"),
+    ),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
     "modes": (
@@ -100,7 +102,7 @@ EXCEPTIONS = {
 PURE = (
     *("problem", "record", "paths", "quoting", "pinned", "model", "settings", "settings.*", "state", "remembered"),
     "whereabouts",
-    *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "answers", "plan", "agreement"),
+    *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "plan", "agreement"),
     *("ranges", "addresses", "allowed", "merging", "known_variables", "users_settings"),
     *("explain", "explain.*", "view", "view.*", "features.*"),
 )

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from claudebox.answers import Answer, Because, Explanation
-from claudebox.explain.paths import PathQuestion
-from claudebox.explain.programs import ProgramQuestion
+import posixpath
+
+from claudebox.explain.paths import Inside, PathQuestion
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.names.explain import explain_host
 from claudebox.features.network.explain import (
@@ -21,13 +21,16 @@ from claudebox.features.network.explain import (
 )
 from claudebox.features.nix.explain import explain_nix, explain_packages, is_named
 from claudebox.host import Host
+from claudebox.host.programs import find
 from claudebox.model import Plan
-from claudebox.paths import absolute
+from claudebox.paths import absolute, expand_home, is_inside, shorten_home
 from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
 from claudebox.settings.parsing import is_variable_name
 from claudebox.settings.table import LAST_PORT
 from claudebox.settings.values import Settings
+from claudebox.state import find_state
+from claudebox.view.explanation import HIDDEN, IN, OUT, PROGRAM, Answer, Because, Change, Explanation
 
 FILE_URL = "file://"
 KINDS = "a path, variable, program, host, address, port or package, or nix"
@@ -37,6 +40,20 @@ FILE_ENDINGS = frozenset(
     "svg toml ts tsx txt xml yaml yml".split()
 )
 ALSO_DOMAINS = frozenset("md py rs sh".split())
+
+OUTSIDE = Change("do outside of the box what needs it")
+# Programs that are of no use without something that never enters, and what that is.
+CLIENTS = (
+    (("docker", "docker-compose"), "/run/docker.sock", "who uses Docker's daemon is root of this host"),
+    (("podman", "buildah"), "/run/user", "it needs your session, and namespaces: --userns on is not enough"),
+    (("ssh", "scp", "sftp", "ssh-add"), "~/.ssh", "keys of SSH, and the socket of their agent"),
+    (("gpg", "gpg2"), "~/.gnupg", "keys of GPG"),
+    (("aws",), "~/.aws", "credentials of AWS"),
+    (("gcloud", "gsutil"), "~/.config/gcloud", "credentials of Google Cloud"),
+    (("az",), "~/.azure", "credentials of Azure"),
+    (("kubectl", "helm", "k9s"), "~/.kube", "credentials of clusters"),
+    (("gh",), "~/.config/gh", "a token of GitHub"),
+)
 
 
 def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
@@ -65,13 +82,13 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
     answers: list[Answer] = []
     exists = host.tree.lstat(absolute(word, host.cwd, host.person.home)) is not None
     if "/" in word or word.startswith(("~", ".")) or exists or _ending_of(word) in FILE_ENDINGS:
-        answers.append(PathQuestion(plan, host, settings, word).answer())
+        answers.append(PathQuestion(plan, host, word).answer())
         answers += explain_packages(plan, absolute(word, host.cwd, host.person.home))
     if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):
         answers.append(explain_port(plan, port))
-    if is_variable_name(word.replace("-", "_")) and (program := ProgramQuestion(plan, host, settings, word).answer()):
+    if is_variable_name(word.replace("-", "_")) and (program := explain_program(plan, host, word)):
         answers.append(program)
     is_host = not word.isdigit() and (read_address(word) is not None or is_local_name(word.partition(":")[0]))
     is_host = is_host or (not exists and "/" not in word and _ending_of(word) in ALSO_DOMAINS)
@@ -112,3 +129,54 @@ def _unknown(thing: str) -> Problem:
     if thing.isdigit():
         return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
     return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
+
+
+def explain_program(plan: Plan, host: Host, name: str) -> Answer | None:
+    """Where the box would find a program, and where this host does. None if nothing is known of it."""
+    home, in_box = plan.person.home, _find_in_box(plan, host, name)
+    on_host = find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
+    needed = [(needs, reason) for names, needs, reason in CLIENTS if name in names]
+    if not (in_box or on_host or needed):
+        return None
+    lacks = tuple(
+        Because(f"{needs} is not in the box ({reason})")
+        for needs, reason in needed
+        if not any(one.source and is_inside(one.source, expand_home(needs, home)) for one in plan.mounts)
+    )
+
+    def answer(state: str, verdict: str, because: tuple[Because, ...], changes: tuple[Change, ...]) -> Answer:
+        return Answer(PROGRAM, name, state, verdict, because, changes, place=in_box)
+
+    outside = (OUTSIDE,) if needed else ()
+    if not in_box and not on_host:
+        return answer(OUT, "not in the box", (Because("this host does not have it either"), *lacks), outside)
+    question = PathQuestion(plan, host, in_box or on_host)
+    file = question.answer()
+    if in_box:
+        verdict = f"in the box: {shorten_home(in_box, home)}{', but not what it works with' if needed else ''}"
+        # Nobody who asks for a program wants to write to it.
+        hiding = tuple(change for change in file.changes if change.option[:1] == ("--hide",))
+        return answer(IN, verdict, (*lacks, *file.because), outside or hiding)
+    if file.state == HIDDEN:
+        return answer(OUT, file.verdict, (*file.because, *lacks), file.changes)
+    directory = posixpath.dirname(on_host)
+    shown, config = shorten_home(directory, home), shorten_home(find_state(host).config, home)
+    onto_path = Change(f'path = ["{shown}"] in {config} puts it on PATH')
+    if file.state == IN:
+        verdict = f"in the box, but not on its PATH: {shorten_home(on_host, home)}"
+        return answer(IN, verdict, (Because(f"{shown} is in the box, but not on its PATH"), *lacks), (onto_path,))
+    why = Because(f"this host has it in {shown}, which is not on the PATH of the box")
+    ways: tuple[Change, ...] = (Change("shows its directory, read-only", ("--mount-ro", directory)), onto_path)
+    if refusal := question.refusal("ro", directory):
+        ways = (Change(f"cannot be changed: {refusal}"),)
+    return answer(OUT, "not in the box", (why, *lacks), (*ways, *outside))
+
+
+def _find_in_box(plan: Plan, host: Host, name: str) -> str:
+    inside = Inside(host.tree, plan.mounts)
+    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
+    for file in (posixpath.join(directory, name) for directory in path.split(":")):
+        spot = inside.find(file)
+        if spot.exists and spot.host and host.tree.is_executable(spot.host):
+            return file
+    return ""

@@ -1,8 +1,41 @@
-"""Why a path is in the box or not."""
+"""Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files."""
 
 from __future__ import annotations
 
-from claudebox.answers import (
+from claudebox.features.guard.decide import is_guard
+from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.features.wishes import settle, wished_mounts
+from claudebox.host import Host
+from claudebox.host.tree import MOST_LINKS, Tree
+from claudebox.model import (
+    ABSENT,
+    COVER,
+    DEV,
+    FILE,
+    FROM_HOST,
+    HIDE,
+    LAYER,
+    MASK,
+    PROC,
+    RO,
+    RW,
+    SYMLINK,
+    TMPFS,
+    WRITABLE,
+    Mount,
+    Origin,
+    Plan,
+    SecretPlace,
+)
+from claudebox.mounts import PIN, find_holder
+from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
+from claudebox.places import refuse_readable, secret_places
+from claudebox.problem import Problem
+from claudebox.reach import reach_of
+from claudebox.record import Record
+from claudebox.settings.values import MountWish
+from claudebox.state import find_states
+from claudebox.view.explanation import (
     HIDDEN,
     IN,
     MADE,
@@ -17,51 +50,113 @@ from claudebox.answers import (
     undo,
     with_reason,
 )
-from claudebox.explain.inside import Inside, Spot
-from claudebox.features.guard.decide import is_guard
-from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.features.wishes import settle, wished_mounts
-from claudebox.host import Host
-from claudebox.model import (
-    ABSENT,
-    DEV,
-    FILE,
-    FROM_HOST,
-    HIDE,
-    LAYER,
-    MASK,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    Mount,
-    Origin,
-    Plan,
-    SecretPlace,
-)
-from claudebox.mounts import PIN
-from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
-from claudebox.places import refuse_readable, secret_places
-from claudebox.problem import Problem
-from claudebox.reach import reach_of
-from claudebox.settings.values import MountWish, Settings
-from claudebox.state import find_states
+from claudebox.view.text import some
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
 BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
 MOST_NAMED = 6
-ESSENTIAL = "cannot be left out: no program would run without it"
+MAKES = {
+    FILE: "writes a file for the box there",
+    PROC: "shows the box's own processes there",
+    DEV: "makes the few devices that programs need",
+    TMPFS: "makes a directory, empty at each start",
+    ABSENT: "shows an empty directory",
+    COVER: "shows what the file says, and keeps it as it is",
+}
+# What bwrap puts into /dev. The other devices of the host are missing.
+DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
+
+
+class Spot(Record):
+    """Where a path leads to in the box."""
+
+    path: str  # without symlinks
+    mount: Mount  # the one that decides what is there
+    exists: bool
+    access: str
+    host: str = ""  # the path on the host, if the host's file is shown there
+    links: tuple[str, ...] = ()  # symlinks in the box that led here
+
+
+class Inside:
+    """The files of a box."""
+
+    def __init__(self, tree: Tree, mounts: tuple[Mount, ...]) -> None:
+        self.tree = tree
+        self.mounts = mounts
+        self.by_path = {mount.path: mount for mount in mounts}
+
+    def find(self, path: str) -> Spot:
+        waiting = _parts(path)
+        links: list[str] = []
+        here = ""
+        while waiting:
+            part = waiting.pop()
+            if part == "..":
+                here = here.rpartition("/")[0]
+                continue
+            here = f"{here}/{part}"
+            target = self._link_target(here)
+            if target and len(links) < MOST_LINKS:
+                links.append(here)
+                waiting += _parts(target)
+                here = "" if target.startswith("/") else here.rpartition("/")[0]
+            elif target or not self._at(here).exists:
+                rest = "/".join([here, *reversed(waiting)])
+                return self._at(rest).replace(exists=False, links=tuple(links))
+        return self._at(here or "/").replace(links=tuple(links))
+
+    def _link_target(self, path: str) -> str:
+        """What a symlink of the box says; "" for anything else."""
+        mount = self._holder(path)
+        if mount.kind == SYMLINK:
+            return mount.source
+        if mount.path == path or mount.kind not in FROM_HOST:
+            return ""
+        on_host = move(path, mount.path, mount.source)
+        return self.tree.link_target(on_host) if self.tree.is_link(on_host) else ""
+
+    def _at(self, path: str) -> Spot:
+        mount = self._holder(path)
+        host = move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
+        return Spot(path, mount, self._exists(path, mount, host), self._access(path, mount), host)
+
+    def _exists(self, path: str, mount: Mount, host: str) -> bool:
+        # bwrap makes the directories on the way to a mount.
+        if mount.path == path or any(is_below(other.path, path) for other in self.mounts):
+            return True
+        below = path.removeprefix(mount.path).strip("/").split("/")[0]
+        if mount.kind == DEV:
+            return below in DEVICES
+        if mount.kind == PROC:
+            return not below.isdigit() and self.tree.lstat(path) is not None
+        return bool(host) and self.tree.lstat(host) is not None
+
+    def _access(self, path: str, mount: Mount) -> str:
+        if mount.kind == FILE:
+            above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
+            return self._access(path, above) if above else RO
+        # bwrap makes the root read-only once everything is in it.
+        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
+
+    def _holder(self, path: str) -> Mount:
+        found = find_holder(path, self.mounts)
+        assert found is not None, "a box has a root"
+        return found
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a path in reverse, so that `pop` takes the first one."""
+    return [part for part in path.split("/") if part and part != "."][::-1]
 
 
 class PathQuestion:
     """One path as the user means it, and what is known about it on the host and in the box."""
 
-    def __init__(self, plan: Plan, host: Host, settings: Settings, text: str) -> None:
+    def __init__(self, plan: Plan, host: Host, text: str) -> None:
         self.plan = plan
         self.host = host
-        self.settings = settings
         self.named = absolute(text, host.cwd, host.person.home)
         self.real = host.tree.resolve(self.named)
         # A path that does not exist yet would be below the real path of one that does.
@@ -84,17 +179,9 @@ class PathQuestion:
         return self._outside()
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        is_there = state in (IN, OTHER, MADE, MASKED)
-        return Answer(
-            kind=PATH,
-            subject=self._short(self.named),
-            state=state,
-            verdict=verdict,
-            because=tuple(because),
-            changes=tuple(changes),
-            access=spot.access if is_there else "",
-            place=spot.path if is_there else "",
-        )
+        subject, is_there = self._short(self.named), state in (IN, OTHER, MADE, MASKED)
+        access, place = (spot.access, spot.path) if is_there else ("", "")
+        return Answer(PATH, subject, state, verdict, tuple(because), tuple(changes), access, place)
 
     # What the box shows of the host
 
@@ -110,76 +197,64 @@ class PathQuestion:
         verdict += "; what changes lands when you say so" if first.mount.kind == LAYER else ""
         if first.access == RO and (writable := [spot for spot in places if spot.access == RW]):
             verdict += f", and writable as {self._short(writable[0].path)}"
-        because += self._found() + self._opened() + self._hides_below(places) + self._hides_of(self._hidden_spots())
+        because += self._found() + self._hides_below(places) + self._hides_of(self._hidden_spots())
         return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
 
     def _places(self) -> list[Spot]:
         """Every path of the box that shows this very file: first the one that was asked about, then the real one."""
-        others = sorted((spot for _, spot in self._appearances()), key=lambda spot: spot.path != self.target)
+        others = sorted(self._appearances(), key=lambda spot: spot.path != self.target)
         found = {spot.path: spot for spot in (*reversed(others), self.spot)}
         return [spot for spot in reversed(found.values()) if spot.exists and spot.host == self.target]
 
-    def _appearances(self) -> list[tuple[Mount, Spot]]:
-        """Each mount that would show the file, with what is at that place of the box."""
-        mounts = [
-            mount for mount in self.plan.mounts if mount.kind in FROM_HOST and is_inside(self.target, mount.source)
-        ]
-        return [(mount, self.inside.find(move(self.target, mount.source, mount.path))) for mount in mounts]
+    def _appearances(self) -> list[Spot]:
+        """What is at each place of the box where a mount would show the file."""
+        mounts = (one for one in self.plan.mounts if one.kind in FROM_HOST and is_inside(self.target, one.source))
+        return [self.inside.find(move(self.target, mount.source, mount.path)) for mount in mounts]
 
     def _showing(self, spot: Spot) -> Because:
         mount = spot.mount
-        as_path = f" as {self._short(mount.path)}" if mount.source != mount.path else ""
-        if is_guard(mount):
-            place = f"{self._short(mount.source)}{as_path}"
+        place = self._short(mount.source) + (f" as {self._short(mount.path)}" if mount.source != mount.path else "")
+        if not is_guard(mount):
+            does = f"shows {place}, {ACCESS[spot.access]}"
+        elif mount.kind == LAYER and mount.origin != PIN:
+            does = f"keeps what changes in {place} until you land it"
+        else:
             does = f"keeps {place} read-only" if mount.kind == RO else f"pins {place}"
-            if mount.kind == LAYER and mount.origin != PIN:
-                does = f"keeps what changes in {place} until you land it"
-            return with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin)
-        text = f"{describe_origin(mount.origin)} shows {self._short(mount.source)}{as_path}, {ACCESS[spot.access]}"
-        return with_reason(text, mount.origin)
-
-    def _opened(self) -> list[Because]:
-        opened = [guarded for guarded in self.plan.guard.opened if is_inside(self.target, guarded.path)]
-        return [Because(f"--writable opens it, which would be read-only ({guarded.reason})") for guarded in opened[:1]]
+        return with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin)
 
     def _following(self, spot: Spot) -> Because:
         return Because(f"{self._short(spot.links[0])} is a symlink in the box, which leads to {self._short(spot.path)}")
 
+    def _found(self) -> list[Because]:
+        """What else is known about a file of the project: findings, and whether somebody opened it."""
+        name = self.target.removeprefix(f"{self.plan.project}/")
+        opened = [one for one in self.plan.guard.opened if is_inside(self.target, one.path)]
+        return [
+            *(Because(finding.text) for finding in self.plan.findings if finding.subject == name),
+            *(Because(f"--writable opens it, which would be read-only ({one.reason})") for one in opened[:1]),
+        ]
+
     def _ways_for_shown(self, places: list[Spot], shown: str) -> list[Change]:
         changes = [self._way_to_other_access(spot, shown) for spot in places]
-        mount = places[0].mount
         if is_inside(self.host.cwd, shown):
             changes.append(Change("cannot be hidden: it is the project, or holds it"))
-        elif shown == mount.source and mount.origin.is_rule(*NEEDED_RULES):
-            changes.append(Change(ESSENTIAL))
+        elif shown == places[0].mount.source and places[0].mount.origin.is_rule(*NEEDED_RULES):
+            changes.append(Change("cannot be left out: no program would run without it"))
         else:
             changes.append(Change("keeps it out", ("--hide", shown)))
-        for spot in places:
-            if spot.mount.source == shown:
-                changes += self._undo_mount(spot.mount)
+        changes += [way for spot in places if spot.mount.source == shown for way in _undo_mount(spot.mount)]
         return list(dict.fromkeys(changes))
 
-    def _undo_mount(self, mount: Mount) -> list[Change]:
-        said = mount.source if mount.source == mount.path else f"{mount.source}:{mount.path}"
-        return undo(mount.origin, said)
-
     def _way_to_other_access(self, spot: Spot, shown: str) -> Change:
-        wanted = RW if spot.access == RO else RO
         if is_guard(spot.mount) and spot.access == RO:
             return Change("lets the agent change it, although this host may run it later", ("--writable", shown))
         if is_guard(spot.mount) and spot.mount.kind == LAYER and spot.mount.origin != PIN:
             return Change("lets changes reach this host at once, although it may run them", ("--writable", shown))
-        destination = "" if spot.path == shown else spot.path
-        refusal = self.refusal(wanted, shown, destination)
-        if refusal:
+        wanted, destination = RW if spot.access == RO else RO, "" if spot.path == shown else spot.path
+        if refusal := self.refusal(wanted, shown, destination):
             return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
         value = f"{shown}:{destination}" if destination else shown
         return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
-
-    def _found(self) -> list[Because]:
-        """The findings about a file of the project that is shown as it is."""
-        name = self.target.removeprefix(f"{self.plan.project}/")
-        return [Because(finding.text) for finding in self.plan.findings if finding.subject == name]
 
     # What is covered
 
@@ -200,60 +275,29 @@ class PathQuestion:
         hidden = self._hidden_spots()
         if not hidden:
             return None
-        because = self._hides_of(hidden)
-        changes: list[Change] = []
-        for origin in dict.fromkeys(spot.mount.origin for spot in hidden):
-            changes += undo(origin, self._hide_said(origin)) or [
-                Change(f"cannot be changed: {self._why_never(origin)}")
-            ]
-        return self._answer(HIDDEN, "not in the box, hidden", because, changes, self.spot)
+        never = [Change("cannot be changed: no option shows it")]
+        origins = dict.fromkeys(spot.mount.origin for spot in hidden)
+        changes = [change for origin in origins for change in undo(origin) or never]
+        return self._answer(HIDDEN, "not in the box, hidden", self._hides_of(hidden), changes, self.spot)
 
     def _hidden_spots(self) -> list[Spot]:
-        spots = [self.spot, *(spot for _, spot in self._appearances())]
+        spots = (self.spot, *self._appearances())
         return list({spot.path: spot for spot in spots if spot.mount.kind == HIDE}.values())
-
-    def _hide_said(self, origin: Origin) -> str:
-        """The hide as it was typed. There may be several, and it may name a directory above this path."""
-        typed = [hide.text for hide in self.settings.hides if hide.origin == origin]
-        reals = {
-            text: self.host.tree.resolve(absolute(text, self.host.cwd, self.host.person.home)) or "" for text in typed
-        }
-        return next((text for text, real in reals.items() if real and is_inside(self.target, real)), "")
 
     def _hides_of(self, hidden: list[Spot]) -> list[Because]:
         because = []
-        for spot in hidden:
-            cover = spot.mount
+        for cover in (spot.mount for spot in hidden):
             what = "it" if cover.path == self.named else self._short(cover.path)
             because.append(with_reason(f"{describe_origin(cover.origin)} hides {what}", cover.origin))
-        return because + (self._grants_in_vain(hidden) if hidden else [])
-
-    def _grants_in_vain(self, hidden: list[Spot]) -> list[Because]:
-        """What would show it if it were not hidden. The plan no longer has grants at the hidden path itself."""
-        granted = {
-            mount.origin: self._short(mount.source)
-            for mount, spot in self._appearances()
-            if spot.path in [cover.path for cover in hidden]
-        }
-        for wish in self.settings.mounts:
-            source = self.host.tree.resolve(absolute(wish.source, self.host.cwd, self.host.person.home))
-            if source is not None and is_inside(self.target, source):
-                granted.setdefault(wish.origin, self._short(source))
-        return [
-            Because(f"that wins over {describe_origin(origin)}, which shows {source}", origin)
-            for origin, source in granted.items()
-        ]
+        return because
 
     def _hides_below(self, places: list[Spot]) -> list[Because]:
         hides = [
-            mount
+            self._short(mount.path)
             for mount in self.plan.mounts
             if mount.kind == HIDE and any(is_below(mount.path, spot.path) for spot in places)
         ]
-        return [Because(f"hidden in it: {self._list(hides)}")] if hides else []
-
-    def _why_never(self, origin: Origin) -> str:
-        return f"secret places never enter ({origin.reason})" if origin.is_rule("secret") else origin.reason
+        return [Because(f"hidden in it: {', '.join(some(hides, MOST_NAMED))}")] if hides else []
 
     # What the box has instead
 
@@ -266,55 +310,36 @@ class PathQuestion:
             changes = self._ways_for_shown([self.spot], self.spot.host)
             return self._answer(OTHER, f"in, {access}: {shown} of this host", because, changes, self.spot)
         because.append(Because(f"{self._short(self.target)} of this host is not in the box"))
-        changes = [*self._ways_in(), *self._undo_mount(self.spot.mount)]
+        changes = [*self._ways_in(), *_undo_mount(self.spot.mount)]
         return self._answer(OTHER, f"in, {access}, but what is there is {shown}", because, changes, self.spot)
 
     def _made(self) -> Answer | None:
         if not self.spot.exists:
             return None
-        mount, access = self.spot.mount, ACCESS[self.spot.access]
-        because = [with_reason(f"{describe_origin(mount.origin)} {self._making(mount)}", mount.origin)]
-        inner = [
-            other
-            for other in self.plan.mounts
-            if other.kind in FROM_HOST and is_below(other.path, self.spot.path) and not is_guard(other)
-        ]
-        if inner:
-            because.append(Because(f"of this host, in it: {self._list(inner)}"))
-        because += self._secret()
-        return self._answer(MADE, f"made for the box, {access}", because, self._ways_in(), self.spot)
-
-    def _making(self, mount: Mount) -> str:
-        if mount.kind == FILE:
-            return "writes a file for the box there"
-        if mount.kind == PROC:
-            return "shows the box's own processes there"
-        if mount.kind == DEV:
-            return "makes the few devices that programs need"
-        if mount.kind == TMPFS and mount.path != self.spot.path:
-            return "makes the directory, because of what is in it"
-        return "makes a directory, empty at each start" if mount.kind != ABSENT else "shows an empty directory"
+        mount = self.spot.mount
+        is_above = mount.kind == TMPFS and mount.path != self.spot.path
+        does = "makes the directory, because of what is in it" if is_above else MAKES[mount.kind]
+        because = [with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin), *self._secret()]
+        verdict = f"made for the box, {ACCESS[self.spot.access]}"
+        return self._answer(MADE, verdict, because, self._ways_in(), self.spot)
 
     # What stays outside
 
     def _outside(self) -> Answer:
-        mount = self.spot.mount
+        mount, changes = self.spot.mount, self._ways_in()
+        verdict = "not in the box"
         if self.spot.links and self.real is not None:
-            because = [
-                Because(f"the symlink {self._short(self.spot.links[-1])} is in the box, what it leads to is not")
-            ]
-            return self._answer(OUT, "not in the box", because + self._secret(), self._ways_in(), self.spot)
-        if self.real is None and self.spot.host:
-            access = ACCESS[self.spot.access]
-            because = [Because("it does not exist"), self._showing(self.spot)]
-            verdict = f"not there; in, {access}, as soon as it is"
-            return self._answer(OUT, verdict, because, [], self.spot)
-        because = self._secret() or [Because("no rule shows it")]
-        if mount.path != "/" and not self._secret():
-            because.append(with_reason(f"{self._short(mount.path)} is the box's own", mount.origin))
-        if self.real is None:
-            because.append(Because("this host does not have it either"))
-        return self._answer(OUT, "not in the box", because, self._ways_in(), self.spot)
+            link = self._short(self.spot.links[-1])
+            because = [Because(f"the symlink {link} is in the box, what it leads to is not"), *self._secret()]
+        elif self.real is None and self.spot.host:
+            verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
+            because, changes = [self._showing(self.spot)], []
+        else:
+            because = self._secret() or [Because("no rule shows it")]
+            if mount.path != "/" and not self._secret():
+                because.append(with_reason(f"{self._short(mount.path)} is the box's own", mount.origin))
+            because += [Because("this host does not have it either")] if self.real is None else []
+        return self._answer(OUT, verdict, because, changes, self.spot)
 
     def _secret(self) -> list[Because]:
         for place in self.places:
@@ -331,13 +356,10 @@ class PathQuestion:
         # If its own name is a symlink in the box, the place that it leads to may work.
         for source in dict.fromkeys((self.named, self.target)):
             if not self.refusal(RO, source):
-                writable = self.refusal(RW, source)
-                return [
-                    Change("shows it, read-only", ("--mount-ro", source)),
-                    Change(f"cannot be made writable: {writable}")
-                    if writable
-                    else Change("shows it, writable", ("--mount-rw", source)),
-                ]
+                writable = Change("shows it, writable", ("--mount-rw", source))
+                if refused := self.refusal(RW, source):
+                    writable = Change(f"cannot be made writable: {refused}")
+                return [Change("shows it, read-only", ("--mount-ro", source)), writable]
         return [Change(f"cannot be changed: {self.refusal(RO, self.target)}")]
 
     def refusal(self, access: str, source: str, destination: str = "") -> str:
@@ -359,8 +381,6 @@ class PathQuestion:
     def _short(self, path: str) -> str:
         return shorten_home(path, self.plan.person.home)
 
-    def _list(self, mounts: list[Mount]) -> str:
-        # What somebody asked for comes first: people look for that.
-        paths = [self._short(mount.path) for mount in sorted(mounts, key=lambda mount: not mount.origin.is_said)]
-        more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-        return ", ".join(paths[:MOST_NAMED]) + more
+
+def _undo_mount(mount: Mount) -> list[Change]:
+    return undo(mount.origin, mount.source if mount.source == mount.path else f"{mount.source}:{mount.path}")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 WIDTH = 80
 NARROWEST = 40
 
@@ -50,6 +54,11 @@ def _escape_character(character: str) -> str:
 def counted(number: int, thing: str, things: str = "") -> str:
     """How many there are of something: `1 file`, `2 files`. Whatever is called otherwise says how."""
     return f"{number} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def some(names: Sequence[str], most: int) -> list[str]:
+    """The first of the names, and how many more there are."""
+    return [*names[:most], *([f"and {len(names) - most} more"] if len(names) > most else [])]
 
 
 def bytes_text(size: int) -> str:

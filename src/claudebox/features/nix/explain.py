@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from claudebox.answers import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, describe_origin, undo
 from claudebox.features.nix.references import NIXPKGS, short_name
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
+from claudebox.view.explanation import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, describe_origin, undo
 
 WORD = "nix"
 MOST_NAMED = 6

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from claudebox.agreement import agreement, find_news
-from claudebox.answers import IN, MASKED, Answer
 from claudebox.explain import explain
 from claudebox.features.secrets import memory
 from claudebox.features.secrets.keys import _block, throw_away_certificate
@@ -25,6 +24,7 @@ from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
+from claudebox.view.explanation import IN, MASKED, Answer
 from claudebox.view.sandbox import sandbox_md
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
