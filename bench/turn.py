@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "src"))
 
-from claudebox.demo.stand_in import DemoStep, StandIn  # noqa: E402
+from claudebox.demo import DemoStep, StandIn  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

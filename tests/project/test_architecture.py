@@ -76,7 +76,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "prove",
         "prove.*",
         "demo",
-        "demo.*",
     ),
     "the command": ("cli",),
 }
@@ -276,8 +275,6 @@ def test_few_become_or_start_another_program() -> None:
         "trial",
         "setup",
         "demo",
-        "demo.stage",
-        "demo.agent",
         "prove.canaries",
         "prove.run",
     }
