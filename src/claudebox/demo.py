@@ -299,9 +299,8 @@ def _installed(say: Callable[[str], None], npm: str, path: str) -> str:
         return claude
     if not npm:
         return ""
-    say(
-        f"Installing Claude Code for the demo (some 170 MB to download, 370 MB on the disk): npm install --prefix {place} {PACKAGE}"
-    )
+    size = "some 170 MB to download, 370 MB on the disk"
+    say(f"Installing Claude Code for the demo ({size}): npm install --prefix {place} {PACKAGE}")
     os.makedirs(place, exist_ok=True)
     command = [npm, "install", "--no-fund", "--no-audit", "--prefix", place, PACKAGE]
     # Not in the current directory, whose `.npmrc` would count.

@@ -23,7 +23,7 @@ NO_PROGRAM = ("true",)
 
 def show_audit(request: Request) -> int:
     _, _, plan = _plan(request)
-    show(audit_json(plan) if request.json else audit(plan, output_style(), everything=True))
+    show(audit_json(plan) if request.json else audit(plan, output_style()))
     return 0
 
 
