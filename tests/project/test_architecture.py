@@ -276,7 +276,7 @@ def test_few_become_or_start_another_program() -> None:
         "setup",
         "demo",
         "prove.canaries",
-        "prove.run",
+        "prove",
     }
 
 
