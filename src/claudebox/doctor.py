@@ -29,7 +29,7 @@ from claudebox.terminal import output_style, show
 from claudebox.tools import choose_bwrap, npm_install
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill
+from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,11 +170,9 @@ def report_text(rows: list[CheckRow], title: str, style: Style) -> str:
 
 
 def _row(row: CheckRow, style: Style) -> list[str]:
-    measured, *more = fill(escape(row.measured).split(), COLUMN) or [""]
     state = style.paint(row.state, COLOUR[row.state]) + " " * (5 - len(row.state))
-    lines = [f"{state} {row.name:<{COLUMN - 7}} {measured}".rstrip()]
-    indent = " " * COLUMN
-    lines += [indent + line for line in (*more, *fill(escape(row.why).split(), COLUMN))]
+    lines = beside(f"{state} {row.name:<{COLUMN - 7}} ", escape(row.measured).split(), COLUMN)
+    lines += beside(" " * COLUMN, escape(row.why).split(), COLUMN) if row.why else []
     # A command stays on one line, so that it can be copied.
     return lines + [f"  {'fix:' if command is row.fix[0] else '    '} {escape(command)}" for command in row.fix]
 

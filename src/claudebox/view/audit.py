@@ -34,7 +34,7 @@ from claudebox.model import (
 )
 from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, bytes_text, counted, escape, fill, table_row
+from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,8 +280,7 @@ def findings_lines(findings: tuple[Finding, ...], style: Style) -> list[str]:
         mark, colour = ("!", RED) if finding.is_grave else ("·", YELLOW)
         # Split, so that no spaces can forge a column.
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split()
-        first, *rest = fill(words, 2, columns=style.width)
-        lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
+        lines += beside(f"{style.paint(mark, colour)} ", words, 2, style.width)
     return lines
 
 

@@ -120,12 +120,15 @@ def _pieces(word: str, room: int) -> list[str]:
     return [*pieces, word]
 
 
-def table_row(label: str, words: list[str], indent: int, paint_label: Style | None = None) -> list[str]:
+def beside(head: str, words: list[str], indent: int, columns: int = WIDTH) -> list[str]:
+    """The wrapped words, the first line of them after the head."""
+    first, *rest = fill(words, indent, columns=columns) or [""]
+    return [f"{head}{first}".rstrip(), *(" " * indent + line for line in rest)]
+
+
+def table_row(label: str, words: list[str], indent: int, style: Style, colour: str = DIM) -> list[str]:
     """A label and, beside it, the wrapped words."""
-    lines = fill(words, indent, columns=paint_label.width if paint_label else WIDTH) or [""]
+    head = f"  {style.paint(label, colour)}"
     if len(label) > indent - 3:
-        return [f"  {label}", *(" " * indent + line for line in lines)]
-    head = f"  {label:<{indent - 3}} "
-    if paint_label:
-        head = "  " + paint_label.paint(label, DIM) + " " * (len(head) - 2 - len(label))
-    return [f"{head}{lines[0]}".rstrip(), *(" " * indent + line for line in lines[1:])]
+        return [head, *beside(" " * indent, words, indent, style.width)]
+    return beside(head + " " * (indent - 2 - len(label)), words, indent, style.width)
