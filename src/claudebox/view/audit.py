@@ -69,7 +69,7 @@ USUAL_RULES = (
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
 NOT_SHOWN = "(secret, not shown)"
 LATER = "lands later"
-MADE_UP = "(made-up values; the real ones with --reveal PATH)"
+MADE_UP = "(made-up values, read-only; the real ones with --reveal PATH)"
 OPENS = "(if that is what the agent is to work on: --writable PATH)"
 WEB = (80, 443)  # ports that need not be named
 
