@@ -1,11 +1,29 @@
-"""Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files."""
+"""Answers "why?": what the Plan does with a path, a variable, a program, an address, a port or a package.
+
+`settings` is what went into the Plan: if two ask for the same thing, the Plan itself knows only the winner.
+"""
 
 from __future__ import annotations
 
+import posixpath
+
+from claudebox.features.environment.explain import explain_variable
 from claudebox.features.guard.decide import is_guard
+from claudebox.features.names.explain import explain_host
+from claudebox.features.network.explain import (
+    boxs_view,
+    explain_endpoint,
+    explain_port,
+    is_local_name,
+    read_address,
+    read_endpoint,
+    read_port,
+)
+from claudebox.features.nix.explain import explain_nix, explain_packages, is_named
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
+from claudebox.host.programs import find
 from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import (
     ABSENT,
@@ -28,13 +46,16 @@ from claudebox.model import (
     SecretPlace,
 )
 from claudebox.mounts import PIN, find_holder
-from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
+from claudebox.paths import absolute, expand_home, is_below, is_inside, move, parents, shorten_home
 from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.record import Record
-from claudebox.settings.values import MountWish
-from claudebox.state import find_states
+from claudebox.secret_values import secret_value
+from claudebox.settings.parsing import is_variable_name
+from claudebox.settings.table import LAST_PORT
+from claudebox.settings.values import MountWish, Settings
+from claudebox.state import find_state, find_states
 from claudebox.view.explanation import (
     HIDDEN,
     IN,
@@ -43,15 +64,39 @@ from claudebox.view.explanation import (
     OTHER,
     OUT,
     PATH,
+    PROGRAM,
     Answer,
     Because,
     Change,
+    Explanation,
     describe_origin,
     undo,
     with_reason,
 )
 from claudebox.view.text import some
 
+FILE_URL = "file://"
+KINDS = "a path, variable, program, host, address, port or package, or nix"
+# What names of files end in. Some are domains, too: then the word gets two answers.
+FILE_ENDINGS = frozenset(
+    "bak c cfg conf cpp css csv db env go h html ini ipynb java jpg js json jsx kt lock log md php png py rb rs sh sql "
+    "svg toml ts tsx txt xml yaml yml".split()
+)
+ALSO_DOMAINS = frozenset("md py rs sh".split())
+
+OUTSIDE = Change("do outside of the box what needs it")
+# Programs that are of no use without something that never enters, and what that is.
+CLIENTS = (
+    (("docker", "docker-compose"), "/run/docker.sock", "who uses Docker's daemon is root of this host"),
+    (("podman", "buildah"), "/run/user", "it needs your session, and namespaces: --userns on is not enough"),
+    (("ssh", "scp", "sftp", "ssh-add"), "~/.ssh", "keys of SSH, and the socket of their agent"),
+    (("gpg", "gpg2"), "~/.gnupg", "keys of GPG"),
+    (("aws",), "~/.aws", "credentials of AWS"),
+    (("gcloud", "gsutil"), "~/.config/gcloud", "credentials of Google Cloud"),
+    (("az",), "~/.azure", "credentials of Azure"),
+    (("kubectl", "helm", "k9s"), "~/.kube", "credentials of clusters"),
+    (("gh",), "~/.config/gh", "a token of GitHub"),
+)
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
 BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
@@ -66,6 +111,135 @@ MAKES = {
 }
 # What bwrap puts into /dev. The other devices of the host are missing.
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
+
+
+def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
+    """An answer for each thing that the word can mean. Raises a Problem if it can mean none."""
+    if not thing.strip():
+        raise Problem("--explain needs something to explain", KINDS)
+    if is_named(plan, thing):
+        answers = explain_packages(plan, thing)
+    elif "://" in thing and not thing.startswith(FILE_URL):
+        answers = _endpoint(plan, thing)
+    elif secret_value(thing):
+        # The shell has replaced `$NAME` by its value, which must not be repeated on the screen.
+        raise Problem("--explain got what looks like a secret, not a name", "without the $: --explain NAME")
+    elif thing.startswith("$"):
+        answers = _variable(plan, host, settings, thing[1:].removeprefix("{").removesuffix("}"))
+    else:
+        answers = _word(plan, host, settings, thing.removeprefix(FILE_URL))
+    if not answers:
+        raise _unknown(thing)
+    return Explanation(answers[0].subject if len(answers) == 1 else thing, tuple(answers))
+
+
+def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]:
+    if word == "nix":
+        return [explain_nix(plan)]
+    answers: list[Answer] = []
+    exists = host.tree.lstat(absolute(word, host.cwd, host.person.home)) is not None
+    if "/" in word or word.startswith(("~", ".")) or exists or _ending_of(word) in FILE_ENDINGS:
+        answers.append(PathQuestion(plan, host, word).answer())
+        answers += explain_packages(plan, absolute(word, host.cwd, host.person.home))
+    if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
+        answers += _variable(plan, host, settings, word)
+    if port := read_port(word.removeprefix(":")):
+        answers.append(explain_port(plan, port))
+    if is_variable_name(word.replace("-", "_")) and (program := explain_program(plan, host, word)):
+        answers.append(program)
+    is_host = not word.isdigit() and (read_address(word) is not None or is_local_name(word.partition(":")[0]))
+    is_host = is_host or (not exists and "/" not in word and _ending_of(word) in ALSO_DOMAINS)
+    if is_host or not (answers or word.isdigit()):
+        answers += [_as_guessed(answer, word) for answer in _endpoint(plan, word)]
+    return answers
+
+
+def _ending_of(word: str) -> str:
+    """What comes after the last dot; "" if nothing does, or nothing comes before it."""
+    name, _, ending = word.rpartition(".")
+    return ending.lower() if name.rpartition("/")[2] else ""
+
+
+def _as_guessed(answer: Answer, word: str) -> Answer:
+    """The answer with a remark: a bare word may have been meant for something that does not exist."""
+    if not is_variable_name(word) or is_local_name(word):
+        return answer
+    guess = Because("no file, variable or program has this name")
+    return answer.replace(verdict=f"as a host, {answer.verdict}", because=(guess, *answer.because))
+
+
+def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Answer]:
+    return [explain_variable(plan, host, settings, name)] if is_variable_name(name) else []
+
+
+def _endpoint(plan: Plan, text: str) -> list[Answer]:
+    endpoint = read_endpoint(text)
+    if endpoint is None:
+        return []
+    outside = boxs_view(plan, endpoint) if plan.names is not None else None
+    if plan.names is not None and outside is not None:
+        return [explain_host(plan, plan.names, endpoint.text, outside.host, outside.port)]
+    return [explain_endpoint(plan, endpoint)]
+
+
+def _unknown(thing: str) -> Problem:
+    if thing.isdigit():
+        return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
+    return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
+
+
+def explain_program(plan: Plan, host: Host, name: str) -> Answer | None:
+    """Where the box would find a program, and where this host does. None if nothing is known of it."""
+    home, in_box = plan.person.home, _find_in_box(plan, host, name)
+    on_host = find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
+    needed = [(needs, reason) for names, needs, reason in CLIENTS if name in names]
+    if not (in_box or on_host or needed):
+        return None
+    lacks = tuple(
+        Because(f"{needs} is not in the box ({reason})")
+        for needs, reason in needed
+        if not any(one.source and is_inside(one.source, expand_home(needs, home)) for one in plan.mounts)
+    )
+
+    def answer(state: str, verdict: str, because: tuple[Because, ...], changes: tuple[Change, ...]) -> Answer:
+        return Answer(PROGRAM, name, state, verdict, because, changes, place=in_box)
+
+    outside = (OUTSIDE,) if needed else ()
+    if not in_box and not on_host:
+        return answer(OUT, "not in the box", (Because("this host does not have it either"), *lacks), outside)
+    question = PathQuestion(plan, host, in_box or on_host)
+    file = question.answer()
+    if in_box:
+        verdict = f"in the box: {shorten_home(in_box, home)}{', but not what it works with' if needed else ''}"
+        # Nobody who asks for a program wants to write to it.
+        hiding = tuple(change for change in file.changes if change.option[:1] == ("--hide",))
+        return answer(IN, verdict, (*lacks, *file.because), outside or hiding)
+    if file.state == HIDDEN:
+        return answer(OUT, file.verdict, (*file.because, *lacks), file.changes)
+    directory = posixpath.dirname(on_host)
+    shown, config = shorten_home(directory, home), shorten_home(find_state(host).config, home)
+    onto_path = Change(f'path = ["{shown}"] in {config} puts it on PATH')
+    if file.state == IN:
+        verdict = f"in the box, but not on its PATH: {shorten_home(on_host, home)}"
+        return answer(IN, verdict, (Because(f"{shown} is in the box, but not on its PATH"), *lacks), (onto_path,))
+    why = Because(f"this host has it in {shown}, which is not on the PATH of the box")
+    ways: tuple[Change, ...] = (Change("shows its directory, read-only", ("--mount-ro", directory)), onto_path)
+    if refusal := question.refusal("ro", directory):
+        ways = (Change(f"cannot be changed: {refusal}"),)
+    return answer(OUT, "not in the box", (why, *lacks), (*ways, *outside))
+
+
+def _find_in_box(plan: Plan, host: Host, name: str) -> str:
+    inside = Inside(host.tree, plan.mounts)
+    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
+    for file in (posixpath.join(directory, name) for directory in path.split(":")):
+        spot = inside.find(file)
+        if spot.exists and spot.host and host.tree.is_executable(spot.host):
+            return file
+    return ""
+
+
+# Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
 
 
 class Spot(Record):
