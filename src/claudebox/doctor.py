@@ -24,7 +24,7 @@ from claudebox.reach import reach_of
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, from_options, from_variables, merge
 from claudebox.settings.words import Request
-from claudebox.state import find_state
+from claudebox.state import State
 from claudebox.terminal import output_style, show
 from claudebox.tools import choose_bwrap, npm_install
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
@@ -124,11 +124,10 @@ def _names_rows(host: Host, settings: Settings) -> list[CheckRow]:
 
 
 def _state_rows(host: Host, _: Settings) -> list[CheckRow]:
-    state = find_state(host)
-    home, path = host.person.home, state.directory
+    home = host.person.home
+    path = State(home).directory
     status = host.tree.lstat(path)
-    others = [one for one in (state.configuration_directory, state.cache_directory) if one != path]
-    row = CheckRow(OK, STATE, ", ".join((path, *others)))
+    row = CheckRow(OK, STATE, path)
     if status is None and os.access(home, os.W_OK):
         row = CheckRow(OK, STATE, f"{path}: not there yet")
     elif status is None:

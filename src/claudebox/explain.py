@@ -55,7 +55,7 @@ from claudebox.secret_values import secret_value
 from claudebox.settings.parsing import is_variable_name
 from claudebox.settings.table import LAST_PORT
 from claudebox.settings.values import MountWish, Settings
-from claudebox.state import find_state, find_states
+from claudebox.state import SHOWN
 from claudebox.view.explanation import (
     HIDDEN,
     IN,
@@ -217,8 +217,8 @@ def explain_program(plan: Plan, host: Host, name: str) -> Answer | None:
     if file.state == HIDDEN:
         return answer(OUT, file.verdict, (*file.because, *lacks), file.changes)
     directory = posixpath.dirname(on_host)
-    shown, config = shorten_home(directory, home), shorten_home(find_state(host).config, home)
-    onto_path = Change(f'path = ["{shown}"] in {config} puts it on PATH')
+    shown = shorten_home(directory, home)
+    onto_path = Change(f'path = ["{shown}"] in {SHOWN.config} puts it on PATH')
     if file.state == IN:
         verdict = f"in the box, but not on its PATH: {shorten_home(on_host, home)}"
         return answer(IN, verdict, (Because(f"{shown} is in the box, but not on its PATH"), *lacks), (onto_path,))
@@ -337,7 +337,7 @@ class PathQuestion:
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
-        table = secret_places(host.tree, host.person.homes, find_states(host))
+        table = secret_places(host.tree, host.person.homes)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
     def _expected(self) -> str:
