@@ -1,22 +1,36 @@
-"""The state that is kept for each project: what exists, and what can be removed."""
+"""`--instances`: lists what claudebox keeps, for each project and besides, and removes what can be removed."""
 
 from __future__ import annotations
 
 import os
+import stat
 import time
 
+from claudebox.files import (
+    DIRECTORY,
+    lstat,
+    make_directory,
+    open_hidden_directory,
+    open_lock,
+    remove_path,
+    remove_tree,
+    take_lock,
+)
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import find_own_repository, reach_of
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
-from claudebox.state import CACHE_LOCK, Instance, State, find_state
+from claudebox.state import CACHE_LOCK, INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import dump
-from claudebox.view.text import Style, bytes_text, escape, fill
+from claudebox.view.text import Style, beside, bytes_text, escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
@@ -36,6 +50,17 @@ class Size(Record):
     @property
     def shown(self) -> str:
         return bytes_text(self.amount) + ("" if self.is_whole else "+")
+
+
+class Entry(Record):
+    """What is kept for no project: a file or directory in ~/.claudebox."""
+
+    name: str
+    size: Size
+
+    @property
+    def is_users(self) -> bool:
+        return self.name in USERS_OWN
 
 
 class Listed(Record):
@@ -78,13 +103,35 @@ def _listed(instance: Instance) -> Listed:
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    caches = [measure(cache) for cache in caches_of(instance)]
-    cache = Size(sum(one.amount for one in caches), all(one.is_whole for one in caches))
+    cache = add_up(measure(cache) for cache in caches_of(instance))
     is_gone = bool(project) and not os.path.isdir(project)
     reviews = tuple(list_layers(instance.layers))
-    parts = [measure(path) for path in {directory, instance.caches}]
-    size = Size(sum(part.amount for part in parts), all(part.is_whole for part in parts))
-    return Listed(instance, project, last_use, size, is_gone, reviews, cache)
+    return Listed(instance, project, last_use, measure(directory), is_gone, reviews, cache)
+
+
+def find_others(state: State) -> list[Entry]:
+    """What is in ~/.claudebox besides the state of projects."""
+    names = sorted(os.listdir(state.directory)) if os.path.isdir(state.directory) else []
+    return [Entry(name, measure(f"{state.directory}/{name}")) for name in names if name != INSTANCES]
+
+
+def summary(others: list[Entry], column: int) -> list[str]:
+    """The same in a few lines, with the text in this column."""
+    lines = []
+    for what, is_users in (("your own", True), ("what claudebox remembers besides", False)):
+        if chosen := [one for one in others if one.is_users == is_users]:
+            text = f"{what}: {', '.join(escape(one.name) for one in chosen)}"
+            lines += row(add_up(one.size for one in chosen), text, column)
+    return lines
+
+
+def row(size: Size, text: str, column: int) -> list[str]:
+    return beside(f"{size.shown:>{column - 2}}  ", text.split(" "), column)
+
+
+def add_up(sizes: Iterable[Size]) -> Size:
+    each = list(sizes)
+    return Size(sum(one.amount for one in each), all(one.is_whole for one in each))
 
 
 def caches_of(instance: Instance) -> tuple[str, ...]:
@@ -92,35 +139,31 @@ def caches_of(instance: Instance) -> tuple[str, ...]:
     return instance.cache_layers, instance.cache_over_host, instance.cache
 
 
-def measure(directory: str) -> Size:
-    """The bytes in a directory, as far as it is reasonable to count: its shape is the choice of an agent.
+def measure(path: str, above: int | None = None, room: list[int] | None = None, depth: int = 0) -> Size:
+    """The bytes of a file, or in a directory as far as it is reasonable to count: its shape is the choice of an agent.
 
     Nothing is followed, and a box that is at work in there can turn no name elsewhere: each directory is opened in the
-    one above it. There is no recursion, because Python recurses less deep than directories can be nested.
+    one above it. `room` holds how many files may still be counted.
     """
-    amount, counted, open_ones = 0, 0, [(_open(directory), [""])]
-    is_whole = open_ones[0][0] >= 0 or not os.path.lexists(directory)
-    while open_ones:
-        here, waiting = open_ones[-1]
-        if here < 0 or not waiting or counted > MOST_COUNTED:
-            is_whole = is_whole and counted <= MOST_COUNTED
-            open_ones.pop()
-            if here >= 0:
-                os.close(here)
-            continue
-        name = waiting.pop() or "."
-        below = _open(name, here)
-        if below < 0:  # a running box may have removed it, or its mode keeps us out
-            is_whole = is_whole and not _exists(name, here)
-            continue
-        if len(open_ones) > DEEPEST:
-            os.close(below)
-            is_whole = False
-            continue
-        size, number, names = _list(below)
-        amount, counted = amount + size, counted + number
-        open_ones.append((below, names))
-    return Size(amount, is_whole)
+    room = [MOST_COUNTED] if room is None else room
+    try:
+        status = os.stat(path, dir_fd=above, follow_symlinks=False)
+    except OSError:
+        return Size(0)  # a running box may have removed it
+    if not stat.S_ISDIR(status.st_mode):
+        return Size(status.st_size)
+    here = _open(path, above) if depth <= DEEPEST and room[0] >= 0 else -1
+    if here < 0:  # its mode may keep us out
+        return Size(0, is_whole=False)
+    try:
+        size, number, names = _list(here)
+        room[0] -= number
+        sizes = [Size(size, is_whole=room[0] >= 0)]
+        for name in names:
+            sizes.append(measure(name, here, room, depth + 1))
+        return add_up(sizes)
+    finally:
+        os.close(here)
 
 
 def _open(name: str, parent: int | None = None) -> int:
@@ -128,14 +171,6 @@ def _open(name: str, parent: int | None = None) -> int:
         return os.open(name, DIRECTORY, dir_fd=parent)
     except OSError:
         return -1
-
-
-def _exists(name: str, parent: int) -> bool:
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def _list(directory: int) -> tuple[int, int, list[str]]:
@@ -156,27 +191,37 @@ def _list(directory: int) -> tuple[int, int, list[str]]:
     return size, number, names
 
 
+def overview(instances: list[Listed], others: list[Entry], style: Style) -> str:
+    lines = summary(others, COLUMN)
+    if instances or others:
+        lines.append(f"All of it is in {SHOWN.directory}. To remove it: claudebox --uninstall")
+    return listing(instances, style) + "".join(f"{line}\n" for line in lines)
+
+
 def listing(instances: list[Listed], style: Style) -> str:
     if not instances:
         return "No project has been started in a box yet.\n"
     lines = [style.paint("last use    size  project", "1")]
     for instance in instances:
         words = [escape(instance.project) or "(unknown)", *(["(gone)"] if instance.is_gone else [])]
-        first, *rest = fill(words, COLUMN)
-        lines.append(f"{_age(instance.last_use):<10} {instance.size.shown:>5}  {first}")
-        lines += [" " * COLUMN + line for line in rest]
+        lines += beside(f"{_age(instance.last_use):<10} {instance.size.shown:>5}  ", words, COLUMN)
         if instance.has_cache:
             lines.append(" " * COLUMN + f"of that {instance.cache.shown} cache (to remove it: --instances drop-cache)")
         for layer in instance.reviews:
             where = f", {escape(layer.project)}" if layer.project != instance.project else ""
             words = f"review {layer.number}, not landed: {measure(layer.directory).shown}{where}".split(" ")
-            lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
+            lines += beside(" " * COLUMN, words, COLUMN)
     return "\n".join(lines) + "\n"
 
 
-def listing_json(instances: list[Listed]) -> str:
+def listing_json(state: State, instances: list[Listed], others: list[Entry]) -> str:
     return dump(
         {
+            "directory": state.directory,
+            "others": [
+                {"name": one.name, "size": one.size.amount, "is_whole": one.size.is_whole, "is_users": one.is_users}
+                for one in others
+            ],
             "instances": [
                 {
                     "project": instance.project or None,
@@ -192,33 +237,19 @@ def listing_json(instances: list[Listed]) -> str:
                     ],
                 }
                 for instance in instances
-            ]
+            ],
         }
     )
-
-
-def collect(instances: list[Listed]) -> list[Listed]:
-    """The instances whose project no longer exists."""
-    return [instance for instance in instances if instance.is_gone]
 
 
 def remove(instance: Listed) -> None:
     """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
-        for directory in (instance.instance.caches, instance.directory):  # the last one tells whose it was
-            if os.path.lexists(directory) or directory == instance.directory:
-                _remove(directory)
+        remove_path(instance.directory)
     except OSError as error:
-        raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
-
-
-def _remove(directory: str) -> None:
-    parent, name = os.path.split(directory)
-    here = os.open(parent, DIRECTORY)
-    try:
-        remove_tree(here, name)
-    finally:
-        os.close(here)
+        raise Problem(
+            f"cannot remove {instance.directory}: {error.strerror}", f"rm -r {quote(instance.directory)}"
+        ) from None
 
 
 def _age(moment: float) -> str:
@@ -228,53 +259,48 @@ def _age(moment: float) -> str:
 
 def tend_instances(request: Request) -> int:
     host = read_host()
-    found = find_instances(find_state(host))
+    state = find_state(host)
+    found = find_instances(state)
     if ("instances", COLLECT) in request.said:
-        _collect(found, yes=request.yes)
-    elif ("instances", DROP_CACHES) in request.said:
-        _drop_caches(found, yes=request.yes)
-    elif ("instances", DROP_CACHE) in request.said:
+        gone = [one for one in found if one.is_gone]
+        question = "Remove these, with their conversations? [y/N] "
+        for one in _confirmed(gone, "Every project is still there: nothing to remove.\n", question, yes=request.yes):
+            remove(one)
+        return 0
+    if ("instances", DROP_CACHE) in request.said:
         root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-        _drop_caches([one for one in found if one.project == root], yes=request.yes)
-    else:
-        show(listing_json(found) if request.json else listing(found, output_style()))
+        found = [one for one in found if one.project == root]
+    elif ("instances", DROP_CACHES) not in request.said:
+        others = find_others(state)
+        show(listing_json(state, found, others) if request.json else overview(found, others, output_style()))
+        return 0
+    # What package managers downloaded goes also while a box runs: it then downloads again.
+    full = [one for one in found if one.has_cache]
+    question = "Remove the caches of these? [y/N] "
+    for one in _confirmed(full, "There is no cache to remove.\n", question, yes=request.yes):
+        for cache in caches_of(one.instance):
+            empty(cache)
     return 0
 
 
-def _collect(found: list[Listed], *, yes: bool) -> None:
-    gone = collect(found)
-    show(listing(gone, output_style()) if gone else "Every project is still there: nothing to remove.\n")
-    if gone and not yes and not says_yes("Remove these, with their conversations? [y/N] "):
+def _confirmed(chosen: list[Listed], none: str, question: str, *, yes: bool) -> list[Listed]:
+    """Show what would be removed, and ask. Raises a Problem unless the answer is yes."""
+    show(listing(chosen, output_style()) if chosen else none)
+    if chosen and not yes and not says_yes(question):
         raise Problem("nothing removed")
-    for instance in gone:
-        remove(instance)
-
-
-def _drop_caches(found: list[Listed], *, yes: bool) -> None:
-    """Remove what package managers downloaded, also while a box runs: it then downloads again."""
-    full = [instance for instance in found if instance.has_cache]
-    show(listing(full, output_style()) if full else "There is no cache to remove.\n")
-    if full and not yes and not says_yes("Remove the caches of these? [y/N] "):
-        raise Problem("nothing removed")
-    for instance in full:
-        for cache in caches_of(instance.instance):
-            empty(cache)
+    return chosen
 
 
 def _require_unused(layers: int) -> None:
     """What a box changes in the host's caches belongs to the kernel while the box runs. The lock lasts until we end."""
-    import fcntl
-
     try:
-        lock = os.open(CACHE_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=layers)
+        is_free = lstat(layers, CACHE_LOCK) is None or take_lock(open_lock(CACHE_LOCK, layers))
     except OSError:
         return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not is_free:
         raise Problem(
             "a box is running over this host's caches", "end it first; then: claudebox --instances drop-cache"
-        ) from None
+        )
 
 
 def _open_closed(directory: str) -> int:
@@ -301,7 +327,7 @@ def empty(cache: str) -> None:
         for name in os.listdir(here):
             if name != CACHE_LOCK:
                 remove_tree(here, name)
-                os.mkdir(name, PRIVATE, dir_fd=here)
+                make_directory(here, name)
     except OSError as error:
         raise Problem(f"cannot remove {cache}: {error.strerror}", f"rm -r {quote(cache)}") from None
     finally:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
 
 from claudebox import instances
+from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
-from claudebox.prepare import prepare
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from claudebox.state import Instance
@@ -52,6 +53,10 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    scene.monkeypatch.setattr(instances, "remove_path", refuse)
     instances.remove(
         instances.Listed(Instance("/nonexistent/instance", ""), "/home/alice/gone", 0.0, instances.Size(0), True)
     )
@@ -60,6 +65,8 @@ def failed_to_remove(scene: Scene) -> None:
 PROBLEMS: Problems = {
     "instance-stays": (failed_to_remove, FAILED),
     "instances-not-removed": (refused_to_remove, FAILED),
+    "state-of-0.2.0": (lambda scene: scene.planted("~/.local/state/claudebox/places").plan(), FAILED),
+    "settings-of-0.2.0": (lambda scene: scene.planted("~/.config/claudebox/config.toml").plan(), FAILED),
     "state-damaged": (lambda scene: state_with(scene, 'claude/.claude.json: {"half":'), FAILED),
     "state-note-damaged": (lambda scene: state_with(scene, "writable-x: /home/ali"), FAILED),
     "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),

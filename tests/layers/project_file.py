@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.settings.files.project import note_decision
 from claudebox.settings.gather import Layers, gather

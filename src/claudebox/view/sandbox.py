@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import layered
-from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
+from claudebox.layers import Covered, layered
+from claudebox.model import RO, WRITABLE, EnvVar, Guarded, Mount, Plan
 from claudebox.paths import shorten_home
-from claudebox.view.text import bytes_text
+from claudebox.view.text import bytes_text, some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,24 +24,14 @@ MASKED = """\
 ## Files with made-up values
 
 These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
-of the real ones (many begin with `masked`), or the file is empty; it can be changed, moved or deleted only where this
-says so. A login that fails with such a value is not a bug. If a task needs the real ones, ask the user for
-`--reveal PATH`, or `--reveal PATH:KEY` for one of them; never ask for a secret itself.
+of the real ones (many begin with `masked`), or the file is empty. They are read-only: writing, replacing (`sed -i`),
+moving or deleting one fails ("Read-only file system", "Device or resource busy"). If such a file needs a change, tell
+the user in your last message which line to add or change, or write it into an example file such as `.env.example`. A
+login that fails with a made-up value is not a bug. If a task needs the real values, ask the user for `--reveal PATH`,
+or `--reveal PATH:KEY` for one of them; never ask for a secret itself.
 
 """
 MOST_MASKED = 30
-EDITABLE = """
-You can edit those marked "editable": add lines, and change lines without a secret. When the box ends, these lines land
-in the user's file, which keeps its secrets. {how} Write plain lines, `KEY=value`, with quotes around spaces. What
-holds `$`, a made-up value or the address of another host does not land, nor a change to a line with a secret: tell the
-user instead.
-"""
-IN_PLACE = """\
-Write in place (an editing tool, `>>`): what replaces the file, such as
-`sed -i` or `mv`, fails ("Device or resource busy")."""
-IN_LAYER = """\
-They can be replaced (`sed -i`), moved and deleted, too; the user has to
-choose a deletion, and what was moved elsewhere does not take the secrets along."""
 ABSENT = """\
 ## Not available
 
@@ -165,13 +155,10 @@ def _files(plan: Plan) -> str:
 
 def _masked(plan: Plan) -> list[str]:
     masks = [mount for mount in plan.mounts if mount.origin.is_rule(SECRETS)]
-    paths = [f"- `{_path(mount, plan)}`{', editable' if mount.is_editable else ''}" for mount in masks]
+    paths = [f"`{_path(mount, plan)}`" for mount in masks]
     if not paths:
         return []
-    more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
-    how = IN_LAYER if plan.review is not None and plan.review.is_whole else IN_PLACE
-    editable = EDITABLE.format(how=how) if any(mount.is_editable for mount in masks) else ""
-    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n" + editable]
+    return [MASKED + "".join(f"- {line}\n" for line in some(paths, MOST_MASKED))]
 
 
 def _layered(plan: Plan) -> list[str]:
@@ -180,10 +167,8 @@ def _layered(plan: Plan) -> list[str]:
         return []
     if plan.review.is_whole:
         return [REVIEWED]
-    names = [f"`{_plain(within(covered.path, plan.project))}`" for covered in plan.review.covered]
-    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
     direct = DIRECT if plan.guard.direct else ""
-    text = REVIEWED_PARTS.format(names=", ".join([*names[:MOST_NAMED], *more]), direct=direct)
+    text = REVIEWED_PARTS.format(names=_named(plan, plan.review.covered), direct=direct)
     return [text.replace(" \n", "\n")]
 
 
@@ -192,10 +177,13 @@ def _guarded(plan: Plan) -> list[str]:
     held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered(plan))
     if not held:
         return []
-    names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]
-    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    text = GUARDED.format(names=", ".join([*names[:MOST_NAMED], *more]))
+    text = GUARDED.format(names=_named(plan, held))
     return [text + GUARDED_GIT if any(guarded.group == "git" for guarded in held) else text]
+
+
+def _named(plan: Plan, places: tuple[Guarded | Covered, ...]) -> str:
+    names = [f"`{_plain(within(place.path, plan.project))}`" for place in places]
+    return ", ".join(some(names, MOST_NAMED))
 
 
 def _told(plan: Plan) -> list[str]:

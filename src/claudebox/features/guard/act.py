@@ -52,14 +52,12 @@ def _import_everything() -> None:
     """Import what a report may need before the box starts: the agent can change the files of this claudebox."""
     import difflib
     import json
-    import shutil
-    import stat
     import tomllib
 
     from claudebox.features.guard import quarantine
     from claudebox.view import aftermath
 
-    del difflib, json, shutil, stat, tomllib, quarantine, aftermath
+    del difflib, json, tomllib, quarantine, aftermath
 
 
 def report(plan: Plan, before: dict[str, Trace], asking: Ask | None, since: int = 0) -> None:
@@ -101,12 +99,7 @@ def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[li
 
 
 def _has_landed(plan: Plan, leftover: Leftover) -> bool:
-    """Whether the box has not changed it itself, but somebody here has, or it has landed a moment ago.
-
-    So it is with what is in a layer, and with a masked file, of which those who land it have said what changed.
-    """
-    if any(mount.covers == leftover.path for mount in plan.mounts):
-        return True
+    """Whether it is in a layer: then the box has not changed it itself. Somebody here has, or it has just landed."""
     old, new = leftover.old, leftover.new
     if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
         return False  # the box may have another name for it, in no layer; what lands is a new file
