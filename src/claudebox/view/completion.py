@@ -7,7 +7,7 @@ that name on PATH, not the one that is being typed, which may be a file that the
 
 from __future__ import annotations
 
-from claudebox.features.names.groups import GROUPS
+from claudebox.features.names.rules import GROUPS
 from claudebox.problem import Problem
 from claudebox.settings.parsing import LIMITED
 from claudebox.settings.table import COMMAND, LIST, OPERAND, SETTINGS, VALUE, Setting

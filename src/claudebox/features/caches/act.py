@@ -13,8 +13,8 @@ from claudebox.features.caches.decide import PLACE
 from claudebox.layers.files import DIRECTORY, open_below
 from claudebox.model import Plan, Step
 from claudebox.problem import Problem
+from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function
-from claudebox.process.lifetime import Companion
 from claudebox.state import CACHE_LOCK
 from claudebox.terminal import say
 
@@ -29,7 +29,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     here = os.open(plan.cache.layers, DIRECTORY)
     held = os.open(CACHE_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=here)
     os.close(here)
-    companion = Companion(held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held))
+    companion = Companion(held)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from claudebox.addresses import rejected_range
 from claudebox.answers import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, undo
-from claudebox.features.names.rules import NameList, is_address, is_name
+from claudebox.features.names.rules import NameList, as_written, is_address, is_name
 from claudebox.model import Plan
 from claudebox.settings.table import FULL, INET
 
@@ -26,7 +26,7 @@ def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -
     if not fitting:
         ports = ", ".join(dict.fromkeys(_ports(row) for row in rows))
         why = Because(f"of {host}, the list has {ports}", rows[0].origin)
-        change = Change("adds this port", ("--allow", f"{_written(host)}:{port}"))
+        change = Change("adds this port", ("--allow", f"{as_written(host)}:{port}"))
         return Answer(ADDRESS, subject, OUT, "not reachable", (why, _tier(plan)), (change,))
     because = [Because(_listed(row), row.origin) for row in fitting]
     changes = (*undo(fitting[0].origin, fitting[0].group or fitting[0].host), _keep_out(host))
@@ -37,7 +37,7 @@ def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -
 
 
 def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
-    wanted = f"{_written(host)}:{port}" if port and port not in (80, 443) else _written(host)
+    wanted = f"{as_written(host)}:{port}" if port and port not in (80, 443) else as_written(host)
     if names.denied and NameList(names.allowed).knows(host):
         why = Because("--deny, or `deny` in a file, keeps it out of the list")
     else:
@@ -54,10 +54,6 @@ def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) ->
 
 def _keep_out(host: str) -> Change:
     return Change("keeps it out, whatever else the list says", ("--deny", host))
-
-
-def _written(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _listed(row: Allowed) -> str:

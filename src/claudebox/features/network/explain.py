@@ -6,9 +6,9 @@ from ipaddress import IPv4Address, ip_address
 
 from claudebox.addresses import Address, rejected_range
 from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
-from claudebox.features.network.decide import FIRST_FREE_PORT
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.model import FILE, Origin, Plan, Port
+from claudebox.process.programs import FIRST_FREE_PORT
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, LAST_PORT, NAMES, NO_NETWORK
 

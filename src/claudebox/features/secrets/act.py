@@ -14,7 +14,7 @@ from claudebox.model import FROM_HOST, HIDE, MASK, Mount, Plan
 from claudebox.mounts import find_holder, is_layered
 from claudebox.paths import move
 from claudebox.problem import Problem
-from claudebox.process.lifetime import Companion
+from claudebox.process.companion import Companion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write below {state.all_projects()}: {error.strerror}", hint) from None
-    return plan, Companion(
-        life=held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held)
-    )
+    return plan, Companion(held)
 
 
 def _covered(mounts: tuple[Mount, ...]) -> list[tuple[int, int]]:

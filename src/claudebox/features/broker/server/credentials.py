@@ -11,7 +11,7 @@ import threading
 import time
 
 from claudebox.features.broker.server.messages import BadBody, read_answer, read_body
-from claudebox.features.broker.server.policy import OAUTH_BETA
+from claudebox.features.broker.server.policy import OAUTH_BETA, Headers
 from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
 from claudebox.login.file import Replacement, read
 from claudebox.login.form import Tokens, tokens_in, with_tokens
@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from claudebox.features.broker.server.policy import Headers
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0
