@@ -61,11 +61,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "modes": (
         "start",
         "asking",
-        "modes",
         "uninstall",
         "boxes",
         "moving",
-        "printing",
         "showing",
         "reviewing",
         "features.*.log",

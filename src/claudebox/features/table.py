@@ -67,7 +67,7 @@ def _goes_by_names(facts: Facts) -> bool:
 
 def _has_idle_list(facts: Facts) -> bool:
     settings = facts.settings
-    return settings.network.text != NAMES and bool(settings.allow or settings.deny or settings.ask.text != OFF)
+    return settings.network.text != NAMES and bool(settings.allow or settings.ask.text != OFF)
 
 
 def _has_nix(facts: Facts) -> bool:

@@ -33,7 +33,7 @@ class Setting(Record):
     choices: tuple[str, ...] = ()  # each gives less than the one before it
     tightens: bool = False  # it takes something away, so a project's file gets it without a yes
     is_users: bool = False  # it decides what runs on the host, so a project's file may never set it
-    in_files_only: bool = False
+    in_files_only: bool = False  # no option sets it; a variable may
     help_in_files: str = ""  # the help for the key, if it differs from that of the option
 
     @property
@@ -138,13 +138,6 @@ SETTINGS = (
         shape=TEXTS,
     ),
     Setting(
-        *("deny", LIST, "with --network names: keep this host out, although --allow or a group has it"),
-        metavar="HOST",
-        key="deny",
-        shape=TEXTS,
-        tightens=True,
-    ),
-    Setting(
         *("ask", VALUE, "with --network names: ask about a host while the box runs: off (default) or desktop"),
         metavar="HOW",
         key="ask",
@@ -183,7 +176,6 @@ SETTINGS = (
         key="packages",
         shape=TEXTS,
     ),
-    Setting("strict", SWITCH, "do not start if a package is not available"),
     Setting(
         *("reveal", LIST, "show PATH in the project as it is, although it looks secret; PATH:KEY for one value of it"),
         metavar="PATH",
@@ -271,11 +263,11 @@ SETTINGS = (
     *(
         Setting(
             *(name, VALUE, f"use this {name}"),
-            metavar="PATH",
             variable=f"CLAUDEBOX_{name.upper()}",
             key=name,
             shape=TEXT,
             is_users=True,
+            in_files_only=True,
         )
         for name in ("bwrap", "claude", "pasta", "nft")
     ),
@@ -286,10 +278,6 @@ SETTINGS = (
             "list the state kept for each project; gc: remove what is gone; drop-cache: this one's cache",
         ),
         metavar="[HOW]",
-    ),
-    Setting(
-        *("places", MODE, "show where claudebox keeps its files; xdg, home: move them"),
-        metavar="[WHERE]",
     ),
     Setting("uninstall", MODE, "remove everything that claudebox keeps, after a question"),
     Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
@@ -304,11 +292,6 @@ SETTINGS = (
     Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),
     Setting("json", SWITCH, "with what prints data, such as --audit, --check or --instances: as JSON"),
     Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
-    Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
-    Setting("man", MODE, "print the manual page"),
-    Setting(
-        "schema", MODE, "print the JSON Schema of your files with settings, or of a project's", metavar="[project]"
-    ),
     Setting("help", MODE, "show this help", short="-h"),
     Setting("version", MODE, "show the versions of claudebox and its programs"),
 )

@@ -91,7 +91,6 @@ class Settings(Record):
     auth_limits: tuple[Word, ...] = ()
     network: Word = Word(FULL, BY_DEFAULT)
     allow: tuple[Word, ...] = ()
-    deny: tuple[Word, ...] = ()
     ask: Word = Word(OFF, BY_DEFAULT)
     publish: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()

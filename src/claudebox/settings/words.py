@@ -11,24 +11,17 @@ PROFILES = "profiles"  # list them: `--profile` without a name
 COLLECT = "gc"
 DROP_CACHE = "drop-cache"  # of this project
 DROP_CACHES = "drop-caches"  # of all projects
-OF_A_PROJECT = "project"
-XDG, HOME = "xdg", "home"
 # Words that a mode may have.
-MAY_FOLLOW = {
-    "instances": (COLLECT, DROP_CACHE, DROP_CACHES),
-    "places": (XDG, HOME),
-    "schema": (OF_A_PROJECT,),
-}
-WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
+MAY_FOLLOW = {"instances": (COLLECT, DROP_CACHE, DROP_CACHES)}
 # Modes without any claude.
-WITHOUT_CLAUDE = frozenset("instances places review demo completion man schema uninstall network_log setup".split())
+WITHOUT_CLAUDE = frozenset("instances review demo uninstall network_log setup".split())
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
 # Modes that print data: each can print it as JSON. Some do only if nothing follows that does something.
 JSON_MODES = (
     *("audit", "dry_run", "check", "explain", "network_log", "auth_log", "prove", "version", PROFILES),
-    *("instances", "places", "review"),
+    *("instances", "review"),
 )
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
@@ -66,7 +59,6 @@ class Request(Record):
     quiet: bool = False
     json: bool = False
     shell: bool = False
-    strict: bool = False
     suggest: bool = False
     run: tuple[str, ...] | None = None
     said: tuple[tuple[str, str], ...] = ()  # settings with a value, in order
@@ -109,7 +101,7 @@ class _CommandLine:
                 self._leave_to_claude(word)
             elif setting.kind == COMMAND:
                 self._take_command(setting, value if has_value else None)
-            elif setting.name in WITH_ARGUMENT:
+            elif setting.name == "explain":
                 self.modes.append(setting.name)
                 self.said.append((setting.name, value if has_value else self._value_of(setting)))
             elif setting.kind in (MODE, SWITCH):
@@ -225,7 +217,6 @@ def parse(words: list[str]) -> Request:
         quiet="quiet" in reader.switches,
         json=json,
         shell=shell,
-        strict="strict" in reader.switches,
         suggest="suggest" in reader.switches,
         run=reader.run,
         said=tuple(reader.said),
@@ -237,9 +228,7 @@ def parse(words: list[str]) -> Request:
 def _require_data(mode: str, reader: _CommandLine) -> None:
     """Refuse `--json` where nothing is printed that could be JSON. On its own it is claude's."""
     said = dict(reader.said).get(mode, "")
-    does_something = (mode in ("instances", "places") and said) or (
-        mode == REVIEW and reader.review[0] not in ("list", "show")
-    )
+    does_something = (mode == "instances" and said) or (mode == REVIEW and reader.review[0] not in ("list", "show"))
     if mode in JSON_MODES and not does_something and "suggest" not in reader.switches:
         return
     option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))

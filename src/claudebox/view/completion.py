@@ -1,4 +1,4 @@
-"""Completion in shells, made from the table of settings: our options and their values, and claude's.
+"""Completion in shells, made from the table of settings: our options and their values.
 
 Each text can be evaluated by a shell's start-up file, and can be a file where the shell looks for completions.
 Profiles are asked for when they are needed: `claudebox --profile` reads nothing of the project. It is the command of
@@ -11,30 +11,18 @@ from claudebox.features.names.groups import GROUPS
 from claudebox.problem import Problem
 from claudebox.settings.parsing import LIMITED
 from claudebox.settings.table import COMMAND, LIST, OPERAND, SETTINGS, VALUE, Setting
-from claudebox.settings.words import (
-    CLAUDE_OPTIONS,
-    CLAUDE_SUBCOMMANDS,
-    CLAUDE_TAKES_VALUE,
-    MAY_FOLLOW,
-    REVIEW,
-    REVIEW_DEEDS,
-    WITH_ARGUMENT,
-)
+from claudebox.settings.words import MAY_FOLLOW, REVIEW, REVIEW_DEEDS
 
 SHELLS = ("bash", "zsh", "fish")
-TAKES_PATH = ("mount_ro", "mount_rw", "hide", "reveal", "writable", "bwrap", "claude", "pasta", "nft", "explain")
+TAKES_PATH = ("mount_ro", "mount_rw", "hide", "reveal", "writable", "explain")
 TAKES_VARIABLE = ("env", "drop_env")
 TAKES_COMMAND = ("against",)
 PROFILE = "profile"
-_HOSTS = tuple(f"@{name}" for name in GROUPS)
 # Words that a value can be, where the table has no choices.
 WORDS = {
-    "completion": SHELLS,
-    "allow": _HOSTS,
-    "deny": _HOSTS,
+    "allow": tuple(f"@{name}" for name in GROUPS),
     "auth_limit": tuple(f"{name}=" for name in LIMITED),
 }
-FOR_CLAUDE = "passed to claude"
 
 
 def completion(shell: str) -> str:
@@ -54,17 +42,11 @@ def words_after(setting: Setting) -> tuple[str, ...]:
 
 
 def needs_value(setting: Setting) -> bool:
-    return setting.name in WITH_ARGUMENT or (setting.kind in (VALUE, LIST, OPERAND) and setting.name != REVIEW)
-
-
-def _claudes(*, takes_value: bool) -> list[str]:
-    options = CLAUDE_TAKES_VALUE if takes_value else CLAUDE_OPTIONS - CLAUDE_TAKES_VALUE
-    return sorted(options - {setting.option for setting in SETTINGS})
+    return setting.name == "explain" or (setting.kind in (VALUE, LIST, OPERAND) and setting.name != REVIEW)
 
 
 def _bash(settings: list[Setting]) -> str:
     options = [name for setting in settings for name in (setting.short, setting.option) if name]
-    every = " ".join([*options, *_claudes(takes_value=True), *_claudes(takes_value=False)])
     cases = "".join(_bash_case(setting) for setting in settings)
     return f"""\
 # Completion of claudebox for bash. Without a package that installs it, add to ~/.bashrc:
@@ -94,12 +76,9 @@ _claudebox() {{
     esac
   done
   case $before in
-{cases}    {"|".join(_claudes(takes_value=True))}) return ;;
-  esac
+{cases}  esac
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W '{every}' -- "$word"))
-  elif ((COMP_CWORD == 1)) && [[ $word ]]; then
-    COMPREPLY=($(compgen -W '{" ".join(sorted(CLAUDE_SUBCOMMANDS))}' -- "$word"))
+    COMPREPLY=($(compgen -W '{" ".join(options)}' -- "$word"))
   fi
 }}
 complete -o default -F _claudebox claudebox
@@ -130,8 +109,6 @@ def _bash_case(setting: Setting) -> str:
 
 def _zsh(settings: list[Setting]) -> str:
     rows = [row for setting in settings for row in _zsh_rows(setting)]
-    rows += [f"'{option}=[{FOR_CLAUDE}]:value:_files'" for option in _claudes(takes_value=True)]
-    rows += [f"'{option}[{FOR_CLAUDE}]'" for option in _claudes(takes_value=False)]
     listed = "".join(f"    {row} \\\n" for row in rows)
     return f"""\
 #compdef claudebox
@@ -142,12 +119,9 @@ _claudebox_profiles() {{
   names=(${{(f)"$(claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p')"}})
   compadd -a names
 }}
-_claudebox_words() {{
-  _alternative 'files:file:_files' 'commands:command of claude:({" ".join(sorted(CLAUDE_SUBCOMMANDS))})'
-}}
 _claudebox() {{
   _arguments -S \\
-{listed}    '*:word:_claudebox_words'
+{listed}    '*:word:_files'
 }}
 if [[ ${{funcstack[1]}} == _claudebox ]]; then
   _claudebox "$@"
@@ -165,7 +139,7 @@ def _zsh_rows(setting: Setting) -> list[str]:
     if needs_value(setting):
         return [f"'{again}{setting.option}=[{text}]:{setting.name}:{_zsh_action(setting)}'"]
     if words := words_after(setting):
-        # Where the word is optional, zsh offers files and claude's commands as well.
+        # Where the word is optional, zsh offers files as well.
         optional = ":" if setting.name == REVIEW else ""
         return [f"'{setting.option}[{text}]{optional}:{setting.name}:({' '.join(words)})'"]
     rows = [f"'{setting.option}[{text}]'"]
@@ -190,10 +164,6 @@ def _fish(settings: list[Setting]) -> str:
         "#   claudebox --completion fish | source",
     ]
     lines += [_fish_row(setting) for setting in settings]
-    lines += [_fish_option(option, FOR_CLAUDE, " -r") for option in _claudes(takes_value=True)]
-    lines += [_fish_option(option, FOR_CLAUDE, "") for option in _claudes(takes_value=False)]
-    commands = " ".join(sorted(CLAUDE_SUBCOMMANDS))
-    lines.append(f"complete -c claudebox -n __fish_is_first_arg -a '{commands}' -d 'command of claude'")
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from claudebox.settings.table import BY_KEY, SETTINGS, Setting
+from claudebox.settings.words import Request
+from claudebox.terminal import show
 from claudebox.view.text import fill
 
 COLUMN = 30
@@ -36,7 +38,7 @@ For example:
 {statuses}
 """
 FILES = (
-    ("~/.claudebox/config.toml", "for every box; --places says where it is"),
+    ("~/.claudebox/config.toml", "for every box"),
     ("~/.claudebox/profiles/NAME.toml", "for --profile NAME; or NAME.json"),
     (".claudebox.toml", "of the project; what it adds needs your yes"),
 )
@@ -48,6 +50,11 @@ EXIT_STATUSES = (
     ("127", "claude was not found"),
     ("128+n", "ended by signal n"),
 )
+
+
+def show_help(_: Request) -> int:
+    show(help_text())
+    return 0
 
 
 def help_text() -> str:
