@@ -78,11 +78,14 @@ def _setting(document: Document, key: str) -> Setting:
 def _unknown(document: Document, path: Path, known: tuple[str, ...]) -> Problem:
     from difflib import get_close_matches
 
+    from claudebox.settings.mistakes import REMOVED
+
     key = str(path[-1])
     if len(path) > 1 and key in BY_KEY and key != "path":  # `path` in a mount is more likely meant to be `host`
         return _misplaced(document, path)
     near = get_close_matches(key, known, 1)
-    hint = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
+    known_keys = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
+    hint = REMOVED.get(f"{key} =") or known_keys
     return document.problem(path, f"unknown key {shown(key)}", hint)
 
 
