@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.model import RO, RW, Plan
-from claudebox.settings.files.profiles import list_profiles, shipped_names
 from claudebox.settings.gather import gather
+from claudebox.settings.profiles import list_profiles, shipped_names
 from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
 from hosts.machine import Machine

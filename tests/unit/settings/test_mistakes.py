@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.problem import Problem
+from claudebox.settings.gather import from_variables
 from claudebox.settings.mistakes import DASHES
 from claudebox.settings.table import BY_OPTION, SETTINGS
-from claudebox.settings.values import from_variables
 from claudebox.settings.words import CLAUDE_OPTIONS, CLAUDE_SUBCOMMANDS, Request, parse
 
 OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))
