@@ -178,7 +178,7 @@ def _zipped(content: bytes) -> bytes:
 
 
 def _tar(files: dict[str, tuple[bytes, int]], *, has_directories: bool = True) -> bytes:
-    """A tar archive of root's. Debian wants every directory above a file; in a prefix it would change the user's own."""
+    """A tar archive of root's. Debian wants every directory; unpacked in a prefix, they would change the user's own."""
     made = io.BytesIO()
     directories = {str(parent) for name in files for parent in Path(name).parents} if has_directories else set()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:

@@ -304,10 +304,10 @@ def _fish_row(setting: Setting) -> str:
     return row
 
 
-# JSON Schemas, draft 7, which Taplo understands (the language server for TOML, in Even Better TOML and others). Patterns
-# use what ECMAScript, Rust and Python read alike: no looking ahead, and nothing that depends on a line's end. A schema
-# knows shapes, so what has to be looked up is left to the program: whether a value looks secret, a name that is not the
-# file's, a limit too small to start anything.
+# JSON Schemas, draft 7, which Taplo understands (the language server for TOML, in Even Better TOML and others).
+# Patterns use what ECMAScript, Rust and Python read alike: no looking ahead, and nothing that depends on a line's end.
+# A schema knows shapes, so what has to be looked up is left to the program: whether a value looks secret, a name that
+# is not the file's, a limit too small to start anything.
 
 Schema = dict[str, Any]
 

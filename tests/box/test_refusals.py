@@ -223,8 +223,8 @@ def test_bwrap_from_another_project_is_refused(box: Box, account: Account) -> No
 @pytest.mark.req("FAIL-01", "SAND-09")
 def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account: Account, project: Path) -> None:
     key = account.write(account.home / ".ssh" / "id_rsa", "canary\n", mode=0o700)
-    account.write(project / "claude", f"#!{key}\n", mode=0o755)
-    result = box.claudebox("--yes", "--claude", "claude", "-p", "x")
+    claude = account.write(account.home / "opt" / "claude", f"#!{key}\n", mode=0o755)
+    result = box.claudebox("--yes", "-p", "x", env={"CLAUDEBOX_CLAUDE": str(claude)})
     assert result.returncode == 125
     assert "is secret (SSH keys)" in " ".join(result.stderr.split())
 

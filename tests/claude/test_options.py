@@ -112,7 +112,7 @@ def test_debug_file_in_a_linked_directory_is_written(user_talk: Talk) -> None:
 @pytest.mark.req("ARGS-01")
 def test_debug_file_is_not_made_unless_the_box_starts(user_talk: Talk) -> None:
     log = user_talk.account.write(user_talk.account.home / "logs" / "a").with_name("claude.log")
-    words = ("--claude", user_talk.claude, "--debug-file", str(log), "-p", "x")
+    words = ("--debug-file", str(log), "-p", "x")
     assert user_talk.box.claudebox("--dry-run", *words).returncode == 0
     assert user_talk.box.claudebox(*words).returncode == FAILED  # nobody to ask
     assert not log.exists()
@@ -146,7 +146,7 @@ def test_secret_place_is_refused(user_talk: Talk, option: str, path: str) -> Non
     for name in (".ssh/id_ed25519", ".ssh/sub/x", ".config/gh/hosts.yml", ".claudebox/config.toml", ".aws/x", ".netrc"):
         user_talk.account.write(home / name, "{}")
     (home / "keys").symlink_to(home / ".ssh")
-    done = user_talk.box.claudebox("--yes", "--claude", user_talk.claude, option, str(home / path), "-p", "x")
+    done = user_talk.box.claudebox("--yes", option, str(home / path), "-p", "x")
     assert done.returncode == FAILED, done.stderr
     assert not (home / path).with_name("new.log").exists()
 
@@ -155,7 +155,7 @@ def test_secret_place_is_refused(user_talk: Talk, option: str, path: str) -> Non
 def test_token_in_a_named_file_is_flagged_and_not_shown(user_talk: Talk) -> None:
     servers = {"tea": {"url": "https://example.org", "headers": {"Authorization": f"Bearer {TOKEN}"}}}
     file = user_talk.account.write(user_talk.account.home / "conf" / "mcp.json", json.dumps({"mcpServers": servers}))
-    done = user_talk.box.claudebox("--audit", "--json", "--claude", user_talk.claude, "--mcp-config", str(file))
+    done = user_talk.box.claudebox("--audit", "--json", "--mcp-config", str(file))
     findings = json.loads(done.stdout)["findings"]
     assert [finding for finding in findings if finding["kind"] == "secret" and finding["subject"] == str(file)]
     assert TOKEN not in done.stdout
@@ -164,7 +164,7 @@ def test_token_in_a_named_file_is_flagged_and_not_shown(user_talk: Talk) -> None
 @pytest.mark.req("SEC-01")
 def test_token_in_inline_json_is_flagged_and_not_shown(user_talk: Talk) -> None:
     text = json.dumps({"env": {"A": TOKEN}})
-    done = user_talk.box.claudebox("--audit", "--claude", user_talk.claude, "--settings", text)
+    done = user_talk.box.claudebox("--audit", "--settings", text)
     assert "looks secret" in done.stdout
     assert TOKEN not in done.stdout
 

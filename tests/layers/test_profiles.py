@@ -230,7 +230,8 @@ def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> 
     for name in shipped_names():
         # The strict one wants a credential for its broker.
         machine.environ["ANTHROPIC_API_KEY"] = "sk-ant-made-up-for-this-test"
-        machine.plan("--profile", name, "--pasta", "/usr/bin/pasta", "--nft", "/usr/sbin/nft")
+        machine.environ |= {"CLAUDEBOX_PASTA": "/usr/bin/pasta", "CLAUDEBOX_NFT": "/usr/sbin/nft"}
+        machine.plan("--profile", name)
 
 
 @pytest.mark.req("EXT-03", "SEC-01")

@@ -179,13 +179,15 @@ class Place(Record):
     def unknown(self, known: tuple[str, ...]) -> Problem:
         from difflib import get_close_matches
 
+        from claudebox.settings.mistakes import REMOVED
+
         key = str(self.path[-1])
         # `path` in a mount is more likely meant to be `host`.
         if len(self.path) > 1 and key in BY_KEY and key != "path":
             return self.misplaced()
         near = get_close_matches(key, known, 1)
-        hint = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
-        return self.problem(f"unknown key {shown(key)}", hint)
+        others = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
+        return self.problem(f"unknown key {shown(key)}", REMOVED.get(f"{key} =") or others)
 
     def misplaced(self) -> Problem:
         outer, key = self.path[0], self.path[-1]

@@ -135,11 +135,13 @@ class _ProfileReader:
     def _unknown(self, named: Word) -> Problem:
         from difflib import get_close_matches
 
+        from claudebox.settings.mistakes import REMOVED
+
         names = sorted({*self.own_names(), *shipped_names()})
         stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {self._own_profiles()}/{stem}.toml"
-        hint = f"did you mean `{near[0]}`?" if near else to_write
+        hint = REMOVED.get(f"--profile {stem}") or (f"did you mean `{near[0]}`?" if near else to_write)
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
 
 
