@@ -8,8 +8,8 @@ from claudebox.model import Plan
 from claudebox.paths import shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import NOT_FOUND, Problem
-from claudebox.settings.files.profiles import list_profiles
 from claudebox.settings.gather import gather
+from claudebox.settings.profiles import list_profiles
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request

@@ -18,7 +18,8 @@ from claudebox.features.network import tun
 from claudebox.features.network.tun import TUN
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
-from claudebox.settings.values import Settings, from_options, merge
+from claudebox.settings.gather import from_options, merge
+from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
 from claudebox.view.text import WIDTH, Style, width

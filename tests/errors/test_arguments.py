@@ -9,7 +9,6 @@ from claudebox.plan import make_plan
 from claudebox.problem import FAILED
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
-from claudebox.view.completion import completion
 from errors.scene import Problems, Scene, Stage
 
 
@@ -29,7 +28,6 @@ PROBLEMS: Problems = {
     "argument-instances-with-words": (lambda scene: scene.plan("--instances", "foo"), FAILED),
     "argument-review-mistyped": (lambda scene: scene.plan("--review", "lsit"), FAILED),
     "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
-    "completion-unknown": (lambda _: completion("tcsh"), FAILED),
     "explain-nothing": (lambda scene: explained(scene, " "), FAILED),
     "explain-no-port": (lambda scene: explained(scene, "65536"), FAILED),
     "explain-secret": (lambda scene: explained(scene, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"), FAILED),

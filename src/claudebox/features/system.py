@@ -143,9 +143,7 @@ def tmp_size(facts: Facts) -> int:
             raise Problem(f"{said.origin.shown} needs bwrap 0.7 or later", another("bwrap"))
         return 0
     if said is not None:
-        from claudebox.settings.parsing import TMP_SIZE, amount
-
-        return min(amount(TMP_SIZE, said), MOST_BYTES)
+        return min(said.number, MOST_BYTES)
     first, _, rest = (facts.tree.text("/proc/meminfo") or "").partition(" kB")
     memory = first.removeprefix("MemTotal:").strip()
     return int(memory) * 1024 // 4 if rest and memory.isascii() and memory.isdigit() else UNKNOWN_SIZE

@@ -46,11 +46,11 @@ def _has_other_agent(facts: Facts) -> bool:
 
 
 def _shares_login(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth == PASSTHROUGH
+    return facts.install is not None and facts.settings.auth.text == PASSTHROUGH
 
 
 def _has_broker(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth == BROKER
+    return facts.install is not None and facts.settings.auth.text == BROKER
 
 
 def _shares_network(facts: Facts) -> bool:

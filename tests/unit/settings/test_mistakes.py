@@ -7,10 +7,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.problem import Problem
-from claudebox.settings.files.profiles import shipped_names
+from claudebox.settings.gather import from_variables
 from claudebox.settings.mistakes import DASHES, REMOVED
+from claudebox.settings.profiles import shipped_names
 from claudebox.settings.table import BY_KEY, BY_OPTION, SETTINGS
-from claudebox.settings.values import from_variables
 from claudebox.settings.words import Request, parse
 
 OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))

@@ -10,7 +10,7 @@ from claudebox.allowed import Allowed
 from claudebox.features.names.groups import FORGES, GROUPS
 from claudebox.model import Origin
 from claudebox.problem import Problem
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
