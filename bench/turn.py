@@ -55,6 +55,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.home()) as home, stand_in(Path(home)) as api:
         environ = {
             **{name: os.environ[name] for name in ("PATH", "LANG", "USER") if name in os.environ},
+            "CLAUDEBOX_CLAUDE": chosen.claude,
             "HOME": home,
             "TERM": "xterm-256color",
             "ANTHROPIC_API_KEY": "sk-ant-api03-stand-in-0123456789",
@@ -88,7 +89,7 @@ def prepare_home(home: Path) -> None:
 
 
 def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
-    box = [str(CHECKOUT / "claudebox"), "--yes", "--claude", claude]
+    box = [str(CHECKOUT / "claudebox"), "--yes"]
     turn = [claude, *UNATTENDED]
     bind = "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind".split()
     ways = {

@@ -18,7 +18,7 @@ from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
 from claudebox.remembered import write
-from claudebox.settings.words import HOME, XDG, Request
+from claudebox.settings.words import Request
 from claudebox.settling import make_private, settle, write_whole
 from claudebox.state import (
     INSTANCES,
@@ -39,6 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+XDG, HOME = "xdg", "home"
 BETWEEN_FILE_SYSTEMS = 18  # EXDEV
 UNFINISHED, LEFT = ".moving-", ".moved-"  # before the name of a copy that is not whole, and of what was copied
 COLUMN = 15

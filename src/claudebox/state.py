@@ -5,7 +5,7 @@ configuration, and x for what belongs to the cache. The rest is state.
 
   c config.toml, profiles/    settings that the user writes
     .credentials.json         a login of Claude for boxes only, if the user made one
-  x cache/                    settings as they were understood the last time
+  x cache/                    of older versions, which kept parsed settings: nobody reads it
     decisions                 what the user said about files of projects
   x packages/                 what Nix said about packages
   x nix-trial                 what came of trying the Nix daemon
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
 INSTANCE_NAME_LENGTH = 16
-CACHE_NAME_LENGTH = 16
 PACKAGE_NAME_LENGTH = 32
 INSTANCES = "instances"
 PROJECT = "project"
@@ -116,10 +115,8 @@ class State(Record):
 
     @property
     def cache(self) -> str:
+        """Of older versions. It is ours, so that it moves with the rest."""
         return f"{self.cache_directory}/cache"
-
-    def cached(self, settings_file: str) -> str:
-        return f"{self.cache}/{sha256(settings_file.encode())[:CACHE_NAME_LENGTH]}"
 
     @property
     def decisions(self) -> str:

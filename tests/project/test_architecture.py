@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what can be said": (
         "settings.table",
         "settings.values",
-        "settings.parsing",
+        "settings.types",
         "settings.words",
         "settings.mistakes",
     ),
@@ -61,11 +61,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "modes": (
         "start",
         "asking",
-        "modes",
         "uninstall",
         "boxes",
         "moving",
-        "printing",
         "showing",
         "reviewing",
         "features.*.log",

@@ -125,8 +125,8 @@ def test_installed_command_has_its_scripts(installed: Path, somebody: Account) -
     for name in ("HEAD", "config", "objects/x", "refs/x"):
         somebody.write(project / ".git" / name)
     bwrap = somebody.write(somebody.home / "bwrap", "#!/bin/sh\n", 0o755)
-    audit = ("--bwrap", str(bwrap), "--audit", "--run", "true")
-    assert "/etc/claudebox/bin/git" in somebody.run(str(installed), *audit, cwd=project).stdout
+    words, environ = ("--audit", "--run", "true"), {"CLAUDEBOX_BWRAP": str(bwrap)}
+    assert "/etc/claudebox/bin/git" in somebody.run(str(installed), *words, cwd=project, env=environ).stdout
 
 
 def test_installed_command_loads_nothing_that_a_generated_script_would(installed: Path, somebody: Account) -> None:

@@ -54,7 +54,7 @@ def fill(state: State) -> None:
         f"{state.profiles}/aws.toml": "",
         state.login: "{}",
         state.decisions: "x",
-        state.cached("x"): "x",
+        f"{state.cache}/x": "x",
         state.nix_trial: "x",
         instance.project: "/p\n",
         instance.masked: "masked",

@@ -54,6 +54,7 @@ def run_demo(_: Request) -> int:
 def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
     """Run the agent in a box. Returns the exit status and standard error."""
     environ = {
+        "CLAUDEBOX_CLAUDE": agent.claude,
         **stage.variables,
         "HOME": stage.home,
         "PATH": stage.path,

@@ -39,13 +39,14 @@ class Agent(Record):
 
     title: str
     arguments: tuple[str, ...]
+    claude: str = ""  # its path; "" if it is another program
 
 
 def find_agent(say: Callable[[str], None], claude: str, npm: str, path: str) -> Agent:
     """Find it, or install it with this npm, which finds node on this PATH. Each may be "": there is none."""
     claude = claude or _installed(say, npm, path)
     if claude:
-        return Agent(f"Claude Code ({_short(claude)})", ("--claude", claude, "-p", PROMPT))
+        return Agent(f"Claude Code ({_short(claude)})", ("-p", PROMPT), claude)
     return Agent(
         "there is no Claude Code, so a scripted agent plays its part", ("--run", "python3", "-c", SCRIPTED_AGENT)
     )

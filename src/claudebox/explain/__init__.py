@@ -25,8 +25,7 @@ from claudebox.model import Plan
 from claudebox.paths import absolute
 from claudebox.problem import Problem
 from claudebox.secret_values import secret_value
-from claudebox.settings.parsing import is_variable_name
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import Settings
 
 FILE_URL = "file://"

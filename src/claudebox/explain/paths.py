@@ -214,7 +214,7 @@ class PathQuestion:
 
     def _hide_said(self, origin: Origin) -> str:
         """The hide as it was typed. There may be several, and it may name a directory above this path."""
-        typed = [hide.text for hide in self.settings.hides if hide.origin == origin]
+        typed = [hide.text for hide in self.settings.hide if hide.origin == origin]
         reals = {
             text: self.host.tree.resolve(absolute(text, self.host.cwd, self.host.person.home)) or "" for text in typed
         }

@@ -46,11 +46,11 @@ def _has_other_agent(facts: Facts) -> bool:
 
 
 def _shares_login(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth == PASSTHROUGH
+    return facts.install is not None and facts.settings.auth.text == PASSTHROUGH
 
 
 def _has_broker(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth == BROKER
+    return facts.install is not None and facts.settings.auth.text == BROKER
 
 
 def _shares_network(facts: Facts) -> bool:
@@ -67,7 +67,7 @@ def _goes_by_names(facts: Facts) -> bool:
 
 def _has_idle_list(facts: Facts) -> bool:
     settings = facts.settings
-    return settings.network.text != NAMES and bool(settings.allow or settings.deny or settings.ask.text != OFF)
+    return settings.network.text != NAMES and bool(settings.allow or settings.ask.text != OFF)
 
 
 def _has_nix(facts: Facts) -> bool:

@@ -82,7 +82,6 @@ def _network(network: Network, names: Names | None) -> Any:
         "host_ports": [port.host for port in network.host_ports],
         "rejected": list(network.uplink.near) if network.uplink else [],
         "allowed": [_allowed(row) for row in names.allowed] if names else [],
-        "denied": list(names.denied) if names else [],
     }
 
 

@@ -47,7 +47,6 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
         "network.allowed[].group": (STRING, "the group that brought it, or nothing"),
         "network.allowed[].reason": (STRING, "what it is for"),
         "network.allowed[].rule": (STRING, RULE),
-        "network.denied": (STRINGS, "hosts that are kept out"),
         "nix": (OBJECT_OR_NULL, "null, if the box has no Nix"),
         "nix.mode": (STRING, "how it uses Nix"),
         "nix.rule": (STRING, RULE),
@@ -131,11 +130,6 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
         "instances[].reviews[].number": (NUMBER, "a layer that has not landed"),
         "instances[].reviews[].project": (STRING, "what it is a layer of"),
         "instances[].reviews[].size": (NUMBER, "bytes"),
-    },
-    "--places": {
-        "places.configuration": (STRING, "the directory of what you write"),
-        "places.state": (STRING, "that of what claudebox knows from one start to the next"),
-        "places.cache": (STRING, "that of what can be made or downloaded again"),
     },
     "--profile": {
         "profiles[].name": (STRING, "for --profile"),

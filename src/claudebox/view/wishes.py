@@ -20,7 +20,7 @@ def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
         words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
-        lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
+        lines += table_row(f"+ {BY_NAME[wish.name].key}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
 
 

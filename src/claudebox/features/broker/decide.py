@@ -13,9 +13,8 @@ from claudebox.paths import absolute
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import host_certificates
-from claudebox.settings.parsing import broker_limit
 from claudebox.settings.table import FULL
-from claudebox.settings.values import EnvWish, Settings, Word
+from claudebox.settings.values import Amount, EnvWish, Settings
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
@@ -186,11 +185,11 @@ def _can_be_sent(value: str) -> bool:
     return value.isascii() and value.isprintable() and " " not in value
 
 
-def _limits(said: tuple[Word, ...]) -> tuple[tuple[str, int], ...]:
+def _limits(said: tuple[Amount, ...]) -> tuple[tuple[str, int], ...]:
     """The limits by name. If one is set twice, the lower one counts."""
     lowest: dict[str, int] = {}
-    for name, number in map(broker_limit, said):
-        lowest[name] = min(lowest.get(name, number), number)
+    for limit in said:
+        lowest[limit.of] = min(lowest.get(limit.of, limit.number), limit.number)
     return tuple(lowest.items())
 
 

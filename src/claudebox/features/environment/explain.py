@@ -81,7 +81,7 @@ def _undone(wishes: list[EnvWish]) -> list[Change]:
 
 
 def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Because]:
-    drops = [drop.origin for drop in settings.dropped if drop.text == name]
+    drops = [drop.origin for drop in settings.drop_env if drop.text == name]
     because = [with_reason(f"{describe_origin(origin)} keeps it out", origin) for origin in drops]
     verb = "that wins over {}, which lets it in" if drops else "{} asks for it"
     because += [Because(verb.format(wish.origin.shown), wish.origin) for wish in wishes]
@@ -97,7 +97,7 @@ def _staying_out(host: Host, settings: Settings, name: str, wishes: list[EnvWish
 
 
 def _ways_in(host: Host, settings: Settings, name: str, wishes: list[EnvWish]) -> list[Change]:
-    drops = [drop.origin for drop in settings.dropped if drop.text == name]
+    drops = [drop.origin for drop in settings.drop_env if drop.text == name]
     undone = [change for origin in drops for change in undo(origin, name)]
     if undone and (wishes or name in PASSED):
         return undone

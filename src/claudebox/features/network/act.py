@@ -26,7 +26,7 @@ from claudebox.process.programs import (
     port_problem,
     start_carrier,
 )
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.process.programs import FIRST_FREE_PORT
 from claudebox.record import Record
-from claudebox.settings.table import FULL, INET, LAST_PORT, NAMES, NO_NETWORK
+from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.types import LAST_PORT
 
 SCHEMES = {
     "amqp": 5672,

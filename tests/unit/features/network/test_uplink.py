@@ -14,7 +14,7 @@ from claudebox.features.network.act import listening_ports
 from claudebox.features.network.uplink import Resolver, find_resolvers, internet_only, nothing
 from claudebox.host.network import Neighbourhood
 from claudebox.model import Origin, Port
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 from hosts.machine import HOME_NETWORK
 from patience import PATIENCE
 from running.needs import SYSTEM_PATH

@@ -57,7 +57,7 @@ def run(names: Names, channel: int, end: int, report: int) -> None:
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     received = list(_receive(socket.socket(fileno=channel)))
-    listing = NameList(names.allowed, names.denied)
+    listing = NameList(names.allowed)
     asker = Asker(names.notifier, listing) if names.notifier else None
     relay = Relay(listing, Notes(names.journal, names.refused, asker), Surroundings(names.near))
     for words, own in received:
