@@ -131,7 +131,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
     yield "--dry-run", say("--dry-run", "--run", "true")
     for thing in ("README.md", "HOME", "~/.ssh", "169.254.169.254", "git"):
         yield "--explain", say("--explain", thing, "--run", "true")
-    for mode in ("--check", "--prove", "--instances", "--places", "--profile", "--version"):
+    for mode in ("--check", "--prove", "--instances", "--profile", "--version"):
         yield mode, say(mode)
     yield "--prove", say("--prove", "--against", "env")
     yield "--review list", say("--review", "list")

@@ -37,7 +37,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     "--version": {"version": str, "programs": Table(str)},
     "--profile": {"profiles": [{"name": str, "description": str, "file": str}]},
     "--instances": {"instances": [INSTANCE]},
-    "--places": {"places": {"configuration": str, "state": str, "cache": str}},
     "--review list": {"reviews": [{**REVIEW, "is_in_use": bool, "changes": int}], "damaged": [str]},
     "--review show": {**REVIEW, "changes": [CHANGE], "never_lands": [{"path": str, "reason": str}]},
     "--auth-log": {"auth_log": [ENTRIES]},

@@ -24,7 +24,6 @@ BAD = {
     "drop_env": "A-B",
     "auth_limit": "requests=abc",
     "allow": "ht!p://",
-    "deny": "ht!p://",
     "publish": "70000",
     "host_port": "70000",
     "path": "",

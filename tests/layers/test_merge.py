@@ -208,7 +208,7 @@ files = st.fixed_dictionaries(
         "host_ports": array(ports),
         "path": array(quoted(words)),
         "claude_args": array(quoted(words)),
-        "profiles": array(quoted(st.sampled_from(["python", "go", "aws-readonly", "default"]))),
+        "profiles": array(quoted(st.sampled_from(["strict", "aws-readonly", "default"]))),
         "packages": array(quoted(words)),
     },
 )

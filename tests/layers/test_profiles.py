@@ -118,8 +118,8 @@ def test_profile_that_two_others_build_on_is_read_once(machine: Machine) -> None
 
 @pytest.mark.req("EXT-03")
 def test_own_profile_goes_before_a_shipped_one_of_its_name(machine: Machine) -> None:
-    profile(machine, "go.toml", 'env = { MINE = "1" }')
-    assert "MINE" in variables(machine, "--profile", "go")
+    profile(machine, "strict.toml", 'env = { MINE = "1" }')
+    assert "MINE" in variables(machine, "--profile", "strict")
 
 
 @pytest.mark.req("EXT-03", "SEC-01")

@@ -85,6 +85,9 @@ def test_sdist_builds_the_same_wheel(now: dict[str, Path], tmp_path: Path) -> No
     assert build(source, tmp_path / "built", "wheel")["wheel"].read_bytes() == now["wheel"].read_bytes()
 
 
+IN_BOX = ("--network", "full", "--run", "sh", "-c", "echo inside; exit 7")
+
+
 def check_use(user: Account, command: str, version: str = __version__) -> None:
     """The version, the check of the machine, a real box."""
     shown = user.run(command, "--version")
@@ -92,7 +95,7 @@ def check_use(user: Account, command: str, version: str = __version__) -> None:
     checked = user.run(command, "--check")
     assert ("ok    bwrap " in checked.stdout, checked.stderr) == (True, ""), checked.stdout
     project = user.write(user.home / "shop/README.md").parent
-    box = user.run(command, "--yes", "--run", "sh", "-c", "echo inside; exit 7", cwd=project)
+    box = user.run(command, "--yes", "--profile", "aws-readonly", *IN_BOX, cwd=project)
     assert (box.returncode, box.stdout) == (7, "inside\n"), box.stderr
 
 
@@ -138,7 +141,11 @@ def test_single_file_is_used_updated_and_removed(empty: Account, before: dict[st
 def test_single_file_does_what_needs_more_than_modules(empty: Account, now: dict[str, Path], mode: str) -> None:
     project = empty.write(empty.home / "shop/README.md").parent
     done = empty.run(str(given(empty, now["single-file"])), mode, cwd=project, timeout=300)
-    expected = {"--prove": r"\d+ of \d+ attacks held", "--demo": r"(\d+) of \1 secrets stayed", "--profile": "  go  "}
+    expected = {
+        "--prove": r"\d+ of \d+ attacks held",
+        "--demo": r"(\d+) of \1 secrets stayed",
+        "--profile": "  strict  ",
+    }
     assert re.search(expected[mode], done.stdout), done.stdout + done.stderr
 
 
