@@ -19,11 +19,11 @@ REMOVED = {
         f"--{name}": f'CLAUDEBOX_{name.upper()}=PATH, or {name} = "PATH" in ~/.claudebox/config.toml'
         for name in ("bwrap", "claude", "nft", "pasta")
     },
-    "--completion": "packages bring it; otherwise copy a file of share/ in the source",
+    "--completion": "packages install it; or unpack claudebox-VERSION-shared.tar.gz of the release in ~/.local",
     "--deny": "allow the hosts one by one, instead of *.HOST or a group: --allow HOST",
     "--man": "man claudebox, or claudebox --help all",
     "--places": "everything is in ~/.claudebox",
-    "--schema": "https://…",
+    "--schema": "packages install share/claudebox/*.schema.json; or unpack claudebox-VERSION-shared.tar.gz in ~/.local",
     "--strict": "look for the note `not in the box` before you say yes",
     "deny =": 'allow the hosts one by one, instead of *.HOST or a group: allow = ["HOST"]',
     **{
