@@ -188,4 +188,4 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
 
 def another(name: str) -> str:
     """The hint that says how to use another program."""
-    return f'name another one: CLAUDEBOX_{name.upper()}=PATH\n      or {name} = "PATH" in ~/.claudebox/config.toml'
+    return f'name another one: CLAUDEBOX_{name.upper()}=PATH\n      or {name} = "PATH" in config.toml'

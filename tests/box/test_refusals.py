@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.settings.mistakes import REMOVED
 from conftest import CLAUDEBOX
 
 TYPE_CHECKING = False
@@ -44,6 +45,18 @@ def assert_refused(box: Box, result: subprocess.CompletedProcess[str], reason: s
     assert message.startswith("error: ")
     assert reason in " ".join(message.split())  # long messages are wrapped
     assert hint.strip()
+
+
+@pytest.mark.req("WORK-02", "FAIL-01")
+@pytest.mark.parametrize("said", REMOVED)
+@pytest.mark.root_repeats("words mean the same to everybody")
+def test_what_there_was_once_is_refused_with_what_to_do_instead(box: Box, alarm: Path, said: str) -> None:
+    options = said.split() if said.startswith("--") else []
+    if not options:
+        box.account.write(box.account.home / ".claudebox" / "config.toml", f'{said} ["x"]\n', 0o600)
+    result = start(box, alarm, *options)
+    assert_refused(box, result, said.removesuffix(" =").split()[-1])
+    assert REMOVED[said] in " ".join(result.stderr.split())
 
 
 @pytest.mark.req("FAIL-01")

@@ -16,18 +16,18 @@ SHORTEST_WITH_TWO = 6
 # What claudebox had once, as people wrote it, with what to do instead.
 REMOVED = {
     **{
-        f"--{name}": f'CLAUDEBOX_{name.upper()}=PATH, or {name} = "PATH" in ~/.claudebox/config.toml'
+        f"--{name}": f'CLAUDEBOX_{name.upper()}=PATH, or {name} = "PATH" in config.toml'
         for name in ("bwrap", "claude", "nft", "pasta")
     },
-    "--completion": "packages install it; or unpack claudebox-VERSION-shared.tar.gz of the release in ~/.local",
+    "--completion": "it comes with the package; or make it, in the source: tools/shared_files.py ~/.local",
     "--deny": "allow the hosts one by one, instead of *.HOST or a group: --allow HOST",
     "--man": "man claudebox, or claudebox --help all",
-    "--places": "everything is in ~/.claudebox",
-    "--schema": "packages install share/claudebox/*.schema.json; or unpack claudebox-VERSION-shared.tar.gz in ~/.local",
-    "--strict": "look for the note `not in the box` before you say yes",
+    "--places": "everything that claudebox keeps is in ~/.claudebox",
+    "--schema": "it comes with the package, in share/claudebox; or: tools/shared_files.py ~/.local",
+    "--strict": "a package that is not available is named before the start: read it before you say yes",
     "deny =": 'allow the hosts one by one, instead of *.HOST or a group: allow = ["HOST"]',
     **{
-        f"--profile {name}": f"toolchains are in the box without it; for more, write ~/.claudebox/profiles/{name}.toml"
+        f"--profile {name}": "toolchains on your PATH are in the box without it; for more, write a profile of that name"
         for name in ("go", "node", "python", "rust")
     },
 }
