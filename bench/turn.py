@@ -64,7 +64,6 @@ def main() -> None:
             "ANTHROPIC_BASE_URL": f"https://localhost:{api.port}",
             "NODE_EXTRA_CA_CERTS": f"{home}/certificate.pem",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDEBOX_CLAUDE": chosen.claude,
         }
         prepare_home(Path(home))
         ways = contenders(chosen.claude, home, api.port)
