@@ -125,7 +125,7 @@ def test_uninstall_before_the_first_start_removes_nothing(apart: Box) -> None:
 
 @pytest.mark.req("SAND-08")
 def test_cache_that_somebody_removed_is_hidden_again_before_the_box_sees_it(apart: Box) -> None:
-    """What the settings say is kept there: whoever writes it chooses the next box."""
+    """What Nix said about packages is kept there: whoever writes it chooses what is in the next box."""
     user, environ = apart.account, variables(apart.account)
     assert apart.inside("true", env=environ).returncode == 0
     user.run("rm", "-r", str(user.home / "apart/c/cache/claudebox"))
@@ -135,7 +135,7 @@ def test_cache_that_somebody_removed_is_hidden_again_before_the_box_sees_it(apar
         env=environ,
     )
     assert (done.returncode != 0, done.stdout) == (True, "")
-    assert (user.home / "apart/c/cache/claudebox/cache").is_dir()
+    assert (user.home / "apart/c/cache/claudebox").is_dir()
 
 
 @pytest.mark.req("INST-01", "FAIL-01")
