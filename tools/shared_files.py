@@ -262,10 +262,10 @@ def _zsh_rows(setting: Setting) -> list[str]:
         return [f"'{setting.option}[{text}]:*:::command: _normal'"]
     if needs_value(setting):
         return [f"'{again}{setting.option}=[{text}]:{setting.name}:{_zsh_action(setting)}'"]
-    if words := words_after(setting):
-        # The word is optional: zsh offers files as well.
-        return [f"'{setting.option}[{text}]::{setting.name}:({' '.join(words)})'"]
-    return [f"'{name}[{text}]'" for name in (setting.option, setting.short) if name]
+    words = words_after(setting)
+    # Such a word is optional: zsh offers files as well.
+    following = f"::{setting.name}:({' '.join(words)})" if words else ""
+    return [f"'{name}[{text}]{following}'" for name in (setting.option, setting.short) if name]
 
 
 def _zsh_action(setting: Setting) -> str:

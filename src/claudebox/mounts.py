@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, HIDE, LAYER, UNSEEN, WRITABLE, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
 from claudebox.places import is_systems
 from claudebox.problem import Problem
@@ -52,13 +52,7 @@ def find_holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
     return max(above, key=depth, default=None)
 
 
-def is_layered(path: str, mounts: Iterable[Mount]) -> bool:
-    """Whether what is at this path of the box is in a layer."""
-    holder = find_holder(path, (mount for mount in mounts if mount.kind in FROM_HOST))
-    return holder is not None and holder.kind == LAYER
-
-
-def add_identities(tree: Tree, mounts: Iterable[Mount], state: tuple[str, ...]) -> tuple[Mount, ...]:
+def add_identities(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
     """Note what each source is: while the box starts, an agent in another one may put something else in its place."""
     return tuple(
         mount.replace(identity=_identity(tree, mount.source, state)) if _is_within_reach(mount) else mount
@@ -71,11 +65,10 @@ def _is_within_reach(mount: Mount) -> bool:
     return mount.kind in FROM_HOST and (not is_systems(source) or source.startswith(USERS))
 
 
-def _identity(tree: Tree, source: str, state: tuple[str, ...]) -> tuple[int, int]:
+def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     status = tree.lstat(source)
     # The state is prepared just before the launch, which replaces files and everything that is of the wrong kind.
-    is_own = any(is_inside(source, directory) for directory in state)
-    return UNSEEN if status is None or is_own else (status.st_dev, status.st_ino)
+    return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
 
 
 PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")

@@ -17,7 +17,7 @@ from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather, merge
-from claudebox.settings.table import BY_NAME, TIERS, VALUE
+from claudebox.settings.table import BY_KEY, BY_NAME, TIERS, VALUE
 from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word
 from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
@@ -161,6 +161,13 @@ def test_last_value_wins(said: list[Statement]) -> None:
     last = {one.name: one.value for one in said if BY_NAME[one.name].kind == VALUE}
     assert merged.network == last.get("network", Word("full", BY_DEFAULT))
     assert merged.auth == last.get("auth", Word("passthrough", BY_DEFAULT))
+
+
+def test_every_setting_of_a_file_has_a_field_and_a_default_that_can_be_said() -> None:
+    defaults = merge([])
+    for setting in BY_KEY.values():
+        default = getattr(defaults, setting.field or setting.key)
+        assert default in ((), None) or default.text in setting.choices, setting.name
 
 
 @pytest.mark.req("EXT-03")

@@ -38,8 +38,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what features share": (
         *(
             "state",
-            "whereabouts",
-            "settling",
             "remembered",
             "places",
             "mounts",
@@ -50,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "facts",
         ),
         *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
-        *("layers", "layers.*", "merging", "known_variables", "users_settings"),
+        *("layers", "layers.*", "known_variables", "users_settings"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
@@ -62,8 +60,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "start",
         "asking",
         "uninstall",
-        "boxes",
-        "moving",
         "showing",
         "reviewing",
         "features.*.log",
@@ -82,8 +78,6 @@ EXCEPTIONS = {
     "features.review.commits": "features act",
     "features.review.show": "features act",
     "features.review.end": "features act",
-    "features.secrets.bringing": "features act",
-    "features.secrets.locks": "features act",
     "features.login.keep_in_step": "features act",
     "features.broker.server.*": "features act",
     "features.names.server.*": "features act",
@@ -93,9 +87,8 @@ EXCEPTIONS = {
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
     *("problem", "record", "paths", "quoting", "pinned", "model", "settings", "settings.*", "state", "remembered"),
-    "whereabouts",
     *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "answers", "plan", "agreement"),
-    *("ranges", "addresses", "allowed", "merging", "known_variables", "users_settings"),
+    *("ranges", "addresses", "allowed", "known_variables", "users_settings"),
     *("explain", "explain.*", "view", "view.*", "features.*"),
 )
 ACTING = (
@@ -105,7 +98,6 @@ ACTING = (
         "features.nix.fetch",
     ),
     *("features.guard.quarantine", "features.review.commits", "features.review.show", "features.review.end"),
-    *("features.secrets.bringing", "features.secrets.locks"),
     *("features.broker.server", "features.broker.server.*", "features.login.*"),
     *("features.names.server", "features.names.server.*", "features.names.namespace"),
     "features.table",

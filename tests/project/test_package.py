@@ -89,6 +89,8 @@ def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> No
     assert names == sources | {
         f"claudebox_cli-{__version__}.data/scripts/claudebox",
         f"{shared}/bash-completion/completions/claudebox",
+        f"{shared}/claudebox/config.schema.json",
+        f"{shared}/claudebox/project.schema.json",
         f"{shared}/fish/vendor_completions.d/claudebox.fish",
         f"{shared}/man/man1/claudebox.1",
         f"{shared}/zsh/site-functions/_claudebox",

@@ -46,7 +46,6 @@ from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.values import MountWish, Settings
-from claudebox.state import find_states
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
@@ -68,7 +67,7 @@ class PathQuestion:
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
-        table = secret_places(host.tree, host.person.homes, find_states(host))
+        table = secret_places(host.tree, host.person.homes)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
     def _expected(self) -> str:
@@ -193,8 +192,7 @@ class PathQuestion:
         because += [self._following(self.spot)] if self.spot.links else []
         name = self.target.removeprefix(f"{self.plan.project}/")
         changes = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
-        verdict = f"in, {instead}; its other lines can be edited, and land" if mount.is_editable else ""
-        return self._answer(MASKED, verdict or f"in, read-only, {instead}", because, changes, self.spot)
+        return self._answer(MASKED, f"in, read-only, {instead}", because, changes, self.spot)
 
     def _hidden(self) -> Answer | None:
         hidden = self._hidden_spots()

@@ -9,7 +9,7 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 from __future__ import annotations
 
 from claudebox.facts import Facts
-from claudebox.host.system import NIX_STORE
+from claudebox.host.system import NIX_STORE, PLAIN_PATH
 from claudebox.known_variables import JUDGED, LEADING
 from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record
@@ -94,9 +94,10 @@ def _has_layer(facts: Facts) -> bool:
 
 
 def _may_have_toolchains(facts: Facts) -> bool:
-    """Whether the host's PATH has a directory of the home, or one that may lead there, as fnm makes it."""
-    starts = (f"{facts.home}/", "/run/user/", *(f"{home}/" for home in facts.host.person.homes))
-    entries = facts.host.environ.get("PATH", "").split(":")
+    """Whether the host's PATH has a directory of the home, or one that may lead there, as fnm makes it, or one below
+    /usr/local that not every PATH has."""
+    starts = (f"{facts.home}/", "/run/user/", "/usr/local/", *(f"{home}/" for home in facts.host.person.homes))
+    entries = set(facts.host.environ.get("PATH", "").split(":")).difference(PLAIN_PATH)
     return facts.settings.toolchains.text != OFF and any(entry.startswith(starts) for entry in entries)
 
 

@@ -7,6 +7,9 @@ would keep a parser busy for long is refused here.
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
@@ -15,7 +18,7 @@ from claudebox.settings.table import BY_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
 Path = tuple[str | int, ...]
@@ -79,16 +82,17 @@ class Document(Record):
 def parse(content: bytes, file: str, *, is_json: bool, is_project: bool = False) -> Document:
     """Parse a file. Raises a Problem with file and line unless the content is a table of TOML or an object of JSON."""
     text = _decoded(content, file)
+    scanner = _Scanner(text, is_json=is_json)
     try:
-        lines = json_lines(text, _unquote_json) if is_json else toml_lines(text, _unquote_toml)
+        scanner.scan()
     except Excess as excess:
         raise problem_at(file, text, excess.line, excess.what, "no settings need that") from None
-    value = (_json_value if is_json else _toml_value)(text, file, lines)
+    value = (_json_value if is_json else _toml_value)(text, file, scanner.repeated)
     if not isinstance(value, dict):
         first = len(text) - len(text.lstrip())
         line = text.count("\n", 0, first) + 1
         raise problem_at(file, text, line, "the file is not an object", 'all of it has to be inside { "key": … }')
-    return Document(file, value, text, lines.of, is_json, is_project)
+    return Document(file, value, text, scanner.lines, is_json, is_project)
 
 
 def problem_at(file: str, text: str, line: int, what: str, hint: str, column: int = 0) -> Problem:
@@ -139,15 +143,13 @@ def _decoded(content: bytes, file: str) -> str:
         raise problem_at(file, text, line, what, "save the file as UTF-8") from None
 
 
-def _toml_value(text: str, file: str, lines: Lines) -> object:
-    import tomllib
-
+def _toml_value(text: str, file: str, repeated: Repeated | None) -> object:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         reason, line, column = _toml_place(str(error), text)
-        if lines.repeated and lines.repeated[0].line <= line:
-            raise _repeated(text, file, lines) from None
+        if repeated and repeated.line <= line:
+            raise _set_already(text, file, repeated) from None
         hint = AGAIN_HINT if reason.startswith("cannot ") else TOML_HINT
         raise problem_at(file, text, line, f"not valid TOML: {reason}", hint, column) from None
 
@@ -164,7 +166,7 @@ def _toml_place(message: str, text: str) -> tuple[str, int, int]:
     return _as_clause(message), 1, 0
 
 
-def _json_value(text: str, file: str, lines: Lines) -> object:
+def _json_value(text: str, file: str, repeated: Repeated | None) -> object:
     import json
 
     try:
@@ -172,8 +174,8 @@ def _json_value(text: str, file: str, lines: Lines) -> object:
     except (ValueError, RecursionError) as error:
         reason, line, column = _json_place(error, text)
         raise problem_at(file, text, line, f"not valid JSON: {reason}", JSON_HINT, column) from None
-    if lines.repeated:
-        raise _repeated(text, file, lines)
+    if repeated:
+        raise _set_already(text, file, repeated)
     return value
 
 
@@ -194,29 +196,10 @@ def _as_clause(reason: str) -> str:
     return reason[:1].lower() + reason[1:]
 
 
-def _repeated(text: str, file: str, lines: Lines) -> Problem:
-    repeated = lines.repeated[0]
+def _set_already(text: str, file: str, repeated: Repeated) -> Problem:
     name = shown(".".join(str(part) for part in repeated.path if isinstance(part, str)))
     where = f"on line {repeated.first}" if repeated.first != repeated.line else "on the same line"
     return problem_at(file, text, repeated.line, f"{name} is set already, {where}", "keep one of them")
-
-
-def _unquote_json(word: str) -> str:
-    import json
-
-    try:
-        return str(json.loads(word)) if "\\" in word else word[1:-1]
-    except ValueError:
-        return word
-
-
-def _unquote_toml(word: str) -> str:
-    import tomllib
-
-    try:
-        return str(tomllib.loads(f"word = {word}")["word"]) if "\\" in word else word[1:-1]
-    except ValueError:
-        return word
 
 
 class Token:
@@ -238,13 +221,6 @@ class Repeated(Record):
     line: int
 
 
-class Lines(Record):
-    """The line of every key and element."""
-
-    of: dict[Path, int]
-    repeated: tuple[Repeated, ...]
-
-
 class Excess(Exception):
     """The file has more of something than any settings need."""
 
@@ -254,21 +230,7 @@ class Excess(Exception):
         self.what = what
 
 
-def toml_lines(text: str, unquote: Callable[[str], str]) -> Lines:
-    scanner = _Scanner(text, unquote, (BLANK,))
-    scanner.statements()
-    return scanner.result()
-
-
-def json_lines(text: str, unquote: Callable[[str], str]) -> Lines:
-    scanner = _Scanner(text, unquote, (BLANK, NEWLINE))
-    scanner.value(())
-    return scanner.result()
-
-
 def tokens(text: str) -> Iterator[Token]:
-    import re
-
     line = 1
     for match in re.finditer(TOKENS, text, re.VERBOSE | re.DOTALL):
         yield Token(match.lastgroup or WORD, match.group(), line)
@@ -278,21 +240,24 @@ def tokens(text: str) -> Iterator[Token]:
 class _Scanner:
     """Goes through the tokens once and notes the line of every key and element."""
 
-    def __init__(self, text: str, unquote: Callable[[str], str], meaningless: tuple[str, ...]) -> None:
-        self.unquote = unquote
+    def __init__(self, text: str, *, is_json: bool) -> None:
+        self.is_json = is_json
+        meaningless = (BLANK, NEWLINE) if is_json else (BLANK,)
         self.rest = (token for token in tokens(text) if token.kind not in meaningless)
         self.end = Token(END, "", text.count("\n") + 1)
         self.next = next(self.rest, self.end)
-        self.of: dict[Path, int] = {}
+        self.lines: dict[Path, int] = {}
         self.explicit: dict[Path, int] = {}
-        self.repeated: list[Repeated] = []
+        self.repeated: Repeated | None = None  # the first one
         self.elements: dict[Path, int] = {}  # how many tables each array of tables has so far
 
-    def result(self) -> Lines:
-        return Lines(self.of, tuple(self.repeated))
+    def scan(self) -> None:
+        if self.is_json:
+            self._value(())
+        else:
+            self._statements()
 
-    def statements(self) -> None:
-        """Scan a whole TOML file."""
+    def _statements(self) -> None:
         table: Path = ()
         self._skip_newlines()
         while self.next.kind != END:
@@ -303,7 +268,7 @@ class _Scanner:
             self._skip_line()
             self._skip_newlines()
 
-    def value(self, path: Path) -> None:
+    def _value(self, path: Path) -> None:
         self._skip_newlines()
         if self.next.text == "[":
             self._array(path)
@@ -325,7 +290,7 @@ class _Scanner:
         number = 0
         while not self._is_closed():
             self._note((*path, number), self.next.line)
-            self.value((*path, number))
+            self._value((*path, number))
             number += 1
 
     def _table(self, path: Path) -> None:
@@ -349,7 +314,7 @@ class _Scanner:
         self._say(path, line)
         if self.next.text in ("=", ":"):
             self._take()
-            self.value(path)
+            self._value(path)
 
     def _header(self) -> Path:
         """Scan `[table]` or `[[array of tables]]`, and return the path of what follows."""
@@ -386,7 +351,17 @@ class _Scanner:
         if self.next.kind == NEWLINE:
             return ""
         token = self._take()
-        return self.unquote(token.text) if token.kind == TEXT else token.text
+        return self._unquoted(token.text) if token.kind == TEXT else token.text
+
+    def _unquoted(self, word: str) -> str:
+        if "\\" not in word:
+            return word[1:-1]
+        import json
+
+        try:
+            return str(json.loads(word) if self.is_json else tomllib.loads(f"word = {word}")["word"])
+        except ValueError:
+            return word
 
     def _scalar(self) -> None:
         """Skip a value, which may consist of several words, as a date does."""
@@ -405,10 +380,10 @@ class _Scanner:
         if len(path) > DEEPEST:
             raise Excess(line, f"more than {DEEPEST} levels of tables and arrays")
         for length in range(above + 1, len(path) + 1):
-            self.of.setdefault(path[:length], line)
+            self.lines.setdefault(path[:length], line)
 
     def _say(self, path: Path, line: int) -> None:
         if path in self.explicit:
-            self.repeated.append(Repeated(path, self.explicit[path], line))
+            self.repeated = self.repeated or Repeated(path, self.explicit[path], line)
         else:
             self.explicit[path] = line

@@ -19,17 +19,17 @@ REMOVED = {
         f"--{name}": f'CLAUDEBOX_{name.upper()}=PATH, or {name} = "PATH" in config.toml'
         for name in ("bwrap", "claude", "nft", "pasta")
     },
-    "--completion": "it comes with the package; or make it, in the source: tools/shared_files.py ~/.local",
-    "--deny": "allow the hosts one by one, instead of *.HOST or a group: --allow HOST",
+    **dict.fromkeys(
+        ("--completion", "--schema"), "every package brings it; in the source: tools/shared_files.py ~/.local"
+    ),
     "--man": "man claudebox, or claudebox --help all",
-    "--places": "everything that claudebox keeps is in ~/.claudebox",
-    "--schema": "it comes with the package, in share/claudebox; or: tools/shared_files.py ~/.local",
-    "--strict": "a package that is not available is named before the start: read it before you say yes",
-    "deny =": 'allow the hosts one by one, instead of *.HOST or a group: allow = ["HOST"]',
-    **{
-        f"--profile {name}": "toolchains on your PATH are in the box without it; for more, write a profile of that name"
-        for name in ("go", "node", "python", "rust")
-    },
+    **dict.fromkeys(("--deny", "deny ="), "allow each host, instead of *.HOST or a group that has it"),
+    "--places": "everything is below ~/.claudebox; claudebox --instances lists it",
+    "--strict": "what is not available is named before the start: see whether you need it",
+    **dict.fromkeys(
+        (f"--profile {name}" for name in ("go", "node", "python", "rust")),
+        "toolchains on your PATH are there without it; for more, write your own",
+    ),
 }
 
 

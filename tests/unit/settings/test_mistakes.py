@@ -12,6 +12,7 @@ from claudebox.settings.mistakes import DASHES, REMOVED
 from claudebox.settings.profiles import shipped_names
 from claudebox.settings.table import BY_KEY, BY_OPTION, SETTINGS
 from claudebox.settings.words import Request, parse
+from claudebox.view.text import WIDTH
 
 OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))
 
@@ -96,6 +97,7 @@ def test_removed_option_names_its_successor(said: str) -> None:
 
 
 def test_what_is_removed_is_no_setting() -> None:
+    assert [text for text in REMOVED.values() if len(f"hint: {text}") > WIDTH] == []
     assert REMOVED.keys().isdisjoint({*BY_OPTION, *(f"{key} =" for key in BY_KEY)})
     assert {f"--profile {name}" for name in shipped_names()}.isdisjoint(REMOVED)
 
