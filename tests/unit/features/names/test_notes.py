@@ -18,9 +18,9 @@ from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_QUESTIONS, MOST_REFUSALS, Asker, Notes
 from claudebox.journal import read_journal
 from claudebox.model import Origin
-from claudebox.view.fields import FIELDS
 from claudebox.view.text import WIDTH
 from patience import comes_true
+from reference import FIELDS
 
 pytestmark = pytest.mark.req("NAME-01")
 
