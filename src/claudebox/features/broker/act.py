@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
+from claudebox.files import make_private
 from claudebox.known_variables import BASE_URL
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
@@ -18,7 +19,6 @@ NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
-PRIVATE = 0o700
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
@@ -31,7 +31,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
     token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
     try:
-        os.makedirs(directory, PRIVATE)
+        make_private(directory)
         listener = listen(directory)
     except OSError as error:
         raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
