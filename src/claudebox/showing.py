@@ -5,7 +5,6 @@ from __future__ import annotations
 from claudebox.explain import explain
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
-from claudebox.paths import shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import NOT_FOUND, Problem
 from claudebox.settings.gather import gather
@@ -13,7 +12,6 @@ from claudebox.settings.profiles import list_profiles
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import find_state
 from claudebox.terminal import output_style, say, show
 from claudebox.view.as_json import audit_json, dry_run_json, dump
 from claudebox.view.audit import audit
@@ -75,9 +73,7 @@ def _plan(request: Request) -> tuple[Host, Settings, Plan]:
 
 
 def show_profiles(request: Request) -> int:
-    host = read_host()
-    profiles = list_profiles(host)
-    own = shorten_home(find_state(host).profiles, host.person.home)
+    profiles = list_profiles(read_host())
     listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
-    show(dump({"profiles": listed}) if request.json else profiles_text(profiles, own, output_style()))
+    show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
     return 0

@@ -123,6 +123,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
     kept = user.run(CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", left, cwd=project)
     assert "kept as review 1" in kept.stderr, kept.stderr
     user.write(project / "README.md", "meanwhile\n")
+    user.write(user.home / ".claudebox/config.toml")
     instance = State(str(user.home)).instance(str(project))
     user.write(Path(instance.layers) / "9/layer.json", "damaged")
     write_journals(user, instance.journal, instance.network_journal)

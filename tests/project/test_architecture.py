@@ -38,8 +38,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what features share": (
         *(
             "state",
-            "whereabouts",
-            "settling",
             "remembered",
             "places",
             "mounts",
@@ -62,8 +60,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "start",
         "asking",
         "uninstall",
-        "boxes",
-        "moving",
         "showing",
         "reviewing",
         "features.*.log",
@@ -95,7 +91,6 @@ EXCEPTIONS = {
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
     *("problem", "record", "paths", "quoting", "pinned", "model", "settings", "settings.*", "state", "remembered"),
-    "whereabouts",
     *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "answers", "plan", "agreement"),
     *("ranges", "addresses", "allowed", "known_variables", "users_settings"),
     *("explain", "explain.*", "view", "view.*", "features.*"),

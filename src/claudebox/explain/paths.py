@@ -46,7 +46,6 @@ from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.values import MountWish, Settings
-from claudebox.state import find_states
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")
@@ -68,7 +67,7 @@ class PathQuestion:
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
-        table = secret_places(host.tree, host.person.homes, find_states(host))
+        table = secret_places(host.tree, host.person.homes)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
     def _expected(self) -> str:

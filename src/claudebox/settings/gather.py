@@ -134,8 +134,7 @@ def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
 def _own_files(host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
-    for directory in dict.fromkeys((state.directory, state.configuration_directory)):
-        _refuse_open(host.tree, directory)
+    _refuse_open(host.tree, state.directory)
     named = _profiles_in(options) or _profiles_in(variables)
     if not named and all(host.tree.lstat(path) is None for path in (state.config, state.profiles)):
         return []
@@ -149,7 +148,7 @@ def _profiles_in(said: Iterable[Statement]) -> list[Word]:
 
 
 def _refuse_open(tree: Tree, directory: str) -> None:
-    """Refuse a directory of settings that others can write. Boxes never see it."""
+    """Refuse a directory of settings that other users can write."""
     status = tree.status(directory)
     if status is not None and tree.is_dir(directory) and status.st_mode & OTHERS_CAN_WRITE:
         what = f"others can write {directory}, where your settings are"

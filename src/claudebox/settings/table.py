@@ -287,7 +287,7 @@ SETTINGS = (
     ),
     Setting(
         *("instances", MODE, TEND),
-        "list the state kept for each project; gc: remove what is gone; drop-cache: this one's cache",
+        "list all that is kept, by project; gc: remove what is gone; drop-cache: this project's cache",
         usage="[HOW]",
     ),
     Setting("uninstall", MODE, TEND, "remove everything that claudebox keeps, after a question"),
