@@ -24,7 +24,7 @@ REMOVED = {
     ),
     "--man": "man claudebox, or claudebox --help all",
     **dict.fromkeys(("--deny", "deny ="), "allow each host, instead of *.HOST or a group that has it"),
-    "--places": "everything that claudebox keeps is in ~/.claudebox",
+    "--places": "everything is below ~/.claudebox; claudebox --instances lists it",
     "--strict": "what is not available is named before the start: see whether you need it",
     **dict.fromkeys(
         (f"--profile {name}" for name in ("go", "node", "python", "rust")),

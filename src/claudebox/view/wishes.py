@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COLUMN = 25
 PLACE = 21
-YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
+YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help all"
 
 
 def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
