@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from claudebox.allowed import Names
 
 
-SCHEMA = 1  # goes up when a field changes its meaning or goes
+SCHEMA = 2  # goes up when a field changes its meaning or goes
 
 
 def audit_json(plan: Plan) -> str:
