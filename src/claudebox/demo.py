@@ -130,6 +130,7 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
     environ = {
         "CLAUDEBOX_CLAUDE": agent.claude,
         **stage.variables,
+        "CLAUDEBOX_CLAUDE": agent.claude,
         "HOME": stage.home,
         "PATH": stage.path,
         "LANG": os.environ.get("LANG", "C.UTF-8"),
