@@ -128,7 +128,6 @@ def run_demo(_: Request) -> int:
 def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
     """Run the agent in a box. Returns the exit status and standard error."""
     environ = {
-        "CLAUDEBOX_CLAUDE": agent.claude,
         **stage.variables,
         "CLAUDEBOX_CLAUDE": agent.claude,
         "HOME": stage.home,
