@@ -14,8 +14,7 @@ from claudebox.host.git.repository import find_repository
 from claudebox.instances import measure
 from claudebox.launch import launch
 from claudebox.layers import store
-from claudebox.layers.journal import read_journal
-from claudebox.layers.recovery import recover
+from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan

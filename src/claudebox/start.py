@@ -6,13 +6,13 @@ from claudebox.agreement import find_news, note_agreement, recall
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
+from claudebox.files import prepare
 from claudebox.host import Host, read_host
 from claudebox.host.kernel import doubts_namespaces
 from claudebox.host.tree import Tree
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Finding, Plan, Question
 from claudebox.plan import decide, make_plan, survey
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.project_file import note_decision

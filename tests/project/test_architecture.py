@@ -47,7 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "contribution",
             "facts",
         ),
-        *("ranges", "addresses", "journal", "process", "process.*", "prepare", "login", "login.*"),
+        *("ranges", "addresses", "journal", "process", "process.*", "files", "login"),
         *("layers", "layers.*", "known_variables", "users_settings"),
     ),
     "what was said": ("settings", "settings.*"),

@@ -20,6 +20,7 @@ from claudebox.model import (
     Mount,
     Origin,
     Person,
+    Step,
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
@@ -86,6 +87,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
         findings=() if size else (UNBOUNDED,),
+        steps=(Step(Step.MADE, "vanished"),),  # looks at the home when the box has ended
     )
 
 

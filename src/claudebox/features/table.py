@@ -175,7 +175,6 @@ DECIDING = (
     Decision("git.shim", "decide", _has_repository),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
-    Decision("vanished.decide", "decide", _always),
 )
 
 # Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.

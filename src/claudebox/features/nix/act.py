@@ -13,9 +13,9 @@ from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import give_up, plan_inquiry, to_resolve
 from claudebox.features.nix.program import find_nix, nix_environment
 from claudebox.features.nix.trial import NOT_SEEN, PUBLIC_FILE, copying, copying_its_own, judge, keeping_outcome
+from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Plan
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 
 ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
