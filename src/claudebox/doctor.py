@@ -21,8 +21,8 @@ from claudebox.host.system import find_certificates
 from claudebox.problem import Problem, for_account
 from claudebox.process.isolation import can_scope
 from claudebox.reach import reach_of
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings, from_options, from_variables, merge
+from claudebox.settings.gather import from_options, from_variables, gather, merge
+from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.terminal import output_style, show

@@ -52,8 +52,7 @@ from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.secret_values import secret_value
-from claudebox.settings.parsing import is_variable_name
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import MountWish, Settings
 from claudebox.state import SHOWN
 from claudebox.view.explanation import (

@@ -197,7 +197,7 @@ def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
         memory=None,
         pids=None,
         cpu=None,
-        auth=NONE,
+        auth=Word(NONE, PACKS),
         network=Word(NO_NETWORK, PACKS),
         review=Word(ON, PACKS),
     )

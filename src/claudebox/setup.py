@@ -127,7 +127,7 @@ def lines_for(parts: list[Part]) -> list[str]:
 
 
 def write_config(state: State, lines: list[str]) -> None:
-    head = "# Written by claudebox --setup. Every key: claudebox --help"
+    head = "# Written by claudebox --setup. Every key: claudebox --help all"
     content = "".join(f"{line}\n" for line in (head, *lines))
     prepare(
         (

@@ -47,7 +47,7 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
         # Nobody can say yes to that, so it counts as a no until the file changes.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.files.project import note_decision
+    from claudebox.settings.project_file import note_decision
     from claudebox.view.wishes import wishes_text
 
     say(wishes_text(project.wishes, errors_style()))

@@ -31,7 +31,8 @@ def path_with_claude(account: Account) -> dict[str, str]:
         (["-p", "fix the test"], ["-p", "fix the test"]),
         (["--continue", "--model", "opus"], ["--continue", "--model", "opus"]),
         (["mcp", "list"], ["mcp", "list"]),
-        (["mcp", "add", "--env", "KEY=value", "--yes", "name"], ["mcp", "add", "--env", "KEY=value", "--yes", "name"]),
+        (["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"], ["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"]),
+        (["--", "mcp", "add", "--env", "KEY=value", "--yes", "x"], ["mcp", "add", "--env", "KEY=value", "--yes", "x"]),
         (["--", "--help", "--yes", "--dry-run"], ["--help", "--yes", "--dry-run"]),
         (["-p", "a", "--", "--version"], ["-p", "a", "--version"]),
         (["--", "a", "--", "b"], ["a", "--", "b"]),
@@ -39,10 +40,9 @@ def path_with_claude(account: Account) -> dict[str, str]:
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
         ),
-        (["--model", "--yes", "last"], ["--model", "--yes", "last"]),
-        (["first", "-y", "last"], ["first", "last"]),
-        (["--append-system-prompt", "--shell"], ["--append-system-prompt", "--shell"]),
-        (["--output-format=json", "--json"], ["--output-format=json", "--json"]),
+        (["the first", "-y", "last"], ["the first", "last"]),
+        (["--append-system-prompt=--shell"], ["--append-system-prompt=--shell"]),
+        (["agents", "--json"], ["agents", "--json"]),
     ],
 )
 def test_arguments_arrive_unchanged_and_in_order(
@@ -106,12 +106,14 @@ def test_missing_claude_is_127_and_unusable_claude_126(box: Box, account: Accoun
     unusable = account.write(account.home / "opt" / "claude", FAKE, mode=0o644)
     lost = account.write(account.home / "opt" / "lost", "#!/usr/bin/env no-such-interpreter\n", mode=0o755)
     named = {"absent": account.home / "absent", "unusable": unusable, "lost": lost}
-    statuses = {name: box.claudebox("--yes", "--claude", str(path)).returncode for name, path in named.items()}
+    statuses = {
+        name: box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": str(path)}).returncode for name, path in named.items()
+    }
     assert statuses == {"absent": 127, "unusable": 126, "lost": 126}
 
 
 @pytest.mark.req("SAND-01")
 def test_real_claude_tells_its_version(box: Box, claude: str) -> None:
-    result = box.claudebox("--yes", "--claude", claude, "--", "--version")
+    result = box.claudebox("--yes", "--", "--version", env={"CLAUDEBOX_CLAUDE": claude})
     assert result.returncode == 0, result.stderr
     assert "(Claude Code)" in result.stdout

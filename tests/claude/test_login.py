@@ -90,7 +90,7 @@ def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen
     """A box that goes on until its standard input ends."""
     from conftest import CLAUDEBOX
 
-    words = (CLAUDEBOX, "--yes", "--claude", talk.claude, *options, "--run", "sh", "-c", script)
+    words = (CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script)
     process: subprocess.Popen[str] = subprocess.Popen(
         talk.account.becoming(*words),
         cwd=talk.project,
