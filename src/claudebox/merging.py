@@ -12,7 +12,7 @@ Files that are not of this kind, or can be read in several ways, are not brought
 from __future__ import annotations
 
 from claudebox.record import Record
-from claudebox.secret_values import in_words
+from claudebox.trust.secret_values import in_words
 
 LARGEST = 1 << 18  # bytes of a file that is brought back
 MOST_LINES = 20_000

@@ -14,8 +14,7 @@ from claudebox.host import Host, read_host
 from claudebox.layers.copying import Copying
 from claudebox.layers.files import DIRECTORY, PRIVATE, remove_path
 from claudebox.paths import shorten_home
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.remembered import write
 from claudebox.settings.words import HOME, XDG, Request

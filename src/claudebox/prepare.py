@@ -10,8 +10,7 @@ import os
 import stat
 
 from claudebox.model import Preparation
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600

@@ -6,8 +6,7 @@ import os
 
 from claudebox.layers.files import DIRECTORY, NO_REPLACE, PRIVATE, rename, write_all
 from claudebox.paths import parents
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.remembered import write
 from claudebox.state import Apart, find_state, note_of_places
 from claudebox.whereabouts import NOTE, Note, new_note, recall_note

@@ -6,10 +6,10 @@ import os
 import subprocess
 import tempfile
 
+from claudebox.archive import own_command
 from claudebox.host import Host, read_host
 from claudebox.layers.files import remove_path
 from claudebox.model import Preparation
-from claudebox.own_command import own_command
 from claudebox.paths import shorten_home
 from claudebox.prepare import prepare
 from claudebox.problem import FAILED, Problem

@@ -21,8 +21,7 @@ from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.instances import Listed, Size, find_instances, measure
 from claudebox.layers.files import DIRECTORY, remove_tree
-from claudebox.problem import Problem, for_account
-from claudebox.quoting import quote
+from claudebox.problem import Problem, for_account, quote
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, State, find_state, note_of_places

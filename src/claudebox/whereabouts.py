@@ -14,13 +14,12 @@ import stat
 
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.paths import is_below, is_inside, normalize, parents
-from claudebox.places import is_systems
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import Reach
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, recall
 from claudebox.state import CONFIG, SHOWN, XDG, Apart, State, note_directory, note_of_places, xdg_place
+from claudebox.trust.reach import Reach
+from claudebox.trust.secret_places import is_systems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.places import SECRET_PLACES
+from claudebox.trust.secret_places import SECRET_PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.answers import HIDDEN, IN, MADE, OTHER, OUT, Answer
-from claudebox.host import read_host
-from claudebox.host.people import find_person
+from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from explain.asking import Asked, ask

@@ -12,8 +12,8 @@ import pytest
 from claudebox.answers import Explanation
 from claudebox.explain.programs import CLIENTS
 from claudebox.host.tree import Tree
-from claudebox.places import secret_places
 from claudebox.problem import FAILED, Problem
+from claudebox.trust.secret_places import secret_places
 from claudebox.view.explain import explanation_json, explanation_text
 from claudebox.view.text import WIDTH, Style, escape, width
 from explain.asking import Asked, ask

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.answers import OUT
-from claudebox.ranges import PRIVATE4, PRIVATE6, translated
+from claudebox.host.ranges import PRIVATE4, PRIVATE6, translated
 from explain.asking import Asked, ask
 from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
 from patience import PATIENCE

@@ -25,7 +25,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # The rooms from the ground floor up. A module may know its own room and what is below it, never what is above.
 ROOMS: dict[str, tuple[str, ...]] = {
-    "words of our own": ("importing", "archive", "problem", "record", "paths", "quoting", "pinned", "own_command", ""),
+    "words of our own": ("importing", "archive", "problem", "record", "paths", ""),
     "vocabulary": ("model", "allowed"),
     "what can be said": (
         "settings.table",
@@ -41,20 +41,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "whereabouts",
             "settling",
             "remembered",
-            "places",
             "mounts",
-            "reach",
-            "secret_values",
-            "tools",
+            "trust",
+            "trust.*",
             "contribution",
             "facts",
         ),
-        *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
-        *("layers", "layers.*", "merging", "known_variables", "users_settings"),
+        *("journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("layers", "layers.*", "merging"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
-    "views": ("view", "view.*", "terminal", "trial"),
+    "views": ("view", "view.*", "terminal"),
     "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
@@ -98,10 +96,10 @@ EXCEPTIONS = {
 
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
-    *("problem", "record", "paths", "quoting", "pinned", "model", "settings", "settings.*", "state", "remembered"),
+    *("problem", "record", "paths", "model", "settings", "settings.*", "state", "remembered"),
     "whereabouts",
-    *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "answers", "plan", "agreement"),
-    *("ranges", "addresses", "allowed", "merging", "known_variables", "users_settings"),
+    *("trust", "trust.*", "mounts", "contribution", "facts", "answers", "plan", "agreement"),
+    *("allowed", "merging"),
     *("explain", "explain.*", "view", "view.*", "features.*"),
 )
 ACTING = (
@@ -258,7 +256,7 @@ def test_few_become_or_start_another_program() -> None:
         module for module, path in MODULES.items() if any(name.startswith(STARTING) for name in used_of_os(path))
     }
     assert becoming == {
-        *("launch.child", "launch.parent.attend", "launch.parent.keeper"),
+        *("launch", "launch.attend", "launch.keeper"),
         *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
         "features.network.carrier",
         *("features.names.act", "process.programs"),
@@ -271,7 +269,7 @@ def test_few_become_or_start_another_program() -> None:
         "features.nix.fetch",
         "features.review.commits",
         "features.review.show",
-        "trial",
+        "process.trial",
         "setup",
         "demo",
         "demo.stage",
@@ -344,7 +342,7 @@ def test_each_field_of_the_plan_is_decided_by_one_feature() -> None:
     by_field = {name: {feature for other, feature in decided if other == name} for name, _ in decided}
     # A command or a shell is nobody's but the box's own; Claude and other agents know how they are started.
     several = {name: owners for name, owners in by_field.items() if len(owners) > 1}
-    assert several == {"program": {"claude", "agents", "program"}}
+    assert several == {"program": {"claude", "agents", "system"}}
 
 
 def test_files_are_short() -> None:
@@ -383,7 +381,7 @@ MEANWHILE = {
     *("claudebox.features.guard.act", "claudebox.features.guard.changes"),
     *("claudebox.features.guard.checkouts", "claudebox.features.guard.contents"),
     *("claudebox.features.guard.pointers", "claudebox.host.fingerprint", "claudebox.features.vanished.act"),
-    "claudebox.launch.parent.signals",
+    "claudebox.launch.signals",
 }
 # A machine where bwrap may not work is tried before, which costs what it costs, and one with a Nix store has more to
 # look at: not measured here.

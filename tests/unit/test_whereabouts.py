@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.places import secret_places
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.remembered import write
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
 from claudebox.state import Apart, State, find_state, find_states
+from claudebox.trust.reach import reach_of
+from claudebox.trust.secret_places import secret_places
 from claudebox.whereabouts import NOTE, Note
 from hosts.machine import Machine
 

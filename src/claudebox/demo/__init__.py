@@ -8,18 +8,18 @@ import subprocess
 import sys
 import tempfile
 
+from claudebox.archive import own_command
 from claudebox.demo.agent import Agent, find_agent
 from claudebox.demo.stage import Stage, build_stage, check_work
 from claudebox.demo.stand_in import STEPS, DemoStep, StandIn
 from claudebox.host import read_host
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
-from claudebox.own_command import own_command
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style
-from claudebox.tools import trusted_path, trusted_program
+from claudebox.trust.programs import trusted_path, trusted_program
+from claudebox.trust.reach import reach_of
 from claudebox.view.text import BOLD, DIM, GREEN, RED, escape, fill
 
 TYPE_CHECKING = False

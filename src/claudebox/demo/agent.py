@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from claudebox.host.claude import PACKAGE
+from claudebox.host.programs import PACKAGE
 from claudebox.paths import shorten_home
 from claudebox.record import Record
 from claudebox.view.text import cut

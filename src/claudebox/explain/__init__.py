@@ -24,10 +24,10 @@ from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.paths import absolute
 from claudebox.problem import Problem
-from claudebox.secret_values import secret_value
 from claudebox.settings.parsing import is_variable_name
 from claudebox.settings.table import LAST_PORT
 from claudebox.settings.values import Settings
+from claudebox.trust.secret_values import secret_value
 
 FILE_URL = "file://"
 KINDS = "a path, variable, program, host, address, port or package, or nix"

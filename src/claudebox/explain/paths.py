@@ -42,11 +42,11 @@ from claudebox.model import (
 )
 from claudebox.mounts import PIN
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
-from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.settings.values import MountWish, Settings
 from claudebox.state import find_states
+from claudebox.trust.reach import reach_of
+from claudebox.trust.secret_places import refuse_readable, secret_places
 
 ACCESS = {RO: "read-only", RW: "writable"}
 NEEDED_RULES = ("system", "nix")

@@ -11,15 +11,15 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.claude import ClaudeInstall
+from claudebox.host.programs import ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.model import RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.paths import is_inside
-from claudebox.places import refuse_readable
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER
-from claudebox.tools import choose_agent, npm_install
+from claudebox.trust.programs import choose_agent, npm_install
+from claudebox.trust.secret_places import refuse_readable
 
 RULE = "agent"
 STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")

@@ -1,22 +1,31 @@
 """Starts a box as its Plan says.
 
-One process becomes two: the child becomes bwrap (`child.py`); the parent stays outside, waits, and does what comes
-afterwards (`parent/`). Everything else is a step of the Plan, in the `act.py` of its feature.
+One process becomes two: the child becomes bwrap; the parent stays outside, waits, and does what comes afterwards
+(`attend.py`). Everything else is a step of the Plan, in the `act.py` of its feature.
+
+Imports: `signal` imports `enum`, which costs more than this whole module; `_signal` is its part in C.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act
-from claudebox.launch.child import become_bwrap, drop_groups, open_options
-from claudebox.launch.parent.attend import fork_below
-from claudebox.launch.parent.gate import Gate, expect
+from claudebox.launch.attend import fork_below
+from claudebox.launch.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
 from claudebox.prepare import prepare
-from claudebox.process.descriptors import check_standard_streams, refuse_internet_sockets, seal_standard_input
+from claudebox.problem import CANNOT_EXECUTE, Problem
+from claudebox.process.descriptors import (
+    check_standard_streams,
+    close_all_but,
+    refuse_internet_sockets,
+    seal_standard_input,
+)
 from claudebox.process.isolation import leave_session_keyring
 from claudebox.process.lifetime import Companion
+from claudebox.view.argv import SECCOMP, Argument, Data, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,3 +83,51 @@ def _start_companions(plan: Plan) -> tuple[Plan, list[Companion]]:
         plan, companion = act(feature, Step.BESIDE, plan)
         companions.append(companion)
     return plan, companions
+
+
+LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer
+
+
+def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
+    """The options of bwrap, with a descriptor in the place of each piece of data."""
+    return [_option(word, gate, descriptors) for operation in bwrap_operations(plan) for word in operation]
+
+
+def _option(word: Argument, gate: Gate, descriptors: list[int]) -> str:
+    if isinstance(word, str):
+        return word
+    return str(gate.for_bwrap) if word.label == SECCOMP else _open_data(word, descriptors)
+
+
+def _open_data(data: Data, descriptors: list[int]) -> str:
+    descriptor = os.memfd_create(data.label[:LONGEST_LABEL], 0)
+    os.write(descriptor, data.content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    descriptors.append(descriptor)
+    return str(descriptor)
+
+
+def become_bwrap(plan: Plan, options: list[str], descriptors: list[int]) -> NoReturn:
+    argv = [plan.bwrap, *options, *program_words(plan)]
+    close_all_but(descriptors)
+    _set_signals()
+    environment = {variable.name: variable.value for variable in plan.environment if not variable.late}
+    try:
+        os.execve(plan.bwrap, argv, environment)
+    except OSError as error:
+        raise Problem(f"{plan.bwrap} cannot be started: {error.strerror}", status=CANNOT_EXECUTE) from None
+
+
+def drop_groups() -> None:
+    try:
+        os.setgroups([])
+    except PermissionError:
+        pass  # root of a user namespace may not drop them, and has none that matter
+
+
+def _set_signals() -> None:
+    """Ignore Ctrl-C, which bwrap must outlive (a shim in the box undoes that), and undo what Python ignores."""
+    for number in (_signal.SIGINT, _signal.SIGQUIT):
+        _signal.signal(number, _signal.SIG_IGN)
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)

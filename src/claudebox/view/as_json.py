@@ -7,7 +7,7 @@ import json
 from claudebox import __version__
 from claudebox.layers import Review, layered
 from claudebox.model import FILE, Broker, EnvVar, Mount, Network, Nix, Plan, Uplink
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 TYPE_CHECKING = False

@@ -8,16 +8,15 @@ from claudebox.features.broker.forwarder import forwarder
 from claudebox.features.broker.terms import EXTRA_CERTIFICATES, SHORTEST_SECRET, SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.known_variables import BASE_URL, read_address
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
 from claudebox.paths import absolute
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import host_certificates
+from claudebox.problem import Problem, quote
 from claudebox.settings.parsing import broker_limit
 from claudebox.settings.table import FULL
 from claudebox.settings.values import EnvWish, Settings, Word
 from claudebox.state import LOGIN_FILE
+from claudebox.trust.reach import host_certificates
+from claudebox.trust.variables import BASE_URL, read_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

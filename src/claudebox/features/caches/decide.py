@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.kernel import keeps_namespaces_from_us
+from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.places import contained_secret
 from claudebox.problem import Problem
 from claudebox.settings.table import HOST
 from claudebox.state import Cache, Instance
+from claudebox.trust.secret_places import contained_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,13 +6,40 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts
-from claudebox.host.claude import ClaudeInstall
+from claudebox.host import Host
+from claudebox.host.programs import PACKAGE, ClaudeInstall
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program, Step
+from claudebox.model import (
+    ABSENT,
+    RO,
+    RW,
+    SYMLINK,
+    Directory,
+    EnvVar,
+    Finding,
+    Mount,
+    Origin,
+    Preparation,
+    Program,
+    SecretPlace,
+    Step,
+)
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.reach import TrustedSource
-from claudebox.secret_values import secret_value
+from claudebox.problem import Problem
+from claudebox.settings.table import BROKER, CLAUDE
+from claudebox.settings.values import Settings, Word
+from claudebox.settings.words import Request
+from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object
+from claudebox.trust.programs import choose_agent, npm_install
+from claudebox.trust.reach import Reach, TrustedSource
+from claudebox.trust.secret_places import refuse_readable
+from claudebox.trust.secret_values import secret_value
+from claudebox.trust.variables import LEADING, shown_way
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -173,3 +200,80 @@ def _mount_point(mount: Mount, home: ClaudeHome) -> list[Preparation]:
     above = [directory for directory in parents(path) if is_below(directory, home.state)]
     kind = Preparation.DIRECTORY if mount.is_dir else Preparation.EMPTY_FILE
     return [*(Preparation(Preparation.DIRECTORY, directory) for directory in reversed(above)), Preparation(kind, path)]
+
+
+# An old installer has put claude in a secret place, where it is no secret.
+LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
+OTHERWISE = """
+      or name it: --claude PATH
+      or do without it: --run CMD, after all other options"""
+
+
+def choose_claude(host: Host, named: Word | None, reach: Reach) -> ClaudeInstall:
+    return choose_agent(host, CLAUDE, named, reach, npm_install(host, PACKAGE) + OTHERWISE)
+
+
+def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
+    """Raise a Problem if claude says, for example in its `#!` line, that it needs what the box must not have."""
+    for file in install.files:
+        refusal = refuse_readable(file, homes, places)
+        if refusal and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal}", "name another one: --claude PATH")
+
+
+def find_claude(
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...], reach: Reach
+) -> ClaudeInstall | None:
+    """Find claude. A command or a shell gets it too, but can start without it: then this is None.
+
+    Another agent does not get it, nor its login.
+    """
+    starts_agent = request.run is None and not request.shell
+    if starts_agent and settings.program.text != CLAUDE:
+        return None
+    try:
+        found = choose_claude(host, settings.claude, reach)
+        check_claude_files(found, host.person.homes, places)
+        return found
+    except Problem:
+        if starts_agent:
+            raise
+        return None
+
+
+# They let a stranger answer in the place of the API, too.
+MORE = ("ANTHROPIC_UNIX_SOCKET", "NODE_TLS_REJECT_UNAUTHORIZED", "NODE_OPTIONS")
+MARKS = tuple(name.encode() for name in (*LEADING, *MORE))
+ESCAPE = b"\\u"  # with which a name can be written so that it does not look like one
+
+
+def decide_project_settings(facts: Facts, _: Draft) -> Contribution:
+    # With the broker, the box has no credential that could go anywhere.
+    kind = Finding.NOTE if facts.settings.auth == BROKER else Finding.RISK
+    findings = []
+    for path in PROJECT_SETTINGS:
+        content = facts.tree.read(f"{facts.project}/{path}", limit=LARGEST_FILE) or b""
+        text = leads_elsewhere(content)
+        if text:
+            findings.append(Finding(kind, path, text))
+    return Contribution(findings=tuple(findings))
+
+
+def leads_elsewhere(content: bytes) -> str:
+    """What the settings of a project do to Claude's requests; "" if nothing."""
+    if len(content) < LARGEST_FILE and not (ESCAPE in content or any(mark in content for mark in MARKS)):
+        return ""
+    try:
+        names = _leading(parse_object(content, "the project's settings"))
+    except Problem:
+        return "may change where Claude sends its requests and the credential: claudebox cannot read it"
+    if not names:
+        return ""
+    return f"changes where Claude sends its requests, and the credential with them: env {', '.join(names)}"
+
+
+def _leading(settings: dict[str, Any]) -> list[str]:
+    variables = settings.get("env")
+    known = {*LEADING, *MORE}
+    pairs = variables.items() if isinstance(variables, dict) else ()
+    return [f"{name}={shown_way(str(value))}" for name, value in pairs if name in known]

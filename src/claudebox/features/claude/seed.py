@@ -7,15 +7,14 @@ from claudebox.contribution import Draft
 from claudebox.facts import ClaudeHome, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
-from claudebox.known_variables import API_KEY
 from claudebox.model import Finding, Plan, Preparation
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import TrustedSource
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.remembered import Form
 from claudebox.state import check_state
-from claudebox.users_settings import FORM, LARGEST_FILE, UsersSettings, load, parse_object, to_remember
+from claudebox.trust.claude_settings import FORM, LARGEST_FILE, UsersSettings, load, parse_object, to_remember
+from claudebox.trust.reach import TrustedSource
+from claudebox.trust.variables import API_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.known_variables import (
+from claudebox.model import EnvVar, Finding, Origin, Person
+from claudebox.problem import Problem
+from claudebox.settings.values import EnvWish, Word
+from claudebox.trust.secret_values import looks_secret
+from claudebox.trust.variables import (
     AROUND,
     BASE_URL,
     KEY,
@@ -18,10 +22,6 @@ from claudebox.known_variables import (
     may_hold_password,
     read_address,
 )
-from claudebox.model import EnvVar, Finding, Origin, Person
-from claudebox.problem import Problem
-from claudebox.secret_values import looks_secret
-from claudebox.settings.values import EnvWish, Word
 
 BOX = Origin.of_rule("box", "made for this box")
 AROUND_PROXY = Origin.of_rule("proxy", "the way to the API does not lead through it")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from claudebox.answers import IN, OUT, VARIABLE, Answer, Because, Change, describe_origin, undo, with_reason
 from claudebox.features.environment.decide import ALLOWED, LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
-from claudebox.known_variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import EnvVar, Finding, Origin, Plan
-from claudebox.secret_values import looks_secret
 from claudebox.settings.values import EnvWish, Settings
+from claudebox.trust.secret_values import looks_secret
+from claudebox.trust.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 
 LONGEST_VALUE = 200
 PASSED = frozenset(name for name, kind in KINDS.items() if kind in (PLAIN, LOCALE, ZONE, KEY))

@@ -11,9 +11,9 @@ from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.repository import Repository
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FILE, LAYER, RW, EnvVar, Finding, Mount, Origin, SecretPlace, Step
-from claudebox.places import contained_secret, openings, refuse_writable
+from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Mount, Origin, SecretPlace, Step
 from claudebox.record import Record
+from claudebox.trust.secret_places import contained_secret, openings, refuse_writable
 
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
@@ -223,3 +223,42 @@ def shipped(facts: Facts, name: str) -> bytes | None:
     """A script that comes with this feature. If claudebox is a single file, who loaded this module has all files."""
     packed: dict[str, bytes] = getattr(__spec__.loader, "files", {})
     return packed.get(f"{SCRIPTS}/{name}") or facts.tree.read_plain(f"{facts.host.own_source}/features/git/{name}")
+
+
+DIRECTORY = "/etc/claudebox/bin"  # in the box
+SCRIPT = "shim.sh"
+KNOWN = b"@KNOWN@"
+ORIGIN = Origin.of_rule("git", "says beforehand what git cannot do here")
+
+
+def decide_shim(facts: Facts, draft: Draft) -> Contribution:
+    """It needs to know everything that is held, so it comes after what covers and after what is a layer."""
+    script = shipped(facts, SCRIPT)
+    if script is None:
+        return Contribution()
+    # All of it is printable: single quotes are enough for the shell.
+    known = "\n".join(known_places(facts, draft)).replace("'", "'\\''")
+    content = script.replace(KNOWN, f"'{known}'".encode(), 1)
+    return Contribution(
+        mounts=(Mount(COVER, f"{DIRECTORY}/git", ORIGIN, content=content, mode=0o555),),
+        path=(Directory(DIRECTORY, Directory.FIRST),),
+    )
+
+
+def known_places(facts: Facts, draft: Draft) -> list[str]:
+    """What cannot be replaced in the box, each with the reason, and where files outlive it."""
+    last = {mount.path: mount for mount in draft.mounts}  # at the same path, a later one wins
+    held = [mount for mount in last.values() if _is_held(mount)]
+    kept = [facts.project, *(wish.path for wish in draft.wished if wish.kind == RW and wish.is_dir)]
+    lines = [
+        *(f"held\t{mount.path}\t{mount.origin.reason}" for mount in sorted(held, key=lambda mount: mount.path)),
+        *(f"kept\t{path}" for path in kept),
+        *(["layered"] if any(mount.kind == LAYER for mount in last.values()) else []),
+    ]
+    # A name with a line break would be two. Such a one is held all the same.
+    return [line for line in lines if line.replace("\t", "").isprintable()]
+
+
+def _is_held(mount: Mount) -> bool:
+    """Whether it is guarded, or a file with made-up values."""
+    return (mount.kind == RO and mount.origin.is_rule("guard")) or bool(mount.covers)

@@ -13,9 +13,9 @@ import posixpath
 from claudebox.facts import Facts
 from claudebox.model import Finding
 from claudebox.paths import expand_home, is_inside, normalize
-from claudebox.places import is_systems, refuse_readable
 from claudebox.record import Record
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_places import is_systems, refuse_readable
+from claudebox.trust.secret_values import secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

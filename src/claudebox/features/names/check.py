@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from claudebox import trial
-from claudebox.own_command import own_command
+from claudebox.archive import own_command
+from claudebox.process import trial
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import NAMES
 from claudebox.settings.values import Settings
-from claudebox.trial import FAIL, NOTE, OK, CheckRow
 
 NAME = "network names"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 
-from claudebox import trial
+from claudebox.archive import own_command
 from claudebox.features.network.tun import TUN, is_about_tun, tun_fault
 from claudebox.features.network.uplink import plan_uplink
-from claudebox.host import Host, kernel
+from claudebox.host import Host, system
 from claudebox.host.tree import Tree
 from claudebox.model import Origin, Uplink
-from claudebox.own_command import own_command
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
+from claudebox.process import trial
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import INET
 from claudebox.settings.values import Settings, Word
-from claudebox.tools import choose_uplink
-from claudebox.trial import FAIL, NOTE, OK, CheckRow
+from claudebox.trust.programs import choose_uplink
+from claudebox.trust.reach import reach_of
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"
@@ -83,7 +83,7 @@ def _try(uplink: Uplink) -> list[str]:
 def explain(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
     """The reason behind a message, and the commands that mend it."""
     if "namespace cannot" in message or "namespace for the box" in message:
-        if kernel.is_restricted(tree, ""):
+        if system.is_restricted(tree, ""):
             why = "AppArmor lets only known programs use user namespaces, and claudebox is none of them"
             return why, trial.sysctl("kernel.apparmor_restrict_unprivileged_userns=0")
         return trial.explain(tree, "", message)

@@ -7,7 +7,7 @@ no process of the box has a capability, so nothing inside can change it.
 from __future__ import annotations
 
 from claudebox.host.network import Neighbourhood
-from claudebox.ranges import GLOBAL, NAT64, rejected_ranges
+from claudebox.host.ranges import GLOBAL, NAT64, rejected_ranges
 from claudebox.record import Record
 
 DEVICE = "tap0"

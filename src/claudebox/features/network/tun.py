@@ -6,7 +6,7 @@ kernel gave it, which is 0600.
 
 from __future__ import annotations
 
-from claudebox.host import kernel
+from claudebox.host.system import is_container
 from claudebox.host.tree import Tree
 
 TUN = "/dev/net/tun"
@@ -28,7 +28,7 @@ def tun_fault(tree: Tree, uid: int) -> tuple[str, tuple[str, ...]]:
     """What is wrong with the device for this user, and the commands that mend it. Empty if it can be opened."""
     status = tree.status(TUN)
     if status is None:
-        return f"there is no {TUN}", (FROM_OUTSIDE if kernel.is_container(tree) else LOAD,)
+        return f"there is no {TUN}", (FROM_OUTSIDE if is_container(tree) else LOAD,)
     needed = OWNERS if status.st_uid == uid else EVERYBODYS
     if status.st_mode & needed == needed:
         return "", ()

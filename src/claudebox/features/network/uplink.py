@@ -9,12 +9,12 @@ from claudebox.features.network.firewall import DEVICE, Resolver, internet_only,
 from claudebox.features.network.tun import tun_hint
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
-from claudebox.known_variables import AROUND, KINDS
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
-from claudebox.tools import choose_uplink
+from claudebox.trust.programs import choose_uplink
+from claudebox.trust.variables import AROUND, KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
-from claudebox.secret_values import secret_value
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings, Word
 from claudebox.state import Instance
+from claudebox.trust.reach import reach_of
+from claudebox.trust.secret_values import secret_value
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")

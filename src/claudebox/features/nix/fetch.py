@@ -5,6 +5,7 @@ It is rare, so it may import what it likes: Nix's answers are kept, and most lau
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import signal
@@ -13,9 +14,8 @@ import sys
 import tempfile
 import time
 
-from claudebox.features.nix.output import HASH_LENGTH, find_reason, is_store_path, read_paths, read_version
 from claudebox.features.nix.packages import FORM, Inquiry, record_lines, store_name
-from claudebox.features.nix.references import short_name
+from claudebox.features.nix.references import HASH_LENGTH, is_store_path, short_name
 from claudebox.host.system import NIX_STORE
 from claudebox.model import Preparation
 from claudebox.prepare import prepare
@@ -313,3 +313,61 @@ def readable(words: str) -> str:
         other[HASH_LENGTH + 1 :] if other[HASH_LENGTH : HASH_LENGTH + 1] == "-" else f"{NIX_STORE}/{other}"
         for other in others
     )
+
+
+LONGEST_REASON = 300
+SILENT = "Nix failed without a word"
+
+# What Nix says, and what it means here.
+MEANINGS = (
+    (
+        ("cannot connect to socket", "Permission denied"),
+        "you may not use the Nix daemon: your account has to be in its group (nix-users), or in allowed-users",
+    ),
+    (("cannot connect to socket",), "the Nix daemon does not answer: sudo systemctl start nix-daemon"),
+    (("unrecognised flag",), "this Nix is too old: 2.4 is the first with flakes"),
+    (
+        ("experimental", "disabled"),
+        "the flakes of Nix are disabled on this host: see nix.conf",
+    ),
+)
+
+
+def read_version(text: str) -> tuple[int, int]:
+    """The version in a text such as `nix (Nix) 2.18.1`; (0, 0) if there is none."""
+    major, _, minor = (text.split() or [""])[-1].partition(".")
+    digits = minor[: len(minor) - len(minor.lstrip("0123456789"))]
+    return (int(major), int(digits)) if major.isdecimal() and digits else (0, 0)
+
+
+def read_paths(output: bytes, *, is_json: bool) -> list[str]:
+    text = output.decode(errors="replace")
+    if not is_json:
+        return [line for line in text.split("\n") if line]
+    try:
+        return [path for result in json.loads(text) for path in _paths_of(result)]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _paths_of(result: Any) -> list[str]:
+    """The paths of what was built. A store path that was asked for by name is its own result."""
+    if isinstance(result, str):
+        return [result]
+    return [str(path) for path in (result.get("outputs") or {"": result.get("path")}).values()]
+
+
+def find_reason(lines: list[str]) -> str:
+    """Why Nix failed, in one line: its last error."""
+    errors = [(line.partition("error:")[2].strip(), after) for line, after in _followed(lines) if "error:" in line]
+    last, after = next((error for error in reversed(errors) if error[0]), (lines[-1] if lines else SILENT, ""))
+    for needles, meaning in MEANINGS:
+        if all(needle in last for needle in needles):
+            return meaning
+    reason = f"{last} {after}" if after.startswith("Reason:") else last
+    return reason.rstrip(";:")[:LONGEST_REASON]
+
+
+def _followed(lines: list[str]) -> list[tuple[str, str]]:
+    """Each line with the one after it."""
+    return list(zip(lines, [*lines[1:], ""], strict=False))

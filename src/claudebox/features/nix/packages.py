@@ -6,23 +6,32 @@ same answer: then no Nix is started. Beside each answer is a symlink that keeps 
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox import remembered
-from claudebox.features.nix.output import HASH_LENGTH, is_store_path
-from claudebox.features.nix.program import find_nix, nix_environment
-from claudebox.features.nix.references import check_place, may_change, read_reference, registered_places, short_name
-from claudebox.host import Host
+from claudebox.features.nix.references import (
+    HASH_LENGTH,
+    check_place,
+    is_store_path,
+    may_change,
+    read_reference,
+    registered_places,
+    short_name,
+)
+from claudebox.host import Host, pinned
 from claudebox.host.digest import sha256
+from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings, Word
 from claudebox.state import State, find_state
+from claudebox.trust.reach import host_certificates, reach_of
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
@@ -205,3 +214,40 @@ def strict_problem(failures: dict[str, str]) -> Problem:
         f"--strict: {short_name(reference)} is not available{more}: {reason}",
         "look for its name: https://search.nixos.org\n      or start without it: leave out --strict",
     )
+
+
+NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
+SYSTEM_PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
+# Variables of Nix, git and ssh that only say how to reach the world.
+PASSED = (
+    *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+    *("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSH_AUTH_SOCK"),
+)
+
+
+def find_nix(host: Host) -> str:
+    """The Nix that came with claudebox, else the first one that no agent can have put there, else ""."""
+    if nix := pinned.PROGRAMS.get("nix"):
+        return nix
+    search_path = ":".join((host.environ.get("PATH", ""), *NIX_PLACES, *SYSTEM_PLACES))
+    reach = reach_of(host)
+    for path in find_all(host.tree, "nix", search_path, host.cwd):
+        if not reach.leads_through(path):
+            return host.tree.resolve(path) or path
+    return ""
+
+
+def nix_environment(host: Host, nix: str) -> dict[str, str]:
+    """A new environment. What a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
+    git = pinned.PROGRAMS.get("git", "")
+    places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
+    certificates = host_certificates(reach_of(host), host.environ) or pinned.CERTIFICATES
+    return {
+        "HOME": host.person.home,
+        "USER": host.person.name,
+        "LC_ALL": "C.UTF-8",
+        "PATH": ":".join(dict.fromkeys(place for place in places if place)),
+        "GIT_TERMINAL_PROMPT": "0",
+        **({"NIX_SSL_CERT_FILE": certificates, "SSL_CERT_FILE": certificates} if certificates else {}),
+        **{name: host.environ[name] for name in PASSED if name in host.environ},
+    }

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.paths import absolute, expand_home, parents
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import Reach
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.values import Word
+from claudebox.trust.reach import Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,3 +184,26 @@ def _place_of(target: dict[str, Any]) -> str:
     scheme, _, path = url.partition(":")
     place = str(target.get("path", "")) or (path if scheme in LOCAL else "")
     return "/" + place.lstrip("/") if place else ""
+
+
+_HASH = frozenset("0123456789abcdfghijklmnpqrsvwxyz")
+HASH_LENGTH = 32
+_STORE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._?=")
+
+
+def is_store_path(path: str) -> bool:
+    """Whether it is a whole store path, and no file in one."""
+    directory, _, name = path.rpartition("/")
+    digest, dash, title = name[:HASH_LENGTH], name[HASH_LENGTH : HASH_LENGTH + 1], name[HASH_LENGTH + 1 :]
+    is_hash = len(digest) == HASH_LENGTH and _HASH.issuperset(digest)
+    return directory == NIX_STORE and is_hash and dash == "-" and bool(title) and _STORE_NAME.issuperset(title)
+
+
+def store_paths(text: str) -> list[str]:
+    """Every store path that a text names, even if it names a file in one."""
+    found = []
+    for rest in text.split(f"{NIX_STORE}/")[1:]:
+        end = next((at for at, letter in enumerate(rest) if letter not in _STORE_NAME), len(rest))
+        path = f"{NIX_STORE}/{rest[:end]}"
+        found += [path] if is_store_path(path) else []
+    return found

@@ -16,8 +16,8 @@ from claudebox.layers import files
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
 from claudebox.layers.decoys import stored
 from claudebox.layers.store import Layer, open_project
-from claudebox.reach import reach_of
-from claudebox.tools import trusted_path
+from claudebox.trust.programs import trusted_path
+from claudebox.trust.reach import reach_of
 from claudebox.view.review import LONGEST_DIFF, diff, heading
 from claudebox.view.text import Style, escape
 

@@ -7,12 +7,12 @@ from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin, Preparation
 from claudebox.paths import expand_home, shorten_home
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import MountWish, Profile, Statement, Word
 from claudebox.state import find_state
+from claudebox.trust.reach import reach_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import posixpath
 
 from claudebox.model import RO, RW
 from claudebox.problem import Problem
-from claudebox.secret_values import looks_secret
 from claudebox.settings.files.documents import Document, shown
 from claudebox.settings.parsing import is_variable_name, read_text
 from claudebox.settings.table import BY_KEY, MOUNTS, PORTS, TABLE, TEXT, TEXTS, Setting
 from claudebox.settings.values import EnvWish, MountWish, Statement
+from claudebox.trust.secret_values import looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import pytest
 from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_of
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside
-from claudebox.places import SECRET_PLACES
 from claudebox.problem import Problem
 from claudebox.remembered import write
 from claudebox.state import Apart
+from claudebox.trust.secret_places import SECRET_PLACES
 from claudebox.whereabouts import NOTE, Note
 from hosts.machine import EVERYONE, TREES, Machine
 

@@ -15,7 +15,7 @@ from claudebox.features.nix.decide import nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
 from claudebox.model import FILE, Finding, Nix, Origin
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import pinned
-from claudebox.features.nix.fetch import Progress, readable
-from claudebox.features.nix.output import find_reason, read_paths, read_version
-from claudebox.features.nix.packages import plan_inquiry
-from claudebox.features.nix.program import find_nix
+from claudebox.features.nix.fetch import Progress, find_reason, read_paths, read_version, readable
+from claudebox.features.nix.packages import find_nix, plan_inquiry
+from claudebox.host import pinned
 from hosts.machine import Machine
 from unit.nix_machine import GLIBC, HELLO, HOME, PROJECT, make_machine
 

@@ -6,6 +6,8 @@ connects. A launch needs the tables alone; `ipaddress`, which is slow to import,
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address, ip_interface, ip_network
+
 NAT64 = "64:ff9b::"  # the prefix behind which a network may translate to any IPv4 address
 GLOBAL = "2000::/3"  # all IPv6 addresses that have been given out
 
@@ -45,3 +47,23 @@ def translated(network: str) -> str:
     address, _, length = network.partition("/")
     first, second, third, fourth = (int(octet) for octet in address.split("."))
     return f"{NAT64}{first << 8 | second:x}:{third << 8 | fourth:x}/{96 + int(length or 32)}"
+
+
+Address = IPv4Address | IPv6Address
+
+# What is not GLOBAL is rejected as a whole. These are names for its best known parts.
+NOT_GLOBAL = (("fc00::/7", "private"), ("fe80::/10", "link-local"), ("ff00::/8", "multicast"))
+
+
+def rejected_range(address: Address, near: tuple[str, ...]) -> tuple[str, str] | None:
+    """The narrowest range for which tier `inet` rejects this address, and why; None if the address may pass."""
+    four, six = rejected_ranges(near)
+    ranges = four if address.version == 4 else [*six, *NOT_GLOBAL]
+    rows = [(ip_interface(text).network, reason) for text, reason in ranges]
+    found = [(network, reason) for network, reason in rows if address in network]
+    if found:
+        network, reason = max(found, key=lambda row: row[0].prefixlen)
+        return str(network), reason
+    if address.version == 6 and not any(address in ip_network(text) for text in (GLOBAL, f"{NAT64}/96")):
+        return str(address), f"outside of {GLOBAL}, the addresses that are given out"
+    return None

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from claudebox.launch.parent.keeper import GO_ON_BEHIND, GOES_ON, STOP, Line
-from claudebox.launch.parent.relay import Relay
+from claudebox.launch.keeper import GO_ON_BEHIND, GOES_ON, STOP, Line
+from claudebox.launch.relay import Relay
 
 STOP_AND_GO = (signal.SIGTSTP, signal.SIGCONT)
 

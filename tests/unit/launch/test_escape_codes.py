@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.launch.parent import escape_codes, escape_rules
-from claudebox.launch.parent.escape_codes import OutputFilter
-from unit.launch.parent.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS, NOT_IN_THE_MODEL, USEFUL
-from unit.launch.parent.terminal_forbidden import forbidden_actions
-from unit.launch.parent.terminal_model import DIALECTS, EIGHT_BIT_DIALECT, Terminal
+from claudebox.launch import escape_codes
+from claudebox.launch.escape_codes import OutputFilter
+from unit.launch.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS, NOT_IN_THE_MODEL, USEFUL
+from unit.launch.terminal_forbidden import forbidden_actions
+from unit.launch.terminal_model import DIALECTS, EIGHT_BIT_DIALECT, Terminal
 
-CHECKOUT = Path(__file__).resolve().parents[4]
+CHECKOUT = Path(__file__).resolve().parents[3]
 RECORDINGS = sorted((Path(__file__).parent / "recordings").iterdir())
 ENDS = (b"\x07", b"\x1b\\")
 
@@ -192,18 +192,18 @@ def test_a_string_that_is_too_long_is_dropped_to_its_end() -> None:
 def test_rows_that_control_sequences_skip_are_not_refused() -> None:
     """What the fast search takes for harmless is in no table, and leaves nothing switched on."""
     harmless = [chr(code) for code in range(0x40, 0x7F) if not escape_codes.SUSPECT.search(f"\x1b[1;2{chr(code)}")]
-    refused = {ending for row in escape_rules.CONTROL_SEQUENCES for ending in row.endings}
+    refused = {ending for row in escape_codes.CONTROL_SEQUENCES for ending in row.endings}
     assert refused.isdisjoint(harmless)
     assert set("hlrutnqi").isdisjoint(harmless)
 
 
 def test_document_shows_the_tables() -> None:
     document = (CHECKOUT / "docs" / "terminal.md").read_text()
-    rows = [*escape_rules.OSC, *escape_rules.DCS, *escape_rules.APC, *escape_rules.SCREEN_TITLE, *escape_rules.ESCAPES]
+    rows = [*escape_codes.OSC, *escape_codes.DCS, *escape_codes.APC, *escape_codes.SCREEN_TITLE, *escape_codes.ESCAPES]
     said = [
         *(row.meaning for row in rows),
-        *(row.reason for row in escape_rules.CONTROL_SEQUENCES),
-        *escape_rules.CONTROLS.values(),
-        *(meaning for _, meaning in escape_rules.MODES.values()),
+        *(row.reason for row in escape_codes.CONTROL_SEQUENCES),
+        *escape_codes.CONTROLS.values(),
+        *(meaning for _, meaning in escape_codes.MODES.values()),
     ]
     assert [meaning for meaning in said if meaning not in document] == []

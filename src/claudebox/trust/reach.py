@@ -11,10 +11,9 @@ from claudebox.host.git.repository import Repository, find_repository
 from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
-from claudebox.places import is_systems, refuse_readable
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.state import State, find_states, instance_name, names_a_writable_place
+from claudebox.trust.secret_places import is_systems, refuse_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

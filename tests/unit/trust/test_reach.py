@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.host.tree import Tree
-from claudebox.reach import Reach
 from claudebox.state import State
+from claudebox.trust.reach import Reach
 from hosts.machine import plant
 
 HOME = "/home/alice"

@@ -8,17 +8,22 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox import pinned
-from claudebox.host import Host
-from claudebox.host.claude import ClaudeInstall, inspect, manager_behind
-from claudebox.host.programs import ADMIN_DIRECTORIES, find, find_all, find_unusable
+from claudebox.host import Host, pinned
+from claudebox.host.programs import (
+    ADMIN_DIRECTORIES,
+    ClaudeInstall,
+    find,
+    find_all,
+    find_unusable,
+    inspect,
+    manager_behind,
+)
 from claudebox.host.tree import Tree
 from claudebox.paths import normalize
-from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem
-from claudebox.quoting import quote
-from claudebox.reach import Reach
+from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem, quote
 from claudebox.settings.table import CLAUDE
 from claudebox.settings.values import Word
+from claudebox.trust.reach import Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

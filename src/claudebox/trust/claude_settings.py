@@ -7,11 +7,11 @@ reads both. A launch reads what it remembers about the file, unless that has cha
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.known_variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
 from claudebox.paths import expand_home, normalize
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.remembered import Form
+from claudebox.trust.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from claudebox.facts import ClaudeHome
     from claudebox.host.tree import Tree
-    from claudebox.reach import TrustedSource
+    from claudebox.trust.reach import TrustedSource
 
 FORM = Form("Your Claude settings as they were when boxes got a copy: what counts besides, and what was left out.", 2)
 LEADS, HOLDS, RUNS, LEFT_OUT = "leads ", "holds ", "runs ", "left out "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.launch.parent.escape_codes import OutputFilter
-from claudebox.launch.parent.escape_rules import MODES
+from claudebox.launch.escape_codes import MODES, OutputFilter
 
 BEGIN, END = b"\x1b\\", b"\x1b[m\x1b(B\x0f"
 

@@ -14,7 +14,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act, load
-from claudebox.launch.parent.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
+from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
 from claudebox.model import Step
 from claudebox.problem import Problem
 from claudebox.process.descriptors import close_all_but
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from claudebox.launch.parent.gate import Gate
-    from claudebox.launch.parent.relay import Relay
+    from claudebox.launch.gate import Gate
+    from claudebox.launch.relay import Relay
     from claudebox.model import Plan
 
     Deed = Callable[[bool], None]  # something to do afterwards; it is told whether somebody can be asked
@@ -134,7 +134,7 @@ class Attendant:
         is_ordinary = 0 <= self.status < 128
         if is_ordinary or self.ended_by or self.problem is not None:
             return
-        from claudebox.launch.parent.signals import describe_end
+        from claudebox.launch.signals import describe_end
 
         has_memory_limit = plan.limits is not None and bool(plan.limits.memory)
         _tell(describe_end(self.status, has_memory_limit))
@@ -176,7 +176,7 @@ class Attendant:
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.has_namespace:
-            from claudebox.launch.parent.signals import end_orphans
+            from claudebox.launch.signals import end_orphans
 
             end_orphans()
         return deeds
@@ -188,7 +188,7 @@ class Attendant:
         wait as well, for as long as the box runs: so each wait below ends when a signal is in this pipe.
         """
         # Before one can come: a closed window sends several, and the second would find a module that is half imported.
-        from claudebox.launch.parent import signals  # noqa: F401
+        from claudebox.launch import signals  # noqa: F401
 
         self.waking = wake_on_signals()
         _hear((*FROM_THE_TERMINAL, *FOR_THE_PROGRAM), self._pass_on)
@@ -196,7 +196,7 @@ class Attendant:
     def _pass_on(self, number: int, _: object) -> None:
         if number in FOR_THE_PROGRAM:
             passed_on.append(number)
-        from claudebox.launch.parent.signals import pass_on
+        from claudebox.launch.signals import pass_on
 
         # One after the other: a handler within a handler within a handler would be too deep at some time.
         if number not in self.coming[1:]:
@@ -210,7 +210,7 @@ class Attendant:
 
     def _hang_up(self) -> None:
         """The terminal is gone. If the program was told to end for that, it has a while."""
-        from claudebox.launch.parent.signals import set_limit
+        from claudebox.launch.signals import set_limit
 
         if _signal.SIGHUP in passed_on:
             set_limit(self)
@@ -218,7 +218,7 @@ class Attendant:
     def _meet_terminal(self) -> None:
         """Load what carries the terminal, and let go of standard input and output: nobody need wait for the parent."""
         if self.line is not None:
-            from claudebox.launch.parent.relay import Relay
+            from claudebox.launch.relay import Relay
 
             self.relay = Relay(self.line, self.child, self.waking, self._hang_up)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

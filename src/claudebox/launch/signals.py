@@ -11,7 +11,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.launch.parent.attend import Attendant
+    from claudebox.launch.attend import Attendant
 
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
 FROM_A_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)

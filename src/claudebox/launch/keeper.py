@@ -188,7 +188,7 @@ class Keeper:
         import select
         import termios  # noqa: F401
 
-        from claudebox.launch.parent import signals  # noqa: F401
+        from claudebox.launch import signals  # noqa: F401
 
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
         waking = wake_on_signals()
@@ -215,7 +215,7 @@ class Keeper:
             return
         import time
 
-        from claudebox.launch.parent.signals import program_of
+        from claudebox.launch.signals import program_of
 
         self.stopped_by = os.WSTOPSIG(status)
         self.program = program_of(self.box)

@@ -6,12 +6,12 @@ import os
 import subprocess
 import tempfile
 
-from claudebox.host import Host, kernel, read_host
+from claudebox.host import Host, read_host, system
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.record import Record
-from claudebox.tools import trusted_path
+from claudebox.trust.programs import trusted_path
+from claudebox.trust.reach import reach_of
 
 TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
@@ -85,16 +85,16 @@ def require_namespaces(host: Host, bwrap: str) -> None:
 
 def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]:
     """The reason behind a message of bwrap, and what to type. The likeliest reason comes first."""
-    if kernel.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
+    if system.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
         why = "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)"
-        if tree.exists(kernel.APPARMOR_PROFILE):
+        if tree.exists(system.APPARMOR_PROFILE):
             return f"{why}, and that is /usr/bin/bwrap, not {bwrap}", ("unset CLAUDEBOX_BWRAP",)
         return why, APPARMOR_FIX
-    if kernel.is_switched_off(tree):
+    if system.is_switched_off(tree):
         return "user namespaces are switched off for ordinary users", sysctl("kernel.unprivileged_userns_clone=1")
-    if kernel.is_limited(tree):
+    if system.is_limited(tree):
         return "user namespaces are limited to none", sysctl("user.max_user_namespaces=15000")
-    if kernel.is_container(tree):
+    if system.is_container(tree):
         return "this is a container whose runtime forbids namespaces or masks /proc", CONTAINER_FIX
     if "ENOSPC" in message:
         return "too many namespaces, or this is already a sandbox that forbids further ones", ()
