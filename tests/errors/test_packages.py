@@ -37,7 +37,7 @@ def strict_about_packages(scene: Scene) -> None:
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
-    packages._ask_version(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""))
+    packages.Resolution(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""), "nixpkgs#hello")
 
 
 PROBLEMS: Problems = {

@@ -62,7 +62,7 @@ def look(trusted: TrustedSource, home: ClaudeHome, uid: int) -> UsersSettings:
     if memory[:1] == (stamp,):
         return _from_memory(path, memory)
     settings = load(tree, path)
-    variables = _variables(settings)
+    variables = read_variables(settings)
     return UsersSettings(
         path=path,
         stamp=stamp,
@@ -125,13 +125,13 @@ def _foreign(tree: Tree, path: str) -> tuple[tuple[str, str], ...]:
     """What leads somewhere for Claude on the host, although no box may have it."""
     content = tree.read(path, limit=LARGEST_FILE)
     try:
-        variables = _variables(parse_object(content, path)) if content else {}
+        variables = read_variables(parse_object(content, path)) if content else {}
     except Problem:
         return ()  # Claude cannot read it either
     return tuple((name, value) for name, value in variables.items() if name in LEADING)
 
 
-def _variables(settings: dict[str, Any]) -> dict[str, str]:
+def read_variables(settings: dict[str, Any]) -> dict[str, str]:
     variables = settings.get("env")
     return {str(name): str(value) for name, value in variables.items()} if isinstance(variables, dict) else {}
 

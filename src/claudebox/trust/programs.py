@@ -18,18 +18,23 @@ from claudebox.host.programs import (
     inspect,
     manager_behind,
 )
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.paths import normalize
+from claudebox.model import RO, SYMLINK, Mount, Origin, SecretPlace
+from claudebox.paths import is_inside, normalize
 from claudebox.problem import CANNOT_EXECUTE, NOT_FOUND, Problem, quote
 from claudebox.settings.table import CLAUDE
 from claudebox.settings.values import Word
 from claudebox.trust.reach import Reach
+from claudebox.trust.secret_places import refuse_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SYSTEM_PROGRAMS = ("/usr/bin/", "/bin/")
+# An old installer has put claude in a secret place, where it is no secret.
+LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
 PURPOSE = {
     "bwrap": "makes the box",
     "pasta": "connects a box with a network of its own",
@@ -131,6 +136,27 @@ def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to
             CANNOT_EXECUTE,
         )
     return install
+
+
+def check_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...], remedy: str) -> None:
+    """Raise a Problem if an agent says, for example in its `#!` line, that it needs what the box must not have."""
+    for file in install.files:
+        refusal = refuse_readable(file, homes, places)
+        if refusal and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal}", remedy)
+
+
+def install_mounts(install: ClaudeInstall, path: str, project: str, rule: str) -> list[Mount]:
+    """Show the files of an agent at their own places, and the agent at `path`, beside its interpreter."""
+    origin = Origin.of_rule(rule, install.kind)
+    shown = [file for file in install.files if file != NIX_STORE and not is_inside(file, project)]
+    links = {path: install.real}
+    if install.interpreter in install.files:
+        links[posixpath.join(posixpath.dirname(path), posixpath.basename(install.interpreter))] = install.interpreter
+    return [
+        *(Mount(RO, file, origin, source=file) for file in shown),
+        *(Mount(SYMLINK, name, origin, source=real) for name, real in links.items() if name != real),
+    ]
 
 
 def _named_agent(host: Host, named: Word) -> str:

@@ -12,40 +12,13 @@ from claudebox.settings.values import Word
 from claudebox.state import SHOWN, State
 
 # Parts of the system: they are never writable, and nothing below them is a project.
-SYSTEM_TREES = (
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/nix",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/usr",
-)
+SYSTEM_TREES = tuple("/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /nix /proc /run /sbin /sys /usr".split())
 # Where people do keep projects although it is inside a system tree.
 PROJECT_TREES = ("/usr/src", "/usr/local/src", "/run/media")
 NO_FILES = ("/dev", "/proc", "/sys")  # what is there are devices and the kernel's own tables
 # Directories of directories: too broad as a whole, but a directory below one is fine.
 BROAD = (
-    "/home",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/srv",
-    "/tmp",
-    "/var",
-    "/var/home",
-    "/var/lib",
-    "/var/tmp",
-    "/var/cache",
-    "/var/log",
-    "/var/spool",
+    *"/home /media /mnt /opt /srv /tmp /var /var/home /var/lib /var/tmp /var/cache /var/log /var/spool".split(),
     *PROJECT_TREES,
 )
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts
 from claudebox.host import Host
 from claudebox.host.programs import PACKAGE, ClaudeInstall
-from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
     ABSENT,
@@ -30,16 +27,13 @@ from claudebox.problem import Problem
 from claudebox.settings.table import BROKER, CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
-from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object
-from claudebox.trust.programs import choose_agent, npm_install
+from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
+from claudebox.trust.programs import check_files, choose_agent, install_mounts, npm_install
 from claudebox.trust.reach import Reach, TrustedSource
-from claudebox.trust.secret_places import refuse_readable
 from claudebox.trust.secret_values import secret_value
 from claudebox.trust.variables import LEADING, shown_way
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -63,16 +57,18 @@ DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows
 def decide(facts: Facts, _: Draft) -> Contribution:
     install, claude = facts.install, facts.claude
     assert install is not None
-    program = claude_program(install, tuple(word.text for word in facts.words), facts.home)
+    path = f"{facts.home}/.local/bin/claude"  # in the box, however it is installed on the host
+    words = (path, SKIP_PERMISSIONS, *(word.text for word in facts.words))
+    program = Program("claude", words, Origin.of_rule(RULE, install.kind))
     return Contribution(
         mounts=(
-            *claude_mounts(install, facts.home, facts.project),
+            *install_mounts(install, path, facts.project, RULE),
             *(home := home_mounts(claude, facts.trusted)),
             *program_mounts(facts, home),
             *managed_mounts(facts.tree, claude),
         ),
         variables=tuple(home_variables(claude)),
-        path=(Directory(posixpath.dirname(claude_path(facts.home)), Directory.CLAUDE),),
+        path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
         steps=(Step(Step.AFTER, "claude"),) if _is_conversation(facts) else (),
         decided=(
             *([("program", program)] if facts.runs_claude else []),
@@ -85,30 +81,6 @@ def _is_conversation(facts: Facts) -> bool:
     """Whether somebody talks to Claude, and may want to go on with it later."""
     is_asked_once = any(word.text in ("-p", "--print") for word in facts.words)
     return facts.runs_claude and not is_asked_once and not facts.request.quiet
-
-
-def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
-    origin = Origin.of_rule("claude", install.kind)
-    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
-
-
-def claude_path(home: str) -> str:
-    """Where claude is in the box, however it is installed on the host."""
-    return f"{home}/.local/bin/claude"
-
-
-def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
-    """Show the files of claude at their own places, and `claude` where its installer would put it."""
-    origin = Origin.of_rule("claude", install.kind)
-    mounts = [
-        Mount(RO, file, origin, source=file)
-        for file in install.files
-        if file != NIX_STORE and not is_inside(file, project)
-    ]
-    links = {claude_path(home): install.real}
-    if install.interpreter in install.files:
-        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
-    return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
 
 
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
@@ -202,8 +174,6 @@ def _mount_point(mount: Mount, home: ClaudeHome) -> list[Preparation]:
     return [*(Preparation(Preparation.DIRECTORY, directory) for directory in reversed(above)), Preparation(kind, path)]
 
 
-# An old installer has put claude in a secret place, where it is no secret.
-LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
 OTHERWISE = """
       or name it: --claude PATH
       or do without it: --run CMD, after all other options"""
@@ -211,14 +181,6 @@ OTHERWISE = """
 
 def choose_claude(host: Host, named: Word | None, reach: Reach) -> ClaudeInstall:
     return choose_agent(host, CLAUDE, named, reach, npm_install(host, PACKAGE) + OTHERWISE)
-
-
-def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> None:
-    """Raise a Problem if claude says, for example in its `#!` line, that it needs what the box must not have."""
-    for file in install.files:
-        refusal = refuse_readable(file, homes, places)
-        if refusal and not file.endswith(LOCAL_INSTALL):
-            raise Problem(f"{install.path} would need {file}: {refusal}", "name another one: --claude PATH")
 
 
 def find_claude(
@@ -233,7 +195,7 @@ def find_claude(
         return None
     try:
         found = choose_claude(host, settings.claude, reach)
-        check_claude_files(found, host.person.homes, places)
+        check_files(found, host.person.homes, places, "name another one: --claude PATH")
         return found
     except Problem:
         if starts_agent:
@@ -250,13 +212,9 @@ ESCAPE = b"\\u"  # with which a name can be written so that it does not look lik
 def decide_project_settings(facts: Facts, _: Draft) -> Contribution:
     # With the broker, the box has no credential that could go anywhere.
     kind = Finding.NOTE if facts.settings.auth == BROKER else Finding.RISK
-    findings = []
-    for path in PROJECT_SETTINGS:
-        content = facts.tree.read(f"{facts.project}/{path}", limit=LARGEST_FILE) or b""
-        text = leads_elsewhere(content)
-        if text:
-            findings.append(Finding(kind, path, text))
-    return Contribution(findings=tuple(findings))
+    contents = {name: facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) for name in PROJECT_SETTINGS}
+    texts = {name: leads_elsewhere(content or b"") for name, content in contents.items()}
+    return Contribution(findings=tuple(Finding(kind, name, text) for name, text in texts.items() if text))
 
 
 def leads_elsewhere(content: bytes) -> str:
@@ -264,16 +222,9 @@ def leads_elsewhere(content: bytes) -> str:
     if len(content) < LARGEST_FILE and not (ESCAPE in content or any(mark in content for mark in MARKS)):
         return ""
     try:
-        names = _leading(parse_object(content, "the project's settings"))
+        variables = read_variables(parse_object(content, "the project's settings"))
     except Problem:
         return "may change where Claude sends its requests and the credential: claudebox cannot read it"
-    if not names:
-        return ""
-    return f"changes where Claude sends its requests, and the credential with them: env {', '.join(names)}"
-
-
-def _leading(settings: dict[str, Any]) -> list[str]:
-    variables = settings.get("env")
-    known = {*LEADING, *MORE}
-    pairs = variables.items() if isinstance(variables, dict) else ()
-    return [f"{name}={shown_way(str(value))}" for name, value in pairs if name in known]
+    names = [f"{name}={shown_way(value)}" for name, value in variables.items() if name in LEADING or name in MORE]
+    what = "changes where Claude sends its requests, and the credential with them: env"
+    return f"{what} {', '.join(names)}" if names else ""

@@ -20,7 +20,7 @@ from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix
 from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
-from claudebox.settings.values import Settings, Word
+from claudebox.settings.values import Settings
 from claudebox.state import Instance
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_values import secret_value
@@ -50,24 +50,16 @@ TRIED = {
     "nix-trial, which is where claudebox --places says)",
 }
 # Builds may see these: the box shows them anyhow, or they hold no files of a person.
-HARMLESS_IN_BUILDS = (
-    NIX_STORE,
-    "/bin",
-    "/usr",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/dev",
-    "/run/binfmt",
-    "/run/current-system",
-)
+HARMLESS_IN_BUILDS = (NIX_STORE, *"/bin /usr /lib /lib32 /lib64 /dev /run/binfmt /run/current-system".split())
 
 STORE_ORIGIN = Origin.of_rule(RULE, "the Nix store")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     host, settings = facts.host, facts.settings
-    nix = _find_nix(facts)
+    nix = None  # if this host has none, and nobody asked for it
+    if settings.nix.text not in (AUTO, OFF) or facts.tree.is_dir(NIX_STORE):
+        nix = plan_nix(host, settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
     packages = plan_packages(host, settings, nix) if settings.packages else ()
     programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
     findings = package_findings(facts.tree, packages)
@@ -115,18 +107,16 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
         return Nix(wish.text, MEANING[wish.text], wish.origin, shows_store=wish.text == STORE or is_nix_host)
     holes = find_holes(host, settings)
     if wish.text == DAEMON:
-        return _daemon_by_name(host.tree, wish, holes)
+        if host.tree.lstat(SOCKET) is None:
+            raise Problem(
+                f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box"
+            )
+        return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
     outcome = recall_outcome(host) if not holes else CLOSED
     if outcome in TRIED:
         holes = (TRIED[outcome],)
     mode = STORE if holes else DAEMON
     return Nix(mode, MEANING[mode], wish.origin, shows_store=True, needs_trial=not outcome, holes=holes)
-
-
-def _daemon_by_name(tree: Tree, wish: Word, holes: tuple[str, ...]) -> Nix:
-    if tree.lstat(SOCKET) is None:
-        raise Problem(f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
-    return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
 
 
 def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
@@ -169,11 +159,11 @@ def _open_builds(tree: Tree, config: dict[str, str] | None) -> list[str]:
         return [f"its builds are not in a sandbox, and can read this host's files (sandbox = {sandbox})"]
     entries = (entry.removesuffix("?") for entry in config.get("sandbox-paths", "").split())
     shown = (normalize(entry.partition("=")[2] or entry) for entry in entries)
-    return [f"its builds can read {path}" for path in shown if not _is_harmless(tree.resolve(path) or path)]
-
-
-def _is_harmless(path: str) -> bool:
-    return any(is_inside(path, place) for place in HARMLESS_IN_BUILDS)
+    return [
+        f"its builds can read {path}"
+        for path in shown
+        if not any(is_inside(tree.resolve(path) or path, place) for place in HARMLESS_IN_BUILDS)
+    ]
 
 
 def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
@@ -201,15 +191,11 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
         shared["flake-registry"] = GLOBAL_REGISTRY
     lines = "".join(f"{name} = {value}\n" for name, value in shared.items())
     files["/etc/nix/nix.conf"] = ALWAYS + lines + (BUILDS_INSIDE if nix.mode == PRIVATE else "")
+    # With a line break at the end: the pasted command has such files in here-documents.
     return [
-        Mount(FILE, path, NIX, content=_with_end(text).encode(errors="surrogateescape"), mode=0o444)
+        Mount(FILE, path, NIX, content=f"{text.rstrip()}\n".encode(errors="surrogateescape"), mode=0o444)
         for path, text in files.items()
     ]
-
-
-def _with_end(text: str) -> str:
-    """Add a line break at the end: the pasted command has such files in here-documents."""
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _registry(host: Host, path: str) -> str | None:
@@ -244,19 +230,13 @@ def nix_variables(nix: Nix) -> list[EnvVar]:
 
 
 def nix_findings(nix: Nix) -> list[Finding]:
-    if nix.mode == DAEMON and nix.holes:
-        return [Finding(Finding.RISK, "the Nix daemon", f"can be used to get out of the box: {'; '.join(nix.holes)}")]
-    if nix.holes:
-        text = f"not in the box: {'; '.join(nix.holes)} (--explain nix)"
-        return [Finding(Finding.NOTE, "the Nix daemon", text)]
-    if nix.needs_trial:
-        text = "a build is tried at the start: it is in the box if that sees nothing of this host"
-        return [Finding(Finding.NOTE, "the Nix daemon", text)]
-    return []
-
-
-def _find_nix(facts: Facts) -> Nix | None:
-    """How the box uses Nix; None if this host has none, and nobody asked for it."""
-    if facts.settings.nix.text in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
-        return None
-    return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
+    why = "; ".join(nix.holes)
+    if nix.mode == DAEMON and why:
+        kind, text = Finding.RISK, f"can be used to get out of the box: {why}"
+    elif why:
+        kind, text = Finding.NOTE, f"not in the box: {why} (--explain nix)"
+    elif nix.needs_trial:
+        kind, text = Finding.NOTE, "a build is tried at the start: it is in the box if that sees nothing of this host"
+    else:
+        return []
+    return [Finding(kind, "the Nix daemon", text)]
