@@ -7,6 +7,7 @@ neither place stays outside, whatever it looks like.
 from __future__ import annotations
 
 from claudebox.host.digest import sha256
+from claudebox.host.system import CERTIFICATE_VARIABLES
 
 # What becomes of a variable.
 PLAIN = "plain"  # it says how programs look or behave, and enters as it is
@@ -87,7 +88,7 @@ ROUTES = frozenset(ROUTE_OF.values())
 # What leads requests, or the trust in an answer, somewhere else. If its value changes, the user is asked again.
 LEADING = ROUTES.union(
     (name for name, kind in KINDS.items() if kind in (PROXY, AROUND, BUNDLE, ROUTE)),
-    ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE"),
+    CERTIFICATE_VARIABLES,
 )
 # These need a closer look than most launches have to take.
 JUDGED = frozenset(name for name, kind in KINDS.items() if kind in (PROXY, AROUND, BUNDLE, ROUTE, STAYS))
