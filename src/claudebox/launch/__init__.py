@@ -25,7 +25,7 @@ from claudebox.process.descriptors import (
 )
 from claudebox.process.isolation import leave_session_keyring
 from claudebox.process.lifetime import Companion
-from claudebox.view.argv import SECCOMP, Argument, Data, bwrap_operations, program_words
+from claudebox.view.argv import SECCOMP, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,21 +90,18 @@ LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249
 
 def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
     """The options of bwrap, with a descriptor in the place of each piece of data."""
-    return [_option(word, gate, descriptors) for operation in bwrap_operations(plan) for word in operation]
-
-
-def _option(word: Argument, gate: Gate, descriptors: list[int]) -> str:
-    if isinstance(word, str):
-        return word
-    return str(gate.for_bwrap) if word.label == SECCOMP else _open_data(word, descriptors)
-
-
-def _open_data(data: Data, descriptors: list[int]) -> str:
-    descriptor = os.memfd_create(data.label[:LONGEST_LABEL], 0)
-    os.write(descriptor, data.content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    descriptors.append(descriptor)
-    return str(descriptor)
+    options = []
+    for word in (word for operation in bwrap_operations(plan) for word in operation):
+        if isinstance(word, str):
+            options.append(word)
+        elif word.label == SECCOMP:
+            options.append(str(gate.for_bwrap))
+        else:
+            descriptors.append(os.memfd_create(word.label[:LONGEST_LABEL], 0))
+            os.write(descriptors[-1], word.content)
+            os.lseek(descriptors[-1], 0, os.SEEK_SET)
+            options.append(str(descriptors[-1]))
+    return options
 
 
 def become_bwrap(plan: Plan, options: list[str], descriptors: list[int]) -> NoReturn:

@@ -60,7 +60,9 @@ def fork_below(plan: Plan, gate: Gate, companions: list[Companion], lives: list[
         for descriptor in (started, below, *(theirs for _, theirs in lives)):
             os.close(descriptor)
         attendant = Attendant(child, line, has_namespace=has_namespace)
-        attendant.attend(plan, gate, companions, starting, above, tuple(ours for ours, _ in lives))
+        attendant.companions = companions
+        attendant.lives = (*(ours for ours, _ in lives), *(companion.life for companion in companions))
+        attendant.attend(plan, gate, starting, above)
     os.close(starting)
     os.close(above)
     if terminal < 0:
@@ -79,6 +81,8 @@ class Attendant:
         self.child = child
         self.line = line
         self.has_namespace = has_namespace
+        self.companions: list[Companion] = []
+        self.lives: tuple[int, ...] = ()  # pipes of all that the box must not outlive
         self.relay: Relay | None = None  # there is one if there is a terminal
         self.waking = -1  # a pipe with the numbers of the signals that have come
         self.status = 0
@@ -87,21 +91,13 @@ class Attendant:
         self.can_be_interrupted = False
         self.problem: Problem | None = None  # the reason why the box was ended, raised when all is done
 
-    def attend(
-        self,
-        plan: Plan,
-        gate: Gate,
-        companions: list[Companion],
-        starting: int,
-        above: int,
-        lives: tuple[int, ...],
-    ) -> NoReturn:
+    def attend(self, plan: Plan, gate: Gate, starting: int, above: int) -> NoReturn:
         """Attend the box to its end, do what comes afterwards, and end."""
         try:
-            deeds = self._wait(plan, gate, companions, starting, above, lives)
+            deeds = self._wait(plan, gate, starting, above)
         finally:
             self.be_ordinary_again()
-            for companion in companions:
+            for companion in self.companions:
                 companion.clear()
         self._say_what_ended_it(plan)
         self._do_all(deeds, may_ask=plan.may_ask and not passed_on)
@@ -139,21 +135,12 @@ class Attendant:
         has_memory_limit = plan.limits is not None and bool(plan.limits.memory)
         _tell(describe_end(self.status, has_memory_limit))
 
-    def _wait(
-        self,
-        plan: Plan,
-        gate: Gate,
-        companions: list[Companion],
-        starting: int,
-        above: int,
-        lives: tuple[int, ...],
-    ) -> list[Deed]:
+    def _wait(self, plan: Plan, gate: Gate, starting: int, above: int) -> list[Deed]:
         """Wait until nothing of the box is left."""
         if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
-        lives = (*lives, *(companion.life for companion in companions))
         line = () if self.line is None else self.line.descriptors
-        close_all_but([starting, *lives, above, *line, *gate.descriptors])
+        close_all_but([starting, *self.lives, above, *line, *gate.descriptors])
         forget_arguments()
         os.read(starting, 1)
         self._relay_signals()
@@ -162,7 +149,7 @@ class Attendant:
         deeds: list[Deed] = [act(feature, Step.AFTER, plan) for feature in plan.acts(Step.AFTER)]
         looks = [load(f"{feature}.act", Step.MADE) for feature in plan.acts(Step.MADE)]
         self._meet_terminal()
-        may_start = not lives or self._lasts(lives, until_writable=gate.ours)
+        may_start = not self.lives or self._lasts(until_writable=gate.ours)
         if self.relay is not None:
             self.relay.begin()
         if may_start:
@@ -170,9 +157,9 @@ class Attendant:
             self._let_in(gate, lambda root: lost.extend(look(plan, root) for look in looks))
             deeds[:0] = lost  # what is gone with the box comes before questions about what it has left
         if self.relay is not None:
-            self._carry_terminal(self.relay, lives, companions)
+            self._carry_terminal(self.relay)
         else:
-            self._stay(lives, companions)
+            self._stay()
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.has_namespace:
@@ -234,41 +221,39 @@ class Attendant:
             os.waitpid(self.child, 0)
             raise
 
-    def _stay(self, lives: tuple[int, ...], companions: list[Companion]) -> None:
+    def _stay(self) -> None:
         """Wait for the end of the box, or of something that it must not outlive."""
-        for companion in companions:
+        for companion in self.companions:
             # Only now: it takes longer to load than bwrap, and Claude does not need it at once.
             self._rely_on(companion)
-        if not lives:
-            self._wait_for_end()
-        elif not self._lasts(lives):
-            self._say_why_ended(companions)
-
-    def _wait_for_end(self) -> None:
-        """Wait for the end of the box alone, for which nothing has to be imported."""
+        if self.lives:
+            if not self._lasts():
+                self._find_why_ended()
+            return
+        # For the end of the box alone nothing has to be imported.
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
         os.set_blocking(self.waking, True)
         while os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             os.read(self.waking, MANY_SIGNALS)
 
-    def _carry_terminal(self, relay: Relay, lives: tuple[int, ...], companions: list[Companion]) -> None:
-        """Do the same while the terminal is carried."""
-        not_ready = {companion.life: companion for companion in companions}
+    def _carry_terminal(self, relay: Relay) -> None:
+        """Like `_stay`, while relaying the terminal."""
+        not_ready = {companion.life: companion for companion in self.companions}
 
         def answer(life: int) -> bool:
             if life in not_ready:
                 self._rely_on(not_ready.pop(life))
                 return True
-            self._say_why_ended(companions)
+            self._find_why_ended()
             os.kill(self.child, _signal.SIGKILL)
             return False
 
-        for life in lives:
+        for life in self.lives:
             relay.watch(life, answer)
         relay.run()
 
-    def _say_why_ended(self, companions: list[Companion]) -> None:
-        for companion in companions:
+    def _find_why_ended(self) -> None:
+        for companion in self.companions:
             self.problem = self.problem or companion.why_ended()
 
     def _rely_on(self, companion: Companion) -> None:
@@ -278,12 +263,12 @@ class Attendant:
             self.problem = problem
             os.kill(self.child, _signal.SIGKILL)
 
-    def _lasts(self, lives: tuple[int, ...], until_writable: int = -1) -> bool:
+    def _lasts(self, until_writable: int = -1) -> bool:
         """Wait until the box ends or the pipe can be written to. If one of `lives` ends first, end the box."""
         import select
 
         poll = select.poll()
-        for life in lives:
+        for life in self.lives:
             poll.register(life, 0)
         poll.register(os.pidfd_open(self.child), select.POLLIN)
         if until_writable >= 0:
@@ -291,7 +276,7 @@ class Attendant:
         poll.register(self.waking, select.POLLIN)
         while (ready := dict(poll.poll())).keys() == {self.waking}:
             os.read(self.waking, MANY_SIGNALS)
-        if ready.keys().isdisjoint(lives):
+        if ready.keys().isdisjoint(self.lives):
             return True
         os.kill(self.child, _signal.SIGKILL)
         return False
@@ -309,7 +294,10 @@ class Attendant:
         if self.relay is not None:
             self.relay.end()
         if self.line is not None:
-            self._release_keeper(self.line)
+            try:
+                os.write(self.line.orders, DONE)
+            except OSError:
+                pass  # somebody has ended the keeper
         _signal.alarm(0)  # the limit that a hang-up has set is for the program
         _signal.set_wakeup_fd(-1)
         _hear(FROM_THE_TERMINAL, self._interrupt)
@@ -325,12 +313,6 @@ class Attendant:
         """Somebody has pressed Ctrl-C, perhaps for a program that has just ended: it ends one deed, not all of them."""
         if self.can_be_interrupted:
             raise KeyboardInterrupt
-
-    def _release_keeper(self, line: Line) -> None:
-        try:
-            os.write(line.orders, DONE)
-        except OSError:
-            pass  # somebody has ended it
 
     def has_lost_terminal(self) -> bool:
         return self.relay is not None and self.relay.user.is_gone()

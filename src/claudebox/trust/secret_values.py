@@ -21,63 +21,40 @@ PASS_WORDS = ("pass", "pwd", "psk", "otp", "pw")
 SECRET_WORDS = frozenset("key otp pass pat pin pw pwd salt seed".split())
 NO_PASS_WORDS = frozenset("bypass compass overpass cwd pwd_cwd".split())
 # What has such a part in its name is no secret because of that.
-HARMLESS_PARTS = (
-    "tokeniz",
-    "public_key",
-    "publickey",
-    "primary_key",
-    "foreign_key",
-    "sort_key",
-    "cache_key",
-    "key_name",
-)
+HARMLESS_PARTS = "tokeniz public_key publickey primary_key foreign_key sort_key cache_key key_name".split()
 HARMLESS_NAMES = frozenset("PWD OLDPWD DESKTOP_SESSION".split())
 SWITCHES = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
 
-TOKEN_PREFIXES = (
-    ("sk-ant-", "an Anthropic key"),
-    ("sk-", "an API key"),
-    ("ghp_", "a GitHub token"),
-    ("gho_", "a GitHub token"),
-    ("ghu_", "a GitHub token"),
-    ("ghs_", "a GitHub token"),
-    ("ghr_", "a GitHub token"),
-    ("github_pat_", "a GitHub token"),
-    ("glpat-", "a GitLab token"),
-    ("AKIA", "an AWS key"),
-    ("ASIA", "an AWS key"),
-    ("AIza", "a Google key"),
-    ("ya29.", "a Google token"),
-    ("xoxb-", "a Slack token"),
-    ("xoxp-", "a Slack token"),
-    ("xoxa-", "a Slack token"),
-    ("xapp-", "a Slack token"),
-    ("npm_", "an npm token"),
-    ("pypi-", "a PyPI token"),
-    ("hf_", "a Hugging Face token"),
-    ("dop_v1_", "a DigitalOcean token"),
-    ("sk_live_", "a Stripe key"),
-    ("sk_test_", "a Stripe key"),
-    ("whsec_", "a Stripe secret"),
-    ("rk_live_", "a Stripe key"),
-    ("SG.", "a SendGrid key"),
-    ("tskey-", "a Tailscale key"),
-    ("shpat_", "a Shopify token"),
-    ("dckr_pat_", "a Docker token"),
-    ("glrt-", "a GitLab token"),
-    ("gldt-", "a GitLab token"),
-    ("lin_api_", "a Linear key"),
-    ("nfp_", "a Netlify token"),
-    ("dapi", "a Databricks token"),
-    ("xai-", "an API key"),
-    ("gsk_", "an API key"),
-    ("pul-", "a Pulumi token"),
-    ("figd_", "a Figma token"),
-    ("ntn_", "a Notion token"),
-    ("hvs.", "a Vault token"),
-    ("AGE-SECRET-KEY-", "an age key"),
-    ("eyJ", "a signed token (JWT)"),
+_TOKENS = (
+    ("an Anthropic key", "sk-ant-"),
+    ("an API key", "sk- xai- gsk_"),
+    ("a GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
+    ("a GitLab token", "glpat- glrt- gldt-"),
+    ("an AWS key", "AKIA ASIA"),
+    ("a Google key", "AIza"),
+    ("a Google token", "ya29."),
+    ("a Slack token", "xoxb- xoxp- xoxa- xapp-"),
+    ("an npm token", "npm_"),
+    ("a PyPI token", "pypi-"),
+    ("a Hugging Face token", "hf_"),
+    ("a DigitalOcean token", "dop_v1_"),
+    ("a Stripe key", "sk_live_ sk_test_ rk_live_"),
+    ("a Stripe secret", "whsec_"),
+    ("a SendGrid key", "SG."),
+    ("a Tailscale key", "tskey-"),
+    ("a Shopify token", "shpat_"),
+    ("a Docker token", "dckr_pat_"),
+    ("a Linear key", "lin_api_"),
+    ("a Netlify token", "nfp_"),
+    ("a Databricks token", "dapi"),
+    ("a Pulumi token", "pul-"),
+    ("a Figma token", "figd_"),
+    ("a Notion token", "ntn_"),
+    ("a Vault token", "hvs."),
+    ("an age key", "AGE-SECRET-KEY-"),
+    ("a signed token (JWT)", "eyJ"),
 )
+TOKEN_PREFIXES = tuple((prefix, title) for title, prefixes in _TOKENS for prefix in prefixes.split())
 _PREFIXES = tuple(prefix for prefix, _ in TOKEN_PREFIXES)
 SHORTEST_TOKEN = 20
 SHORTEST_RANDOM = 32
@@ -107,14 +84,11 @@ def _secret_name(name: str, value: str) -> str:
         return ""
     words = lower.split("_")
     weak = not WEAK_WORDS.isdisjoint(words) and not value.isdigit() and not value.startswith("/")
-    is_pass = any(_names_password(word) for word in words) and not value.startswith("/")
+    passing = [word for word in words if word.endswith(PASS_WORDS[:2]) and word not in NO_PASS_WORDS]
+    is_pass = (passing or not set(PASS_WORDS).isdisjoint(words)) and not value.startswith("/")
     if weak or is_pass or any(word in lower for word in STRONG_WORDS):
         return "its name says so"
     return ""
-
-
-def _names_password(word: str) -> bool:
-    return word in PASS_WORDS or (word.endswith(PASS_WORDS[:2]) and word not in NO_PASS_WORDS)
 
 
 def in_words(name: str) -> str:
@@ -139,8 +113,10 @@ def names_secret(name: str) -> bool:
 
 
 def secret_value(value: str) -> str:
-    """Why a text looks like a secret: known tokens, private keys, passwords in addresses."""
-    return known_token(value) or ("it holds a password for an address" if _has_url_password(value) else "")
+    """Why a text looks like a secret: known tokens, private keys, passwords in `scheme://user:password@host`."""
+    if known := known_token(value):
+        return known
+    return "it holds a password for an address" if any(password for _, _, password, _ in accounts(value)) else ""
 
 
 def known_token(value: str) -> str:
@@ -168,11 +144,6 @@ def _words(text: str) -> list[str]:
     for separator in "\"'`=:,;()[]{}<>|&?@/\\":
         text = text.replace(separator, " ")
     return text.split()
-
-
-def _has_url_password(text: str) -> bool:
-    """Whether the text contains `scheme://user:password@host`."""
-    return any(password for _, _, password, _ in accounts(text))
 
 
 def accounts(text: str) -> list[tuple[str, str, str, str]]:

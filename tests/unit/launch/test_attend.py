@@ -23,8 +23,8 @@ from claudebox.launch.attend import Attendant
 child = os.fork()
 if child == 0:
     time.sleep(600)
-lives = os.pipe()[:1] if sys.argv[2] == "lives" else ()
 attendant = Attendant(child, None, has_namespace=True)
+attendant.lives = os.pipe()[:1] if sys.argv[2] == "lives" else ()
 attendant._relay_signals()
 
 def send():
@@ -34,7 +34,7 @@ def send():
 
 threading.Thread(target=send, daemon=True).start()
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-attendant._stay(lives, [])
+attendant._stay()
 attendant.status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 attendant.be_ordinary_again()
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
