@@ -23,8 +23,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+
+from rounds import Times, in_rounds, ratio, rows
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 KEY = "sk-ant-api03-stand-in-0123456789"
@@ -49,7 +52,7 @@ def main() -> None:
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir="/var/tmp") as home, stand_in(Path(home)) as port:
         boxes = Boxes(Path(home), port)
-        print(start_table(measure_starts(boxes, chosen.starts), fork_time()), end="\n\n")
+        print(start_table(measure_starts(boxes, chosen.starts)), end="\n\n")
         with boxes.with_broker() as (process, path, token):
             ways = {"direct": directly(boxes.certificate, port), "broker": through_broker(path)}
             at_rest = broker_memory(process)
@@ -160,32 +163,27 @@ class Boxes:
                 process.kill()
 
 
-def measure_starts(boxes: Boxes, rounds: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {"none": [], "broker": []}
-    for round_number in range(-WARM_UP, rounds):
-        for auth, values in times.items():
-            start = time.perf_counter()
-            with boxes.start(auth, "true") as process:
-                process.communicate()
-            taken = time.perf_counter() - start
-            if process.returncode != 0:
-                sys.exit(f"error: --auth {auth}: exit status {process.returncode}")
-            if round_number >= 0:
-                values.append(taken)
-    return {auth: statistics.median(values) for auth, values in times.items()}
+def measure_starts(boxes: Boxes, rounds: int) -> Times:
+    def start(auth: str) -> float:
+        begin = time.perf_counter()
+        with boxes.start(auth, "true") as process:
+            process.communicate()
+        if process.returncode != 0:
+            sys.exit(f"error: --auth {auth}: exit status {process.returncode}")
+        return time.perf_counter() - begin
+
+    contenders = {f"`--auth {auth}`": partial(start, auth) for auth in ("none", "broker")}
+    return in_rounds(contenders | {"a fork of an interpreter": fork_time}, rounds, WARM_UP)
 
 
 def fork_time() -> float:
     """Of an interpreter that has about as much loaded, until the child has ended."""
-    times = []
-    for _ in range(50):
-        start = time.perf_counter()
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    start = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return time.perf_counter() - start
 
 
 def broker_memory(box: subprocess.Popen[bytes]) -> float:
@@ -242,31 +240,22 @@ def exchange(connection: socket.socket, token: str, pieces: int) -> tuple[float,
     return first, total
 
 
-def measure_first_bytes(ways: dict[str, Connect], token: str, rounds: int) -> dict[str, float]:
+def measure_first_bytes(ways: dict[str, Connect], token: str, rounds: int) -> Times:
     """Of connections that are kept, as Claude does."""
-    connections = {name: connect() for name, connect in ways.items()}
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for round_number in range(-WARM_UP, rounds):
-        for name, connection in connections.items():
-            first, _ = exchange(connection, token, 0)
-            if round_number >= 0:
-                times[name].append(first)
-    for connection in connections.values():
-        connection.close()
-    return {name: statistics.median(values) for name, values in times.items()}
+    with ExitStack() as stack:
+        connections = {name: stack.enter_context(connect()) for name, connect in ways.items()}
+        first_byte = {name: partial(first_of, connection, token) for name, connection in connections.items()}
+        return in_rounds(first_byte, rounds, WARM_UP)
 
 
-def measure_throughput(
-    ways: dict[str, Connect], token: str, streams: int, pieces: int, rounds: int
-) -> dict[str, float]:
+def first_of(connection: socket.socket, token: str) -> float:
+    return exchange(connection, token, 0)[0]
+
+
+def measure_throughput(ways: dict[str, Connect], token: str, streams: int, pieces: int, rounds: int) -> Times:
     """Bytes in a second, all streams together."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
-    for round_number in range(-1, rounds):
-        for name, connect in ways.items():
-            rate = transfer(connect, token, streams, pieces)
-            if round_number >= 0:
-                found[name].append(rate)
-    return {name: statistics.median(values) for name, values in found.items()}
+    rates = {name: partial(transfer, connect, token, streams, pieces) for name, connect in ways.items()}
+    return in_rounds(rates, rounds, warm_up=1)
 
 
 def transfer(connect: Connect, token: str, streams: int, pieces: int) -> float:
@@ -288,26 +277,23 @@ def transfer(connect: Connect, token: str, streams: int, pieces: int) -> float:
     return sum(totals) / taken
 
 
-def start_table(medians: dict[str, float], fork: float) -> str:
-    rows = ["| start of `true` | median, ms | ratio |", "|---|---:|---:|"]
-    for auth, median in medians.items():
-        rows.append(f"| `--auth {auth}` | {1000 * median:.1f} | {median / medians['none']:.2f} × |")
-    rows.append(f"| a fork of an interpreter | {1000 * fork:.1f} | {fork / medians['none']:.2f} × |")
-    return "\n".join(rows)
+def start_table(times: Times) -> str:
+    head = ["| start of `true` | median, ms | ratio |", "|---|---:|---:|"]
+    return "\n".join([*head, *rows(times, "`--auth none`", 1000)])
 
 
-def traffic_table(first: dict[str, float], single: dict[str, float], many: dict[str, float], streams: int) -> str:
-    rows = ["| | direct | through the broker | ratio |", "|---|---:|---:|---:|"]
+def traffic_table(first: Times, single: Times, many: Times, streams: int) -> str:
+    table = ["| | direct | through the broker | ratio |", "|---|---:|---:|---:|"]
     for what, found, factor, digits in (
         ("first byte, ms", first, 1e3, 2),
         ("1 stream, MB/s", single, 1e-6, 0),
         (f"{streams} streams together, MB/s", many, 1e-6, 0),
     ):
-        direct, broker = found["direct"], found["broker"]
-        rows.append(
-            f"| {what} | {direct * factor:.{digits}f} | {broker * factor:.{digits}f} | {broker / direct:.2f} × |"
+        direct, broker = (factor * statistics.median(found[name]) for name in ("direct", "broker"))
+        table.append(
+            f"| {what} | {direct:.{digits}f} | {broker:.{digits}f} | {ratio(found, 'broker', 'direct'):.2f} × |"
         )
-    return "\n".join(rows)
+    return "\n".join(table)
 
 
 if __name__ == "__main__":

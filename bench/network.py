@@ -30,6 +30,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from rounds import Times, in_rounds, rows
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 TRAFFIC = Path(__file__).resolve().with_name("traffic.py")
 PORT = 8080
@@ -224,16 +226,14 @@ def ended(process: Process) -> Iterator[Process]:
             process.kill()
 
 
-def measure_starts(ways: dict[str, Way], rounds: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for round_number in range(-WARM_UP, rounds):
-        for name in in_random_order(ways):
-            start = time.perf_counter()
-            with ways[name](["true"]) as process:
-                check(process.wait(), name)
-                if round_number >= 0:
-                    times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
+def measure_starts(ways: dict[str, Way], rounds: int) -> Times:
+    def start(name: str) -> float:
+        begin = time.perf_counter()
+        with ways[name](["true"]) as process:
+            check(process.wait(), name)
+            return time.perf_counter() - begin
+
+    return in_rounds({name: partial(start, name) for name in ways}, rounds, WARM_UP)
 
 
 def in_random_order(ways: dict[str, Way]) -> list[str]:
@@ -311,10 +311,9 @@ def proportional_set_size(pid: int) -> int:
     return 0
 
 
-def start_table(medians: dict[str, float]) -> str:
-    rows = ["| start of `true` | median, ms | ratio to full |", "|---|---:|---:|"]
-    rows += [f"| {name} | {1000 * median:.1f} | {median / medians['full']:.2f} × |" for name, median in medians.items()]
-    return "\n".join(rows)
+def start_table(times: Times) -> str:
+    head = ["| start of `true` | median, ms | ratio to full |", "|---|---:|---:|"]
+    return "\n".join([*head, *rows(times, "full", 1000)])
 
 
 def traffic_table(link: str, found: dict[str, dict[str, float]]) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rounds import in_rounds, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,14 +66,8 @@ class Bench:
         self.run(CLAUDEBOX, "--yes", *words)
 
     def compare(self, title: str, ways: dict[str, Callable[[], object]], rounds: int) -> None:
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(rounds):
-            for name, deed in ways.items():
-                times[name].append(timed(deed))
-        medians = {name: statistics.median(values) for name, values in times.items()}
-        first = next(iter(medians.values()))
-        shown = ", ".join(f"{name} {value * 1000:.0f} ms ({value / first:.2f} x)" for name, value in medians.items())
-        print(f"{title}: {shown}", flush=True)
+        times = in_rounds({name: partial(timed, deed) for name, deed in ways.items()}, rounds)
+        print("\n".join([f"| {title} | median, ms | ratio |", "|---|---:|---:|", *rows(times, next(iter(ways)), 1000)]))
 
 
 def main() -> None:
@@ -134,12 +130,8 @@ def measure_landing(bench: Bench, files: int, rounds: int) -> None:
                 times.append(processor_time(lambda command=command: bench.run(*command)))
             bench.run("git", "checkout", "-q", ".")
             bench.run("git", "clean", "-qfd")
-        base = statistics.median(ways["cp -a"])
-        for name, times in ways.items():
-            ratios = f"{statistics.median(times) / base:.2f} x ({min(times) / base:.2f} to {max(times) / base:.2f})"
-            print(
-                f"{files} {title} files, processor time: {name} {statistics.median(times):.2f} s, {ratios}", flush=True
-            )
+        head = [f"| {files} {title} files | processor time, s | ratio |", "|---|---:|---:|"]
+        print("\n".join([*head, *rows(ways, "cp -a", 1, 2)]))
 
 
 def processor_time(deed: Callable[[], object]) -> float:

@@ -19,7 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+
+from rounds import Times, in_rounds, ratio
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 WARM_UP = 3
@@ -33,11 +36,32 @@ def main() -> None:
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir="/var/tmp") as home:
         os.environ["HOME"] = home
-        project = Path(home) / "project"
-        project.mkdir()
-        commands = contenders(project, chosen.srt)
-        times = measure(commands, project, chosen.rounds)
-    print(table(times))
+        for title, make in (("an empty directory", Path.mkdir), ("a usual project", make_usual_project)):
+            project = Path(home) / title
+            make(project)
+            times = measure(contenders(project, chosen.srt), project, chosen.rounds)
+            print(f"In {title}:\n\n{table(times)}\n")
+
+
+def make_usual_project(project: Path) -> None:
+    """A repository with what costs a start something: files to look through, to mask and to guard."""
+    for directory in ("src", ".github/workflows", ".claude", ".vscode"):
+        (project / directory).mkdir(parents=True)
+    for number in range(300):
+        (project / "src" / f"{number}.py").write_text("pass\n")
+    for name, text in {
+        ".env": "API_KEY=sk-0123456789abcdefghijklmnop\n",
+        ".gitignore": ".env\n",
+        ".claude/settings.json": "{}\n",
+        ".vscode/settings.json": "{}\n",
+        ".github/workflows/ci.yml": "on: push\n",
+        "package.json": "{}\n",
+        "Makefile": "all:\n",
+    }.items():
+        (project / name).write_text(text)
+    identity = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "begin")):
+        subprocess.run(["git", *identity, *words], cwd=project, check=True)
 
 
 def contenders(project: Path, srt: str | None) -> dict[str, list[str]]:
@@ -65,9 +89,8 @@ def interpreter() -> str:
 
 def same_bwrap(claudebox: str, project: Path) -> list[str]:
     """bwrap with the very options of claudebox, and nothing before it. It reads its data from descriptors of ours."""
-    subprocess.run(
-        [claudebox, "--yes", "--run", "true"], cwd=project, check=True, capture_output=True
-    )  # makes its state
+    for _ in range(2):  # makes the state, and what only a box with state has
+        subprocess.run([claudebox, "--yes", "--run", "true"], cwd=project, check=True, capture_output=True)
     text = subprocess.run(
         [claudebox, "--dry-run", "--json", "--run", "true"], cwd=project, check=True, capture_output=True, text=True
     ).stdout
@@ -95,19 +118,14 @@ def rewind_data() -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
 
 
-def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in commands}
-    for round_number in range(-WARM_UP, rounds):
-        for name, command in commands.items():
-            rewind_data()
-            start = time.perf_counter()
-            start_and_wait(command, project)
-            if round_number >= 0:
-                times[name].append(time.perf_counter() - start)
-    return times
+def measure(commands: dict[str, list[str]], project: Path, rounds: int) -> Times:
+    starts = {name: partial(start_and_wait, command, project) for name, command in commands.items()}
+    return in_rounds(starts, rounds, WARM_UP)
 
 
-def start_and_wait(command: list[str], project: Path) -> None:
+def start_and_wait(command: list[str], project: Path) -> float:
+    rewind_data()
+    start = time.perf_counter()
     subprocess.run(
         command,
         cwd=project,
@@ -117,18 +135,20 @@ def start_and_wait(command: list[str], project: Path) -> None:
         stderr=subprocess.DEVNULL,
         pass_fds=tuple(DATA),
     )
+    return time.perf_counter() - start
 
 
-def table(times: dict[str, list[float]]) -> str:
-    interpreter_alone, bwrap_alone, *_ = times.values()
-    floor = {
-        "bare interpreter + the same bwrap": [sum(both) for both in zip(interpreter_alone, bwrap_alone, strict=True)]
-    }
-    rows = ["| | median, ms | claudebox takes |", "|---|---:|---:|"]
-    for name, values in (times | floor).items():
-        ratio = statistics.median(own / other for own, other in zip(times["claudebox"], values, strict=True))
-        rows.append(f"| {name} | {1000 * statistics.median(values):.1f} | {ratio:.2f} × |")
-    return "\n".join(rows)
+def table(times: Times) -> str:
+    """Here the base differs from row to row: what claudebox takes, in units of each."""
+    alone, bwrap, *_ = times.values()
+    floor = {"bare interpreter + the same bwrap": [sum(both) for both in zip(alone, bwrap, strict=True)]}
+    everything = times | floor
+    lines = ["| | median, ms | claudebox takes |", "|---|---:|---:|"]
+    for name, values in everything.items():
+        lines.append(
+            f"| {name} | {1000 * statistics.median(values):.1f} | {ratio(everything, 'claudebox', name):.2f} × |"
+        )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

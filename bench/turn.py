@@ -16,14 +16,16 @@ import os
 import pty
 import shutil
 import ssl
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rounds import Times, in_rounds, rows
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "src"))
@@ -61,6 +63,7 @@ def main() -> None:
             "ANTHROPIC_BASE_URL": f"https://localhost:{api.port}",
             "NODE_EXTRA_CA_CERTS": f"{home}/certificate.pem",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDEBOX_CLAUDE": chosen.claude,
         }
         prepare_home(Path(home))
         ways = contenders(chosen.claude, home, api.port)
@@ -88,7 +91,7 @@ def prepare_home(home: Path) -> None:
 
 
 def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
-    box = [str(CHECKOUT / "claudebox"), "--yes", "--claude", claude]
+    box = [str(CHECKOUT / "claudebox"), "--yes"]
     turn = [claude, *UNATTENDED]
     bind = "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind".split()
     ways = {
@@ -109,19 +112,18 @@ def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
     return ways
 
 
-def measure(ways: dict[str, list[str]], home: Path, environ: dict[str, str], rounds: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(-WARM_UP, rounds):
-        for name, command in ways.items():
-            project = new_project(home / "project")
-            start = time.perf_counter()
-            said = at_terminal(command, project, environ)
-            if number >= 0:
-                times[name].append(time.perf_counter() - start)
-            # As if no command could run in there: such a turn seems to be fast.
-            if "a line" not in (project / "notes.md").read_text() and KEPT not in said:
-                sys.exit(f"error: {name}: the turn was not whole:\n{said}")
-    return {name: statistics.median(values) for name, values in times.items()}
+def measure(ways: dict[str, list[str]], home: Path, environ: dict[str, str], rounds: int) -> Times:
+    def take_turn(name: str) -> float:
+        project = new_project(home / "project")
+        start = time.perf_counter()
+        said = at_terminal(ways[name], project, environ)
+        taken = time.perf_counter() - start
+        # As if no command could run in there: such a turn seems to be fast.
+        if "a line" not in (project / "notes.md").read_text() and KEPT not in said:
+            sys.exit(f"error: {name}: the turn was not whole:\n{said}")
+        return taken
+
+    return in_rounds({name: partial(take_turn, name) for name in ways}, rounds, WARM_UP)
 
 
 def new_project(project: Path) -> Path:
@@ -158,11 +160,8 @@ def reader(master: int) -> Callable[[], bytes]:
     return read
 
 
-def table(medians: dict[str, float]) -> str:
-    bare = medians["bare"]
-    rows = ["| a turn of Claude | median, s | against bare |", "|---|---:|---:|"]
-    rows += [f"| {name} | {median:.2f} | {median / bare:.2f} × |" for name, median in medians.items()]
-    return "\n".join(rows)
+def table(times: Times) -> str:
+    return "\n".join(["| a turn of Claude | median, s | against bare |", "|---|---:|---:|", *rows(times, "bare", 1, 2)])
 
 
 if __name__ == "__main__":

@@ -307,12 +307,10 @@ def branches(day: Day) -> None:
 def secrets(day: Day) -> None:
     day.say("## The secrets of the project")
     day.run("claudebox --yes --quiet --run cat .env", "postgres://shop:")
-    day.say("A masked file cannot be replaced, only written; the agent is told so:")
+    day.say("A masked file is read-only. The agent is told so, and to name the line instead:")
     day.run("claudebox --yes --quiet --run sed -i s/DEBUG=0/DEBUG=1/ .env", "Device or resource busy")
-    day.run(
-        "claudebox --yes --run sh -c 'e=$(sed s/DEBUG=0/DEBUG=1/ .env); echo \"$e\" >.env; echo PAGE_SIZE=20 >>.env'"
-    )
-    day.run("cat .env", "DEBUG=1", "PAGE_SIZE=20", *SECRETS[:2])
+    day.run("claudebox --yes --quiet --run sh -c 'echo PAGE_SIZE=20 >>.env'", "Read-only file system")
+    day.run("cat .env", "DEBUG=0", *SECRETS[:2])
     day.run("claudebox --yes --quiet --run cat ~/.ssh/id_ed25519", "No such file")
 
 

@@ -50,7 +50,6 @@ class Masked(Record):
     device: int
     decoy: bytes | None  # None: the box sees it empty
     mode: int
-    is_editable: bool = False  # whether what a box changes in its decoy can be brought back
     was: str = ""  # where it was masked before somebody moved it to what is revealed
 
 

@@ -23,7 +23,7 @@ RW = "rw"
 TMPFS = "tmpfs"
 FILE = "file"
 COVER = "cover"  # a file of the host, read-only, with the content that was read from it
-MASK = "mask"  # a file of the host with made-up values, read-only unless it has a source, which the box may edit
+MASK = "mask"  # a file of the host with made-up values, read-only; it has a source once the launch has written it
 SYMLINK = "symlink"
 PROC = "proc"
 DEV = "dev"
@@ -105,7 +105,6 @@ class Mount(Record):
     covers: str = ""  # host path of a secret that has to lie below a mask or a hide, which lets nobody see it
     # Device and inode of a source or of what is covered, if an agent could replace it; UNSEEN if the launch makes it.
     identity: tuple[int, int] | None = None
-    is_editable: bool = False  # of a mask: the box may write its made-up file, and what it changes is brought back
 
 
 class EnvVar(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, HIDE, LAYER, UNSEEN, WRITABLE, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
 from claudebox.problem import Problem
 from claudebox.settings.values import Word
@@ -50,12 +50,6 @@ def find_holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
     """The mount that decides what is at `path` of the box: the most specific one above it."""
     above = [mount for mount in mounts if is_inside(path, mount.path)]
     return max(above, key=depth, default=None)
-
-
-def is_layered(path: str, mounts: Iterable[Mount]) -> bool:
-    """Whether what is at this path of the box is in a layer."""
-    holder = find_holder(path, (mount for mount in mounts if mount.kind in FROM_HOST))
-    return holder is not None and holder.kind == LAYER
 
 
 def add_identities(tree: Tree, mounts: Iterable[Mount], state: tuple[str, ...]) -> tuple[Mount, ...]:

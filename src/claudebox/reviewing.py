@@ -9,7 +9,6 @@ from claudebox.features.review.act import usable_mounts
 from claudebox.features.review.commits import BUNDLE, HEAD, KNOWN
 from claudebox.features.review.end import Kept, end, in_advance, land_chosen
 from claudebox.features.review.show import diff_lines, page
-from claudebox.features.secrets.act import tell_of_left
 from claudebox.host import Host, read_host
 from claudebox.host.git.repository import find_repository
 from claudebox.instances import measure
@@ -59,7 +58,6 @@ def tend_layers(request: Request) -> int:
     place = Place(host, instance.layers)
     deed, *number = request.review
     if deed == "list":
-        tell_of_left(instance.edited)
         return show_list_json(place) if request.json else show_list(place)
     if deed == "bundle":
         return make_bundle(place, request, number[0])

@@ -10,7 +10,6 @@ configuration, and x for what belongs to the cache. The rest is state.
   x packages/                 what Nix said about packages
   x nix-trial                 what came of trying the Nix daemon
   x layer-trial               that the kernel has refused a layer
-    masks.lock                a lock on each file that a box masks
     auth.lock                 a lock of those who keep logins in step
     auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
     broker/                   sockets of brokers that are running; broker.lock beside it
@@ -23,7 +22,7 @@ configuration, and x for what belongs to the cache. The rest is state.
         settings.from, servers.from, answered   how the user's configuration was when it was imported
         agreed, masked        what the user agreed to, and which files were masked
         decoys                the key with which made-up values are drawn
-        edited/               masked files as boxes see and edit them, while they run
+        masks/                files with these values, which boxes see in the place of masked ones while they run
         broker.jsonl          what boxes asked of the broker
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
@@ -53,7 +52,6 @@ INSTANCES = "instances"
 PROJECT = "project"
 WRITABLE = "writable-"
 CACHE_LOCK = "lock"  # in the directory of what boxes changed in the host's caches
-MASKS_LOCK = "masks.lock"
 CONFIG = "config.toml"
 NAME = "claudebox"  # of each of three directories
 # Each variable, and what counts if it is not set; `~` is the user's home.
@@ -160,11 +158,6 @@ class State(Record):
         return f"{self.directory}/auth.lock"
 
     @property
-    def masks_lock(self) -> str:
-        """One for all projects: a file may be in several, if one lies in the other."""
-        return f"{self.directory}/{MASKS_LOCK}"
-
-    @property
     def broker(self) -> str:
         return f"{self.directory}/broker"
 
@@ -189,13 +182,6 @@ class Instance(Record):
     directory: str
     root: str  # whose it is: the project, or the repository of its worktrees
     caches: str = ""  # where its caches are, if that is another directory
-
-    def all_projects(self) -> str:
-        """The directory of what is kept for all projects of the same user."""
-        return self.directory.rsplit("/", 2)[0]
-
-    def masks_lock(self) -> str:
-        return f"{self.all_projects()}/{MASKS_LOCK}"
 
     def has(self, path: str) -> bool:
         return path.startswith((f"{self.directory}/", f"{self.caches or self.directory}/"))
@@ -272,8 +258,8 @@ class Instance(Record):
         return f"{self.directory}/decoys"
 
     @property
-    def edited(self) -> str:
-        return f"{self.directory}/edited"
+    def masks(self) -> str:
+        return f"{self.directory}/masks"
 
     @property
     def journal(self) -> str:

@@ -34,7 +34,7 @@ GIVEN = tuple(
     path.rpartition("/")[2]
     for path in (
         *_NAMES.users_own(),
-        *(_NAMES.instances, _NAMES.decisions, _NAMES.masks_lock, _NAMES.auth_lock, _NAMES.broker, note_of_places("")),
+        *(_NAMES.instances, _NAMES.decisions, _NAMES.auth_lock, _NAMES.broker, note_of_places("")),
         *(_NAMES.cache, _NAMES.packages, _NAMES.nix_trial, _NAMES.layer_trial),
     )
 )

@@ -32,9 +32,8 @@ while not heard:
     time.sleep(0.01)  # pause() would forget a signal that comes just before it
 os.remove("{DETOUR}")
 os.symlink("../victim", "{DETOUR}")
-if os.path.exists(".env"):
-    text = open(".env").read().replace("DEBUG=1", "DEBUG=2")
-    open(".env", "w").write(text)
+if os.path.exists(".vscode"):
+    open(".vscode/tasks.json", "w").write("{{}}")
 os._exit(5)
 """
 
@@ -97,19 +96,19 @@ def test_keys_that_interrupt_leave_nothing_out_without_a_word(box: Box, reposito
     assert status == 5, "it is up to the program"
 
 
-def test_nobody_has_to_hear_what_is_said_about_a_masked_file(box: Box, account: Account, repository: Path) -> None:
+def test_nobody_has_to_hear_what_is_said_about_a_review(box: Box, account: Account, repository: Path) -> None:
     """To say it on a terminal that is gone fails, and so did all that came after it."""
-    secrets = account.write(repository / ".env", "API_KEY=sk-ant-abcdefghijklmnop1234567890\nDEBUG=1\n")
+    account.write(repository / ".vscode/settings.json", "{}\n")
     with program_terminal(box, "python3", LEAVES_A_DETOUR) as opened:
         opened.read_until("^ready")
         opened.hang_up()
         opened.process.wait(PATIENCE)
-    assert "DEBUG=2" in secrets.read_text()
+    assert list(account.home.glob(".claudebox/instances/*/layers/*/upper/.vscode/tasks.json"))
     assert is_mended(repository)
 
 
 def test_nobody_has_to_read_the_errors(box: Box, account: Account, repository: Path) -> None:
-    account.write(repository / ".env", "API_KEY=sk-ant-abcdefghijklmnop1234567890\nDEBUG=1\n")
+    account.write(repository / ".vscode/settings.json", "{}\n")
     account.write(repository / "program", LEAVES_A_DETOUR)
     reader, writer = os.pipe()
     words = (claudebox_path(), *box.options, "--yes", "--quiet", "--run", "python3", "program")

@@ -1,4 +1,4 @@
-"""The real Claude Code edits a masked file with its own tools; the lines land, and the secrets stay."""
+"""The real Claude Code cannot edit a masked file with its own tools, is told so, and the user's file stays as it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from claude.session import DUMMY_KEY, Talk
 from claudebox.demo.stand_in import DemoStep, StandIn
 
-pytestmark = pytest.mark.req("SEC-01")
+pytestmark = pytest.mark.req("SEC-01", "MASK-01")
 
 CANARY = "cAnArY7x9"
 ENV = f"PORT=3000\nDB_PASSWORD={CANARY}\n"
@@ -30,15 +30,25 @@ class Tools(StandIn):
         return {**block, "name": name, "input": words}
 
 
-@pytest.mark.parametrize("options", [(), ("--review", "--land", "safe")], ids=["direct", "review"])
-def test_claude_edits_a_masked_file(user_talk: Talk, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [(), ("--review", "--land", "all")], ids=["direct", "review"])
+def test_claude_cannot_edit_a_masked_file(user_talk: Talk, options: tuple[str, ...]) -> None:
     path = user_talk.project / ".env"
     user_talk.account.write(path, ENV)
     edit = {"file_path": str(path), "old_string": "PORT=3000\n", "new_string": "PORT=4000\nNEW_FLAG=on\n"}
-    with Tools(("Read", {"file_path": str(path)}), ("Edit", edit)) as api:
+    uses = (
+        ("Read", {"file_path": str(path)}),
+        ("Edit", edit),
+        ("Bash", {"command": "sed -i s/3000/4000/ .env"}),
+        ("Write", {"file_path": str(path.with_name(".env.example")), "content": "NEW_FLAG=on\n"}),
+    )
+    with Tools(*uses) as api:
         words = (*options, *user_talk.words(api), "-p", "do it")
         done = user_talk.box.claudebox(*words, env=DUMMY_KEY, cwd=user_talk.project)
     assert done.returncode == 0, done.stderr
-    assert len(api.results) == 2
+    read, edited, replaced, written = (text for _, text in api.results)
+    assert "PORT=3000" in read
+    assert "EROFS" in edited or "EBUSY" in edited, edited
+    assert "Device or resource busy" in replaced
     assert CANARY not in str(api.requests)
-    assert path.read_text() == f"PORT=4000\nNEW_FLAG=on\nDB_PASSWORD={CANARY}\n", (api.results, done.stderr)
+    assert path.read_text() == ENV
+    assert path.with_name(".env.example").read_text() == "NEW_FLAG=on\n", written

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.review import act as review
 from claudebox.features.secrets import act, masks, memory
 from claudebox.host import walk as project
-from claudebox.layers.changes import Baseline
-from claudebox.layers.store import Layer
 from claudebox.problem import FAILED
 from errors.scene import STATE_OF_SHOP, Problems, Scene, Stage
 
@@ -68,16 +65,10 @@ def no_value_in_a_key_file(scene: Scene) -> None:
     scene.planted("~/shop/.netrc: machine x password one").plan("--reveal", ".netrc:x")
 
 
-def no_place_for_the_lock_of_masks(scene: Scene) -> None:
+def no_place_for_decoys(scene: Scene) -> None:
     plan = scene.planted("~/shop/.env: KEY=one").machine.plan()
     assert plan.state is not None
     act.beside(plan.replace(state=plan.state.replace(directory="/proc/none/.claudebox/instances/x")))
-
-
-def no_place_for_decoys_in_a_layer(scene: Scene) -> None:
-    scene.monkeypatch.setattr(review, "_require_same", lambda _: None)
-    plan = scene.planted("~/shop/.env: KEY=one").machine.plan("--review", "on")
-    review._with_decoys(plan, Layer("1", "/proc/none", "/home/alice/shop", "", Baseline(0, {})))
 
 
 def reveal_through_a_link(scene: Scene) -> None:
@@ -86,10 +77,9 @@ def reveal_through_a_link(scene: Scene) -> None:
 
 PROBLEMS: Problems = {
     "project-secrets-behind-a-link": (reveal_through_a_link, FAILED),
-    "project-secrets-no-decoys": (no_place_for_decoys_in_a_layer, FAILED),
+    "project-secrets-no-place": (no_place_for_decoys, FAILED),
     "project-secrets-no-such-value": (no_value_of_that_name, FAILED),
     "project-secrets-no-values": (no_value_in_a_key_file, FAILED),
-    "project-secrets-no-lock": (no_place_for_the_lock_of_masks, FAILED),
     "project-secrets-bytes": (too_much_to_look_into, FAILED),
     "project-secrets-candidates": (lambda scene: many_secrets(scene, "MOST_CANDIDATES"), FAILED),
     "project-secrets-masks": (lambda scene: many_secrets(scene, "MOST_MASKS"), FAILED),

@@ -75,7 +75,7 @@ def fill(state: State) -> None:
     (claude / "read-only").mkdir(0o555)
     (claude / "program").write_text("#!/bin/sh\n")
     (claude / "program").chmod(0o755)
-    os.mkfifo(state.masks_lock, 0o600)
+    os.mkfifo(f"{state.directory}/masks.lock", 0o600)  # of claudebox 0.2.0
 
 
 @pytest.fixture

@@ -193,8 +193,7 @@ class PathQuestion:
         because += [self._following(self.spot)] if self.spot.links else []
         name = self.target.removeprefix(f"{self.plan.project}/")
         changes = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
-        verdict = f"in, {instead}; its other lines can be edited, and land" if mount.is_editable else ""
-        return self._answer(MASKED, verdict or f"in, read-only, {instead}", because, changes, self.spot)
+        return self._answer(MASKED, f"in, read-only, {instead}", because, changes, self.spot)
 
     def _hidden(self) -> Answer | None:
         hidden = self._hidden_spots()

@@ -49,7 +49,7 @@ def expect(plan: Plan) -> tuple[Expected, ...]:
     return tuple(
         Expected(
             mount.path,
-            mount.kind in READ_ONLY and not (mount.kind == MASK and mount.source),
+            mount.kind in READ_ONLY,
             _open_source(mount) if mount.identity is not None and not mount.covers else -1,
             *_place_in_layer(mount, plan),
             covered=_find_covered(mount, plan) if mount.covers else None,

@@ -36,7 +36,6 @@ class Review(Record):
     layer: str = ""
     since: int = 0
     parts: tuple[tuple[str, str, str], ...] = ()
-    decoys: str = ""  # the directory with what the box sees instead of masked files of the project
 
     @property
     def is_whole(self) -> bool:

@@ -33,11 +33,10 @@ OVERLAYS = "user.overlay."
 STALE = 116
 
 
-def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str, bytes] | None = None) -> Layer:
+def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
     """Land these changes, parents before what is in them. Raises a Problem if that fails: then nothing has landed.
 
-    `looked_at` is when the list was made, in nanoseconds. `contents` is what lands in some files instead of what the
-    layer has there. Who calls this holds the lock of the layer.
+    `looked_at` is when the list was made, in nanoseconds. Who calls this holds the lock of the layer.
     """
     layer = recover(layer)
     project = open_project(layer.project)
@@ -45,7 +44,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int, contents: dict[str,
     try:
         stage = _make_stage(layer, project)
         operations = []
-        maker = _Maker(layer, project, stage, contents or {})
+        maker = _Maker(layer, project, stage)
         for number, change in enumerate(chosen):
             here = change.path
             operations.append(maker.make(number, change))
@@ -106,8 +105,7 @@ def _make_stage(layer: Layer, project: int) -> Stage:
 class _Maker:
     """Makes in the stage what is to land."""
 
-    def __init__(self, layer: Layer, project: int, stage: Stage, contents: dict[str, bytes]) -> None:
-        self.contents = contents
+    def __init__(self, layer: Layer, project: int, stage: Stage) -> None:
         self.root = os.open(layer.upper, files.DIRECTORY)
         self.upper = files.Directories(self.root, is_layers=True)
         self.lower = files.Directories(project)
@@ -146,17 +144,13 @@ class _Maker:
         try:
             target = os.open(name, files.NEW_FILE, 0o600, dir_fd=here)
             try:
-                if change.path in self.contents:
-                    files.write_all(target, self.contents[change.path])
-                else:
-                    files.copy_content(source, target, change.size)
+                files.copy_content(source, target, change.size)
                 status = os.fstat(source)
                 if not change.is_still(status):
                     raise OSError(STALE, "it was changed in the layer a moment ago")
                 if change.old is not None and stat.S_ISREG(change.old.mode):
                     self._inherit(parent, last, target)
-                has_own = change.path in self.contents and change.old is not None
-                os.fchmod(target, stat.S_IMODE(change.old.mode) if has_own and change.old else change.mode)
+                os.fchmod(target, change.mode)
                 os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
                 return seen(os.fstat(target))
             finally:

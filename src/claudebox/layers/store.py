@@ -2,7 +2,7 @@
 
 upper/, work/          what the kernel writes for the project's directory
 git-upper/, git-work/  the same for a repository's directory outside of the project (a linked worktree)
-decoys/                what the box sees instead of masked files
+decoys/                left by claudebox 0.2.0: the masked files that its boxes could edit, as they were given
 note                   whose it is, when its first box began, and what claudebox has changed on the host since
 lock                   held while a box uses the layer, or somebody lands or discards it
 journal, stage/        a landing that is under way
@@ -17,7 +17,8 @@ import stat
 from _json import encode_basestring_ascii  # the part of `json` in C: the rest takes as long as making a layer
 
 from claudebox.layers import files
-from claudebox.layers.changes import Baseline, Changes, read_changes
+from claudebox.layers.changes import DELETED, Baseline, Changes, Never, read_changes
+from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
 from claudebox.record import Record
@@ -26,6 +27,7 @@ GIT = "git-"  # before `upper` and `work`, for the repository's directory
 LAST = "last"  # the highest number that was ever given: refs are named after it
 CLOCK = 5  # CLOCK_REALTIME_COARSE, by which the kernel stamps files
 NOTE_FORM = 1
+MADE_UP = "masked, with made-up values; edited with claudebox 0.2.0"
 
 
 class Layer(Record):
@@ -72,10 +74,26 @@ class Layer(Record):
             hint = f"if it is gone for good: claudebox --review discard {self.number}"
             raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
         try:
-            return read_changes(upper, lower, self.baseline, frozenset(_made(self)) - {*self.places})
+            changes = read_changes(upper, lower, self.baseline, frozenset(_made(self)) - {*self.places})
         finally:
             os.close(lower)
             os.close(upper)
+        return _without_made_up(changes, f"{self.directory}/decoys")
+
+
+def _without_made_up(changes: Changes, decoys: str) -> Changes:
+    """Hold back what boxes of claudebox 0.2.0 made of masked files: their secrets are made up."""
+    given = [os.path.relpath(f"{place}/{name}", decoys) for place, _, names in os.walk(decoys) for name in names]
+    if not given:
+        return changes
+    landing, never = [], list(changes.never)
+    for change in changes.changes:
+        is_taken_away = change.kind == DELETED or bool(change.gone)
+        if any(is_inside(change.path, one) or (is_taken_away and is_below(one, change.path)) for one in given):
+            never.append(Never(change.path, MADE_UP))
+        else:
+            landing.append(change)
+    return Changes(tuple(landing), tuple(never))
 
 
 def _join(directory: str, name: str) -> str:

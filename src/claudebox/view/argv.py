@@ -64,7 +64,7 @@ def _needs_network(plan: Plan) -> bool:
 
 def _mount(mount: Mount) -> list[Operation]:
     path, source = mount.path, mount.source
-    if mount.kind in (RO, ABSENT):
+    if mount.kind in (RO, ABSENT) or (mount.kind == MASK and source):
         return [("--ro-bind", source, path)]
     if mount.kind in WRITABLE:
         return [("--bind", source, path)]
@@ -75,8 +75,6 @@ def _mount(mount: Mount) -> list[Operation]:
         return [("--perms", f"{mount.mode:04o}", *size, "--tmpfs", path)]
     if mount.kind == FILE:
         return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
-    if mount.kind == MASK and source:
-        return [("--bind", source, path)]
     if mount.kind in (COVER, MASK):
         # The file itself is not bound: meanwhile it may have become a symlink to another.
         return [("--perms", f"{mount.mode:04o}", "--ro-bind-data", Data(mount.content, path), path)]

@@ -138,7 +138,7 @@ def _masked(mounts: list[Mount], home: str, everything: bool) -> list[str]:
     named = mounts if everything else mounts[:MOST_MASKED]
     words = [word for mount in named for word in (mount_text(mount, home), *_reason(mount, everything))]
     words += [f"and {len(mounts) - len(named)} more"] if len(named) < len(mounts) else []
-    return [*words, "(made-up values; the real ones with --reveal PATH)"]
+    return [*words, "(made-up values, read-only; the real ones with --reveal PATH)"]
 
 
 def _reason(mount: Mount, everything: bool) -> list[str]:

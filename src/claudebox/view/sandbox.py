@@ -24,24 +24,14 @@ MASKED = """\
 ## Files with made-up values
 
 These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
-of the real ones (many begin with `masked`), or the file is empty; it can be changed, moved or deleted only where this
-says so. A login that fails with such a value is not a bug. If a task needs the real ones, ask the user for
-`--reveal PATH`, or `--reveal PATH:KEY` for one of them; never ask for a secret itself.
+of the real ones (many begin with `masked`), or the file is empty. They are read-only: writing, replacing (`sed -i`),
+moving or deleting one fails ("Read-only file system", "Device or resource busy"). If such a file needs a change, tell
+the user in your last message which line to add or change, or write it into an example file such as `.env.example`. A
+login that fails with a made-up value is not a bug. If a task needs the real values, ask the user for `--reveal PATH`,
+or `--reveal PATH:KEY` for one of them; never ask for a secret itself.
 
 """
 MOST_MASKED = 30
-EDITABLE = """
-You can edit those marked "editable": add lines, and change lines without a secret. When the box ends, these lines land
-in the user's file, which keeps its secrets. {how} Write plain lines, `KEY=value`, with quotes around spaces. What
-holds `$`, a made-up value or the address of another host does not land, nor a change to a line with a secret: tell the
-user instead.
-"""
-IN_PLACE = """\
-Write in place (an editing tool, `>>`): what replaces the file, such as
-`sed -i` or `mv`, fails ("Device or resource busy")."""
-IN_LAYER = """\
-They can be replaced (`sed -i`), moved and deleted, too; the user has to
-choose a deletion, and what was moved elsewhere does not take the secrets along."""
 ABSENT = """\
 ## Not available
 
@@ -165,13 +155,11 @@ def _files(plan: Plan) -> str:
 
 def _masked(plan: Plan) -> list[str]:
     masks = [mount for mount in plan.mounts if mount.origin.is_rule(SECRETS)]
-    paths = [f"- `{_path(mount, plan)}`{', editable' if mount.is_editable else ''}" for mount in masks]
+    paths = [f"- `{_path(mount, plan)}`" for mount in masks]
     if not paths:
         return []
     more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
-    how = IN_LAYER if plan.review is not None and plan.review.is_whole else IN_PLACE
-    editable = EDITABLE.format(how=how) if any(mount.is_editable for mount in masks) else ""
-    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n" + editable]
+    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
 
 
 def _layered(plan: Plan) -> list[str]:

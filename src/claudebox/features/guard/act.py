@@ -101,12 +101,7 @@ def find_leftovers(plan: Plan, before: dict[str, Trace], since: int) -> tuple[li
 
 
 def _has_landed(plan: Plan, leftover: Leftover) -> bool:
-    """Whether the box has not changed it itself, but somebody here has, or it has landed a moment ago.
-
-    So it is with what is in a layer, and with a masked file, of which those who land it have said what changed.
-    """
-    if any(mount.covers == leftover.path for mount in plan.mounts):
-        return True
+    """Whether it is in a layer: then the box has not changed it itself. Somebody here has, or it has just landed."""
     old, new = leftover.old, leftover.new
     if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
         return False  # the box may have another name for it, in no layer; what lands is a new file

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import Covered, decoys, files, store
+from claudebox.layers import Covered, files, store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.store import Layer
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Mount, Plan
-from claudebox.mounts import is_layered
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function, layer_label
@@ -39,8 +38,6 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     assert plan.review is not None
     layer, held = _take_layer(plan.review)
     _require_attributes(layer, plan.review)
-    plan = _with_decoys(plan, layer)
-    assert plan.review is not None
     made = [one.path for one in plan.review.direct if one.identity == UNSEEN and _make_directory(one.path)]
     mounts = usable_mounts(plan.mounts, plan.review, layer)
     usable = {mount.source for mount in mounts}
@@ -90,39 +87,6 @@ def _remove_if_empty(path: str) -> None:
         pass  # there are worktrees now, or another box has it
     finally:
         os.close(here)
-
-
-def _with_decoys(plan: Plan, layer: Layer) -> Plan:
-    """Put the masked files that the box may edit into the layer, below what it writes, instead of mounting them."""
-    assert plan.review is not None
-    masks = [one for one in plan.mounts if one.is_editable and is_layered(one.path, plan.mounts)]
-    if not plan.review.is_whole or not (masks or os.path.lexists(decoys.place_of(layer))):
-        return plan
-    for mask in masks:
-        _require_same(mask)
-    length = len(plan.project) + 1
-    found = [decoys.Decoy(one.covers[length:], one.content, one.mode | stat.S_IRUSR | stat.S_IWUSR) for one in masks]
-    try:
-        decoys.lay_out(layer, found)
-    except OSError as error:
-        raise Problem(f"{layer.directory}: {error.strerror}", "see whether the disk is full: df -h ~") from None
-    review = plan.review.replace(decoys=decoys.place_of(layer))
-    return plan.replace(review=review, mounts=tuple(one for one in plan.mounts if one not in masks))
-
-
-def _require_same(mask: Mount) -> None:
-    """The secret has to be where it was found: an agent in another box may have moved a directory above it."""
-    directory, name = os.path.split(mask.covers)
-    try:
-        here = store.open_project(directory)
-    except OSError:
-        raise _changed(mask.covers) from None
-    try:
-        status = files.lstat(here, name)
-    finally:
-        os.close(here)
-    if status is None or (status.st_dev, status.st_ino) != mask.identity:
-        raise _changed(mask.covers)
 
 
 def _take_layer(review: Review) -> tuple[Layer, int]:
@@ -207,7 +171,7 @@ def mount(plan: Plan) -> None:
         if path in direct:
             _bind(direct[path], path)
         else:
-            _cover(numbers[path], review, *parts[path], review.decoys if path == review.project else "")
+            _cover(numbers[path], review, *parts[path])
 
 
 def _open_direct(one: Covered) -> int:
@@ -238,7 +202,7 @@ def _bind(source: int, path: str) -> None:
     os.close(source)
 
 
-def _cover(number: int, review: Review, upper: str, work: str, made_up: str = "") -> None:
+def _cover(number: int, review: Review, upper: str, work: str) -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
     covered = review.covered[number]
     try:
@@ -251,9 +215,6 @@ def _cover(number: int, review: Review, upper: str, work: str, made_up: str = ""
     above, beside = os.open(upper, files.DIRECTORY), os.open(work, files.DIRECTORY)
     names = {"lowerdir": lower, "upperdir": above, "workdir": beside}
     options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
-    if made_up:
-        between = os.open(made_up, files.DIRECTORY)
-        options = options.replace("lowerdir=", f"lowerdir=/proc/self/fd/{between}:", 1)
     target = f"/proc/self/fd/{lower}".encode()
     words = (layer_label(number), target, b"overlay", 0, options.encode())
     call = c_function("mount")

@@ -14,14 +14,12 @@ from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Change, Changes
-from claudebox.layers.decoys import merged
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.settings.table import ALL, ASK, SAFE
-from claudebox.state import Instance
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
 from claudebox.trust.programs import trusted_program
 from claudebox.trust.reach import reach_of
@@ -51,9 +49,7 @@ class Kept:
 
     def read(self) -> None:
         self.looked_at = time.time_ns()
-        edited = merged(self.layer, self.layer.read())
-        self.changes: Changes = edited.changes
-        self.contents, self.apart = edited.contents, edited.apart
+        self.changes: Changes = self.layer.read()
         project = self.layer.project
         # The project as it is now, not as the directory from which somebody called.
         host = read_host().replace(cwd=project)
@@ -65,9 +61,6 @@ class Kept:
             held,
             load("guard.held", "why_apart"),
         )
-        if edited.apart:
-            reasons = ((item, item.reason or edited.apart.get(item.change.path, "")) for item in self.items)
-            self.items = [item.replace(reason=reason) for item, reason in reasons]
         if any(item.reason for item in self.items):
             store.write_out(self.layer)
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
@@ -85,30 +78,12 @@ class Kept:
         return not self.has_rest and not git.has_news(self.layer)
 
     def land(self, chosen: list[Item]) -> list[Change]:
-        """Land these, and return what has landed: with the directories around it, and without what has to wait."""
+        """Land these, and return what has landed: with the directories around it."""
         changes = with_parents(chosen, self.items)
-        masked = {change.path: change for change in changes if change.path in self.contents}
-        state = Instance(self.layer.directory.rsplit("/", 2)[0], self.layer.project)
-        lock = load("secrets.locks", "take_all")(state, [_identity(one, self.layer.project) for one in masked.values()])
-        if lock is None:
-            say("claudebox: a masked file does not land: another box has it masked\n")
-            changes = [change for change in changes if change.path not in masked]
-        try:
-            if changes:
-                self.layer = land(self.layer, changes, self.looked_at, self.contents)
-                self.read()
-            if masked:
-                paths = [f"{self.layer.project}/{path}" for path in masked]
-                load("secrets.bringing", "note_inodes")(paths, state)
-        finally:
-            if lock is not None and lock >= 0:
-                os.close(lock)
+        if changes:
+            self.layer = land(self.layer, changes, self.looked_at)
+            self.read()
         return changes
-
-
-def _identity(change: Change, project: str) -> tuple[int, int]:
-    assert change.old is not None
-    return os.lstat(project).st_dev, change.old.inode
 
 
 def finish(plan: Plan, may_ask: bool) -> None:
@@ -143,9 +118,7 @@ def end(kept: Kept, how: str, asking: Ask | None, *, is_news: bool = True) -> No
         return
     say(summary(kept.layer.number, kept.items, kept.never, errors_style()))
     if how != ASK:
-        # Nobody has seen yet that a file with secrets would be gone, which nobody could get back.
-        chosen = [item for item in in_advance(kept.items, how) if item.change.path not in kept.apart]
-        land_chosen(kept, chosen, asking)
+        land_chosen(kept, in_advance(kept.items, how), asking)
     elif asking is None:
         say(kept_text(kept.layer))
     else:

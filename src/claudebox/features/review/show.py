@@ -14,7 +14,6 @@ from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
 from claudebox.layers import files
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
-from claudebox.layers.decoys import stored
 from claudebox.layers.store import Layer, open_project
 from claudebox.trust.programs import trusted_path
 from claudebox.trust.reach import reach_of
@@ -35,14 +34,11 @@ ESCAPE = "\x1b["
 def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iterator[str]:
     """The diff of these changes, line by line."""
     program = users_program("diff.external", home)
-    given = stored(layer)
     upper, lower = os.open(layer.upper, files.DIRECTORY), open_project(layer.project)
     try:
         for item in items:
             change = item.change
             old = _read(lower, change.path) if change.old is not None and change.what != DIRECTORY else None
-            # Of a masked file, what the agent was given and what it made of it: no secret leaves its place.
-            old = given.get(change.path, old) if change.what == FILE else old
             is_new = change.kind in (ADDED, CHANGED) and change.what == FILE
             new = _read_in_layer(upper, change) if is_new else None
             text = _by_program(program, change.path, old, new) if program and _is_whole_text(change) else None

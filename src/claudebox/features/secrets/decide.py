@@ -9,8 +9,8 @@ from claudebox.features.secrets.table import RULE
 from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.walk import DIRECTORY, UNREAD, Entry
-from claudebox.model import FROM_HOST, HIDE, MASK, WRITABLE, Mount, Origin, Preparation, Step
-from claudebox.mounts import find_appearances, find_holder
+from claudebox.model import HIDE, MASK, Mount, Origin, Step
+from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
 from claudebox.settings.values import Settings
 from claudebox.state import Instance
@@ -24,29 +24,16 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         return Contribution()
     closed = [path for place in facts.secrets.closed for path in find_appearances(place, draft.mounts)]
     masks = mask_mounts(facts.secrets, draft.mounts, draft.wished)
-    masks = [mount.replace(is_editable=_is_editable(mount, facts, draft.mounts)) for mount in masks]
-    # What somebody hides may be masked in another box.
-    kept = facts.state if masks or facts.settings.hides else None
+    is_laid_out = facts.state is not None and any(mount.kind == MASK for mount in masks)
     return Contribution(
         mounts=(
             *masks,
             *(Mount(HIDE, path, Origin.of_rule(RULE, CLOSED)) for path in closed),
         ),
         findings=facts.secrets.findings,
-        preparations=(*_place_of_lock(kept), *facts.secrets.preparations),
-        steps=(Step(Step.BESIDE, "secrets"), Step(Step.AFTER, "secrets")) if kept is not None else (),
+        preparations=facts.secrets.preparations,
+        steps=(Step(Step.BESIDE, "secrets"),) if is_laid_out else (),
     )
-
-
-def _place_of_lock(state: Instance | None) -> tuple[Preparation, ...]:
-    return () if state is None else (Preparation(Preparation.DIRECTORY, state.all_projects()),)
-
-
-def _is_editable(mount: Mount, facts: Facts, mounts: list[Mount]) -> bool:
-    """Whether the box may write this decoy: where it may write around it, on the host or in a layer."""
-    around = find_holder(mount.path, (one for one in mounts if one.kind in FROM_HOST))
-    is_open = around is not None and around.kind in WRITABLE
-    return mount.is_editable and is_open and mount.path == mount.covers and facts.state is not None
 
 
 def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
@@ -65,8 +52,7 @@ def _mount(masked: Masked, path: str) -> Mount:
     identity = masked.device, masked.inode
     if masked.decoy is None:
         return Mount(HIDE, path, origin, is_dir=False, covers=masked.path, identity=identity)
-    mask = Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
-    return mask.replace(is_editable=masked.is_editable)
+    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
 
 
 def find_secrets(

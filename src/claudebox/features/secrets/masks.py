@@ -8,13 +8,12 @@ from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
 from claudebox.features.secrets.invention import Invent, Inventor
 from claudebox.features.secrets.keys import throw_away_pair
-from claudebox.features.secrets.rows import EDITABLE, KEY, LOOKS, NOTED, QUOTED, STRICTEST, SURE, VALUES
+from claudebox.features.secrets.rows import KEY, LOOKS, NOTED, QUOTED, STRICTEST, SURE
 from claudebox.features.secrets.table import Candidate, original
 from claudebox.features.secrets.values import is_name
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
-from claudebox.merging import is_editable
 from claudebox.model import Finding
 from claudebox.paths import absolute, is_below, is_inside
 from claudebox.problem import Problem, quote
@@ -22,7 +21,6 @@ from claudebox.settings.values import Settings, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
 LONGEST = 1 << 18  # bytes that are read of a file; of a longer one the box sees nothing
@@ -40,7 +38,9 @@ MOST_PAIRED = 20  # keys, and certificates, that are compared with each other
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 MOST_MENTIONED = 3
 MOST_LOOKS = 100  # files that are read only to mention them
-PERMISSIONS = 0o555
+# Of the real file. Without the right to write, "Permission denied" would come before "Read-only file system".
+PERMISSIONS = 0o777
+READABLE = 0o400  # if that has no permissions at all
 
 
 class Search:
@@ -68,7 +68,6 @@ class Search:
         self.mentioned: list[tuple[str, bool]] = []  # not masked although it may hold a password; whether git has it
         self.looks_left = MOST_LOOKS
         self.moved: dict[str, str] = {}  # where a file is that was masked elsewhere before, and where that was
-        self.fixed: frozenset[str] = frozenset()  # files that are also something else than lines for the program
         self.kept: list[tuple[str, str]] = []  # the same, of those that are masked although somebody reveals the place
 
     def _places(self, reveal: Word) -> tuple[str, ...]:
@@ -123,7 +122,6 @@ class Search:
     def look(self, found: Iterable[Candidate]) -> None:
         found = tuple(found)
         self.moved = {one.path: one.was for one in found if one.was}
-        self.fixed = frozenset(one.path for one in found if one.reason not in EDITABLE)
         # A file may have several names, by symlinks. An agent can make one for which less of the file is secret.
         found = {(one.path, one.style): one for one in found if not self.is_hidden(one.path)}.values()
         if len(found) > MOST_CANDIDATES:
@@ -200,15 +198,14 @@ class Search:
                 content[:longest], candidate.style, name, is_cut=is_cut, invent=self.inventor.for_file(path)
             )
             self._check_keys(candidate, revealed, invent, shows_more=decoy != hidden)
-        mode = status.st_mode & PERMISSIONS or PERMISSIONS
+        mode = status.st_mode & PERMISSIONS or READABLE
         if decoy is None:
             if candidate.style == KEY and CERTIFICATE in content:
                 self.certificates.append((unreadable.replace(mode=mode), content))
             return None
         if candidate.style == KEY:
             self.private_keys.append(content)
-        can_edit = not is_cut and self._may_be_edited(candidate, status) and is_editable(content, decoy)
-        return unreadable.replace(decoy=decoy, mode=mode, is_editable=can_edit)
+        return unreadable.replace(decoy=decoy, mode=mode)
 
     def _check_keys(self, candidate: Candidate, revealed: dict[str, Word], invent: Invent, *, shows_more: bool) -> None:
         """Note the values that are shown as they are. One that is not there is a mistake."""
@@ -233,15 +230,6 @@ class Search:
         style = QUOTED if candidate.style == NOTED else LOOKS
         if len(content) <= LONGEST and self._reveal(candidate.path) is None and make_decoy(content, style, name):
             self.mentioned.append((candidate.path, bool(self.indexes.blob(candidate.path))))
-
-    def _may_be_edited(self, candidate: Candidate, status: os.stat_result) -> bool:
-        """Whether it is such a file, has no other name, and its owner may write it.
-
-        A symlink `x.env` to it, which an agent can make, does not turn the settings of a tool into such a file.
-        """
-        is_one = candidate.style in (VALUES, LOOKS) and candidate.path not in self.fixed
-        is_ours = status.st_nlink == 1 and bool(status.st_mode & stat.S_IWUSR)
-        return is_one and is_ours and is_inside(candidate.path, self.project)
 
     def _is_known_to_git(self, candidate: Candidate, masked: Masked) -> bool:
         """Whether git has this very content: then the agent can read it there, and a mask would hide nothing.

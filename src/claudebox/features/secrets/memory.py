@@ -143,13 +143,6 @@ def _kept_as(one: Masked) -> str:
     return f"{one.was.removesuffix(mark)}{mark}" if one.was else one.path
 
 
-def replaced(instance: Instance, known: dict[str, MaskedBefore], inodes: dict[str, int]) -> tuple[Preparation, ...]:
-    """Note that these files have other inodes now. The old ones may belong to anything soon."""
-    now = {path: one.replace(inode=inodes.get(path, one.inode)) for path, one in known.items()}
-    note = remembered.note(instance.masked, FORM, _lines(now), is_private=True)
-    return (note.replace(before=remembered.write(FORM, _lines(known))),)
-
-
 def _lines(known: dict[str, MaskedBefore]) -> list[str]:
     return [f"{one.inode}\t{one.style}\t{one.reason}\t{remembered.escape(path)}" for path, one in sorted(known.items())]
 

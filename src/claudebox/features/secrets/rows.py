@@ -22,19 +22,6 @@ NOTED = "noted"  # source code that programs need as it is: never masked, but me
 # What hides most comes first. A style of another version hides all.
 STRICTEST = (WHOLE, PLAIN, VALUES, SHAPE, KEY, SHELL, QUOTED, MARKUP, LOOKS, SURE, GIT, NOTED)
 
-# Files that are lines of `KEY=value` for the project's own programs. An agent may edit the decoys of these: their other
-# lines are as much its business as the source code. What programs of the host obey is not among them.
-EDITABLE = frozenset(
-    (
-        "variables of the program",
-        "secrets of CI, for a run at home",
-        "settings of Spring",
-        "password of a database",
-        "passwords of key stores",
-        "local settings",
-    )
-)
-
 ROWS = (
     # Variables and shells. Everything with `.env` in its name is found by a rule of the table.
     (SHELL, "variables of the shell", ".envrc .envrc.* env.sh setenv.sh .exports .localrc *openrc.sh"),

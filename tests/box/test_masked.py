@@ -1,0 +1,76 @@
+"""The made-up files of a box: programs can tell where they are, they go with the box, and old state is left alone."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from conftest import CLAUDEBOX, Account, Box
+from patience import comes_true
+
+pytestmark = pytest.mark.req("MASK-01")
+
+ENV = "PORT=3000\nDB_PASSWORD=cAnArY7x9\n"
+REAL_PATHS = """
+import os
+for name in (".env", ".npmrc"):
+    with open(name) as file: print(os.readlink(f"/proc/self/fd/{file.fileno()}") == os.path.realpath(name))
+"""
+
+
+@pytest.fixture
+def env(account: Account, project: Path) -> Path:
+    account.write(project / ".npmrc", "//registry.example/:_authToken=cAnArY7x9\n")
+    return account.write(project / ".env", ENV)
+
+
+def kept(account: Account) -> list[str]:
+    return sorted(path.name for path in account.home.glob(".claudebox/instances/*/masks/*"))
+
+
+@pytest.mark.attributes
+@pytest.mark.parametrize("review", ["off", "on"])
+def test_program_can_tell_where_the_file_is(box: Box, env: Path, review: str) -> None:
+    """Claude Code reads no file whose real path it cannot tell, as that of a file which bwrap made and unlinked."""
+    done = box.inside("python3", "-c", REAL_PATHS, options=("--review", review))
+    assert done.stdout == "True\nTrue\n", done.stderr
+    assert kept(box.account) == ["lock"]
+
+
+def test_what_a_killed_box_left_goes_with_the_next_one(box: Box, env: Path, account: Account) -> None:
+    box.sh("true")
+    (masks,) = account.home.glob(".claudebox/instances/*/masks")
+    account.write(masks / "0123456789abcdef/3", "PORT=3000\n")
+    box.sh("true")
+    assert kept(account) == ["lock"]
+
+
+def test_file_of_a_box_that_runs_is_left_alone(box: Box, env: Path, project: Path, account: Account) -> None:
+    script = "touch ready; until test -e go; do sleep 0.02; done"
+    with ThreadPoolExecutor(1) as background:
+        running = background.submit(box.inside, "sh", "-c", f"{script}; exec python3 -c '{REAL_PATHS}'")
+        comes_true((project / "ready").exists)
+        box.sh("true")
+        account.write(project / "go")
+        assert running.result().stdout == "True\nTrue\n"
+
+
+def test_what_an_earlier_claudebox_left_is_not_touched(lonely: Account) -> None:
+    """claudebox 0.2.0 let boxes edit decoys, and kept aside what could not land. The user may still want it."""
+    shop = lonely.write(lonely.home / "src/shop/.env", ENV).parent
+    box = Box(lonely, shop)
+    box.sh("true")
+    (instance,) = lonely.home.glob(".claudebox/instances/*")
+    aside = lonely.write(instance / "edited/.env-01234567", "PORT=4000\n")
+    left = lonely.write(instance / "edited/1-0123456789ab/3", "PORT=4000\n")
+    os.mkfifo(lonely.home / ".claudebox/masks.lock", 0o600)
+    lonely.own(lonely.home / ".claudebox")
+    done = box.claudebox("--yes", "--quiet", "--run", "true")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (aside.exists(), left.exists()) == (True, True)
+    assert str(shop) in box.claudebox("--instances").stdout
+    assert lonely.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
+    assert not (lonely.home / ".claudebox").exists()
