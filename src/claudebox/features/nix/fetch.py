@@ -66,6 +66,7 @@ class Resolution:
                 start_new_session=True,
             )
         except OSError as error:
+            self.close()
             raise Problem(
                 f"{self.inquiry.nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix"
             ) from None
@@ -88,13 +89,20 @@ class Resolution:
             self._list_closure(read_paths(said))
         else:
             self._keep([line for line in said.decode(errors="replace").split("\n") if line])
+        if self.failure is not None:
+            self.close()
         return self.failure is not None
+
+    def close(self) -> None:
+        self.output.close()
+        self.errors.close()
 
     def _list_closure(self, paths: list[str]) -> None:
         if not paths or not all(is_store_path(path) and os.path.lexists(path) for path in paths):
             self.failure = "Nix did not say where in the store it is"
             return
         self.paths = paths
+        self.close()
         self._start("path-info", "--recursive", "--", *paths)
 
     def _keep(self, closure: list[str]) -> None:
@@ -144,6 +152,7 @@ def _end(running: list[Resolution]) -> None:
         except subprocess.TimeoutExpired:
             one.signal(signal.SIGKILL)
             one.program.wait()
+        one.close()
 
 
 class Interruption:
