@@ -94,49 +94,41 @@ ESCAPES = (
 
 # Modes that pass, with what switches them off again: nothing, if terminals differ in what is usual. The screen is
 # first: what follows is about the one that the user goes on with.
-MODES = {
-    "?1049": ("l", "alternate screen"),
-    "?1047": ("l", "alternate screen"),
-    "?47": ("l", "alternate screen"),
-    "?2026": ("l", "synchronized output: nothing is shown until it ends"),
-    "?9": ("l", "mouse"),
-    "?1000": ("l", "mouse"),
-    "?1001": ("l", "mouse"),
-    "?1002": ("l", "mouse"),
-    "?1003": ("l", "mouse"),
-    "?1005": ("l", "how the mouse is reported"),
-    "?1006": ("l", "how the mouse is reported"),
-    "?1015": ("l", "how the mouse is reported"),
-    "?1016": ("l", "how the mouse is reported"),
-    "?1004": ("l", "reports of focus"),
-    "?2004": ("l", "bracketed paste"),
-    "?5522": ("l", "reports of pastes"),
-    "?2031": ("l", "reports of colours"),
-    "?2048": ("l", "reports of the size"),
-    "?9001": ("l", "keys as Windows reports them"),
-    "?7727": ("l", "Escape key of mintty, which tmux asks for"),
-    "?1": ("l", "application cursor keys"),
-    "?66": ("l", "application keypad"),
-    "?67": ("l", "backspace key"),
-    "?5": ("l", "reverse video"),
-    "?6": ("l", "origin of the cursor"),
-    "?45": ("l", "reverse wrap"),
-    "?69": ("l", "left and right margins"),
-    "?7": ("h", "wrapping of long lines"),
-    "?25": ("h", "visible cursor"),
-    "?3": ("", "columns, as `reset` sets them"),
-    "?4": ("", "smooth scrolling, as `reset` sets it"),
-    "?8": ("", "repeating keys"),
-    "?12": ("", "blinking cursor"),
-    "?1007": ("", "mouse wheel as cursor keys"),
-    "?1034": ("", "Meta key, as readline sets it"),
-    "?1048": ("", "saved cursor"),
-    "?2027": ("", "width of characters"),
-    "4": ("l", "inserting"),
-    "12": ("h", "no echo by the terminal itself"),
-    "20": ("l", "what Enter sends"),
-    "34": ("", "form of the cursor in screen"),
-}
+_MODES = (
+    ("l", "alternate screen", "?1049 ?1047 ?47"),
+    ("l", "synchronized output: nothing is shown until it ends", "?2026"),
+    ("l", "mouse", "?9 ?1000 ?1001 ?1002 ?1003"),
+    ("l", "how the mouse is reported", "?1005 ?1006 ?1015 ?1016"),
+    ("l", "reports of focus", "?1004"),
+    ("l", "bracketed paste", "?2004"),
+    ("l", "reports of pastes", "?5522"),
+    ("l", "reports of colours", "?2031"),
+    ("l", "reports of the size", "?2048"),
+    ("l", "keys as Windows reports them", "?9001"),
+    ("l", "Escape key of mintty, which tmux asks for", "?7727"),
+    ("l", "application cursor keys", "?1"),
+    ("l", "application keypad", "?66"),
+    ("l", "backspace key", "?67"),
+    ("l", "reverse video", "?5"),
+    ("l", "origin of the cursor", "?6"),
+    ("l", "reverse wrap", "?45"),
+    ("l", "left and right margins", "?69"),
+    ("h", "wrapping of long lines", "?7"),
+    ("h", "visible cursor", "?25"),
+    ("", "columns, as `reset` sets them", "?3"),
+    ("", "smooth scrolling, as `reset` sets it", "?4"),
+    ("", "repeating keys", "?8"),
+    ("", "blinking cursor", "?12"),
+    ("", "mouse wheel as cursor keys", "?1007"),
+    ("", "Meta key, as readline sets it", "?1034"),
+    ("", "saved cursor", "?1048"),
+    ("", "width of characters", "?2027"),
+    ("l", "inserting", "4"),
+    ("h", "no echo by the terminal itself", "12"),
+    ("l", "what Enter sends", "20"),
+    ("", "form of the cursor in screen", "34"),
+)
+MODES = {mode: (off, meaning) for off, meaning, modes in _MODES for mode in modes.split()}
 ALTERNATE_SCREENS = ("?1049", "?1047", "?47")
 MODE_LIST = r"(?:{0})(?:;(?:{0}))*"
 
@@ -201,9 +193,9 @@ class LeftOn:
         self._keyboards = {True: 0, False: 0}  # on the alternate screen, and on the other
         self._is_keyboard_set = {True: False, False: False}
         self._key_options: set[str] = set()  # xterm's modifyOtherKeys and its like, by what resets them
-        self._colours: set[str] = set()  # by the number that resets them
+        self.colours: set[str] = set()  # by the number that resets them
         self._strings: set[str] = set()  # by how they begin
-        self._has_keypad = False
+        self.has_keypad = False
         self._has_margins = False
         self._has_cursor_style = False
 
@@ -218,13 +210,9 @@ class LeftOn:
         elif ending in (">m", ">n", ">f"):
             self._note_key_option(numbers, final)
         elif ending == "#Q":
-            self._colours.update(COLOURS)  # they are what was put aside before
+            self.colours.update(COLOURS)  # they are what was put aside before
         elif ending == " q":
             self._has_cursor_style = numbers not in ("", "0")
-
-    def note_escape(self, code: str) -> None:
-        if code in ("=", ">"):
-            self._has_keypad = code == "="
 
     def note_string(self, introducer: str, body: str) -> None:
         if introducer == "P" and body in ("=1s", "=2s"):
@@ -239,18 +227,14 @@ class LeftOn:
     def _note_colours(self, body: str) -> None:
         number, *values = body.split(";")
         if number in ("4", "5"):
-            self._colours.update(f"10{number}" for colour in values[1::2] if colour != "?")
+            self.colours.update(f"10{number}" for colour in values[1::2] if colour != "?")
         elif len(number) == 2 and number[0] == "1":
             # Each further colour is for the next number.
             setting = enumerate(values[: LAST_COLOUR + 1 - int(number)], int(number))
-            self._colours.update(f"1{place}" for place, colour in setting if colour != "?")
+            self.colours.update(f"1{place}" for place, colour in setting if colour != "?")
         elif not values:
             # Some terminals take an empty value for a colour that they do not know.
-            self._colours.discard(number)
-
-    def note_palette(self) -> None:
-        """The Linux console's own way; it has its own way back, too."""
-        self._colours.add("R")
+            self.colours.discard(number)
 
     def undo(self) -> str:
         """The codes, in an order in which none disturbs another. Nothing if the program has sent no code at all."""
@@ -263,11 +247,11 @@ class LeftOn:
                 *(f"\x1b[{mode}{normal}" for mode, (normal, _) in MODES.items() if mode in self._modes),
                 *self._undo_keyboard(on_alternate=False),
                 *(f"\x1b[>{option}" for option in sorted(self._key_options)),
-                *(("\x1b>",) if self._has_keypad else ()),
+                *(("\x1b>",) if self.has_keypad else ()),
                 # Without numbers it goes to the corner of the screen, too.
                 *(("\x1b7\x1b[r\x1b8",) if self._has_margins else ()),
                 *(("\x1b[0 q",) if self._has_cursor_style else ()),
-                *("\x1b]R" if number == "R" else f"\x1b]{number}\x1b\\" for number in sorted(self._colours)),
+                *("\x1b]R" if number == "R" else f"\x1b]{number}\x1b\\" for number in sorted(self.colours)),
                 *(f"\x1b]{LASTING_STRINGS[beginning][1]}\x1b\\" for beginning in sorted(self._strings)),
                 SGR_AND_CHARSET,
             )
@@ -442,12 +426,13 @@ class OutputFilter:
         code = match["middle"] + match["final"]
         if KNOWN_ESCAPES.fullmatch(code) is None:
             return False
-        self._left_on.note_escape(code)
+        if code in ("=", ">"):
+            self._left_on.has_keypad = code == "="
         return True
 
     def _judge_string(self, text: str, start: int, introducer: str) -> tuple[str, int]:
         if palette := PALETTE.match(text, start):
-            self._left_on.note_palette()
+            self._left_on.colours.add("R")  # the Linux console has its own way back, too
             return palette[0], palette.end()
         begin = start + 2
         end = END.search(text, begin)

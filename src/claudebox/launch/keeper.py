@@ -91,7 +91,12 @@ def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, Line
 
     Returns the child and the line to it in the parent, and 0 in the child. The keeper never returns.
     """
-    master, slave = _open_pair()
+    try:
+        master, slave = os.openpty()
+    except OSError as error:
+        raise Problem(
+            f"the box cannot have a terminal of its own: {error.strerror}", "ls -l /dev/ptmx /dev/pts"
+        ) from None
     # In a pipeline somebody else may be reading keys: the box gets the terminal when it asks for it.
     is_foreground = os.isatty(0) and os.isatty(1) and is_foreground_of(terminal)
     stops, telling = os.pipe()
@@ -108,7 +113,9 @@ def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, Line
         return int(number), Line(terminal, master, stops, orders, note, is_foreground)
     for descriptor in (master, stops, orders):
         os.close(descriptor)
-    _lead_session(slave)
+    os.setsid()
+    # The first terminal that the leader of a session opens controls that session.
+    os.close(os.open(os.ttyname(slave), os.O_RDWR | os.O_CLOEXEC))
     # The sentinel included, which a program has to reach that suspends its process group.
     scope_to_box()
     ready, joined = os.pipe()
@@ -136,21 +143,6 @@ def is_foreground_of(terminal: int) -> bool:
         import errno
 
         return error.errno == errno.ENOTTY
-
-
-def _open_pair() -> tuple[int, int]:
-    try:
-        return os.openpty()
-    except OSError as error:
-        raise Problem(
-            f"the box cannot have a terminal of its own: {error.strerror}", "ls -l /dev/ptmx /dev/pts"
-        ) from None
-
-
-def _lead_session(slave: int) -> None:
-    os.setsid()
-    # The first terminal that the leader of a session opens controls that session.
-    os.close(os.open(os.ttyname(slave), os.O_RDWR | os.O_CLOEXEC))
 
 
 class Keeper:
@@ -319,7 +311,11 @@ def wake_on_signals() -> int:
 def _post_sentinel(group: int) -> int:
     sentinel = os.fork()
     if sentinel != 0:
-        return _join(sentinel, group)
+        try:
+            os.setpgid(sentinel, group)
+        except OSError:
+            pass  # the box has ended already
+        return sentinel
     try:
         die_with_parent()
         for number in STOPS:
@@ -330,14 +326,6 @@ def _post_sentinel(group: int) -> int:
             _signal.pause()
     finally:
         os._exit(1)
-
-
-def _join(process: int, group: int) -> int:
-    try:
-        os.setpgid(process, group)
-    except OSError:
-        pass  # the box has ended already
-    return process
 
 
 def _is_stopped(process: int) -> bool:

@@ -29,18 +29,17 @@ from claudebox.problem import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    Modes = list[int | list[bytes | int]]
+    Modes = list[Any]  # as tcgetattr returns them: numbers, and a list of characters
 
 GET_DEVICE = 0x80045432  # TIOCGDEV; st_rdev says 5:0 for /dev/tty, whatever that is
 SIZE = bytes(8)  # struct winsize
 LONGEST_INPUT = 4096  # bytes that a terminal keeps for its reader
 INPUT, OUTPUT, LOCAL, CHARACTERS = 0, 1, 3, 6  # what tcgetattr returns
-INPUT_PROCESSING = (
-    *(termios.IGNBRK, termios.BRKINT, termios.PARMRK, termios.ISTRIP, termios.INLCR, termios.IGNCR, termios.ICRNL),
-    *(termios.IXON, termios.IXOFF, termios.IXANY),
-)
-LINE_EDITING = (termios.ECHO, termios.ECHONL, termios.ICANON, termios.ISIG, termios.IEXTEN)
+INPUT_PROCESSING = termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP | termios.INLCR | termios.IGNCR
+INPUT_PROCESSING |= termios.ICRNL | termios.IXON | termios.IXOFF | termios.IXANY
+LINE_EDITING = termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN
 
 
 class UsersTerminal:
@@ -89,19 +88,15 @@ class UsersTerminal:
 
         The kernel keeps an end of input as a zero byte. Once the modes are raw, nobody can tell what it was.
         """
-        local_modes, characters = modes[LOCAL], modes[CHARACTERS]
-        assert isinstance(local_modes, int)
-        assert isinstance(characters, list)
-        end_of_input = characters[termios.VEOF]
-        assert isinstance(end_of_input, bytes)
+        characters = modes[CHARACTERS]
         ends = (b"\n", characters[termios.VEOL], characters[termios.VEOL2])
         keys = b""
-        while local_modes & termios.ICANON and len(keys) < LONGEST_INPUT and not self.is_gone():
+        while modes[LOCAL] & termios.ICANON and len(keys) < LONGEST_INPUT and not self.is_gone():
             try:
                 line = os.read(self.descriptor, LONGEST_INPUT)
             except OSError:
                 break  # no whole line is left
-            keys += line if line[-1:] in ends else line + end_of_input
+            keys += line if line[-1:] in ends else line + characters[termios.VEOF]
         return keys
 
     def give_back(self) -> None:
@@ -169,18 +164,10 @@ def _device(terminal: int) -> bytes:
 
 
 def _made_raw(modes: Modes, is_output: bool) -> Modes:
-    input_modes, output_modes, local_modes, characters = (modes[n] for n in (INPUT, OUTPUT, LOCAL, CHARACTERS))
-    assert isinstance(input_modes, int)
-    assert isinstance(output_modes, int)
-    assert isinstance(local_modes, int)
-    assert isinstance(characters, list)
-    for flag in INPUT_PROCESSING:
-        input_modes &= ~flag
-    for flag in LINE_EDITING:
-        local_modes &= ~flag
-    modes[INPUT], modes[LOCAL] = input_modes, local_modes
-    modes[OUTPUT] = output_modes & ~termios.OPOST if is_output else output_modes
-    characters[termios.VMIN], characters[termios.VTIME] = 1, 0
+    modes[INPUT] &= ~INPUT_PROCESSING
+    modes[LOCAL] &= ~LINE_EDITING
+    modes[OUTPUT] &= ~termios.OPOST if is_output else ~0
+    modes[CHARACTERS][termios.VMIN], modes[CHARACTERS][termios.VTIME] = 1, 0
     return modes
 
 

@@ -91,16 +91,19 @@ def _from_memory(path: str, lines: tuple[str, ...]) -> UsersSettings:
 
 def to_remember(users: UsersSettings, left_out: tuple[str, ...]) -> tuple[str, ...]:
     """The lines for the next launch. What may hold a password is not written down: then the file is read again."""
-    # Others have chosen these names and commands: whatever could forge a line or command the terminal is taken out.
-    texts = ["".join(character for character in text if character.isprintable()) for text in left_out]
     is_open = not any(may_hold_password(value) for _, value in users.leading)
     return (
         users.stamp if is_open else UNSURE,
         *(f"{LEADS}{remembered.escape(f'{name}={value}')}" for name, value in users.leading if is_open),
         *(f"{HOLDS}{name}" for name in users.holds),
         *(f"{RUNS}{remembered.escape(path)}" for path in users.runs),
-        *(f"{LEFT_OUT}{text}" for text in texts),
+        *(f"{LEFT_OUT}{text}" for text in printable(left_out)),
     )
+
+
+def printable(lines: tuple[str, ...]) -> list[str]:
+    """Others have chosen these names and commands: take out what could forge a line or command the terminal."""
+    return ["".join(filter(str.isprintable, line)) for line in lines]
 
 
 def load(tree: Tree, path: str) -> dict[str, Any]:

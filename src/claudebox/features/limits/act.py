@@ -50,20 +50,8 @@ def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:
     if limits.cpu:
         properties += [("CPUQuotaPerSecUSec", "t", str(limits.cpu))]
     words = [word for entry in properties for word in entry]
-    bus = "--system" if is_root else "--user"
-    return [
-        bus,
-        "--quiet",
-        "call",
-        *SERVICE,
-        "StartTransientUnit",
-        SIGNATURE,
-        unit,
-        "fail",
-        str(len(properties)),
-        *words,
-        "0",
-    ]
+    call = ("--system" if is_root else "--user", "--quiet", "call", *SERVICE, "StartTransientUnit", SIGNATURE)
+    return [*call, unit, "fail", str(len(properties)), *words, "0"]
 
 
 def _files(limits: Limits) -> dict[str, str]:
