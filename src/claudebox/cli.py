@@ -23,7 +23,6 @@ MODES = {
     "explain": ("showing", "show_explanation"),
     PROFILES: ("printing", "print_profiles"),
     "instances": ("instances", "tend_instances"),
-    "places": ("moving", "tend_places"),
     "review": ("reviewing", "tend_layers"),
     "auth_log": ("features.broker.log", "show_auth_log"),
     "network_log": ("features.names.log", "show_network_log"),

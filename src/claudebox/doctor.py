@@ -33,7 +33,7 @@ from claudebox.process.trial import (
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, from_options, from_variables, merge
 from claudebox.settings.words import Request
-from claudebox.state import find_state
+from claudebox.state import State
 from claudebox.terminal import show
 from claudebox.trust.programs import choose_bwrap, npm_install
 from claudebox.trust.reach import reach_of
@@ -171,11 +171,7 @@ def _certificates_row(host: Host) -> CheckRow:
 
 def _state_row(host: Host) -> CheckRow:
     home = host.person.home
-    try:
-        state = find_state(host)
-    except Problem as problem:
-        return CheckRow(FAIL, "state directory", problem.message, fix=tuple(map(str.strip, problem.hint.splitlines())))
-    path = state.directory
+    path = State(home).directory
     status = host.tree.lstat(path)
     if status is None:
         if os.access(home, os.W_OK):
@@ -191,8 +187,7 @@ def _state_row(host: Host) -> CheckRow:
         return CheckRow(
             FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",)
         )
-    others = [one for one in (state.configuration_directory, state.cache_directory) if one != path]
-    return CheckRow(OK, "state directory", ", ".join((path, *others)))
+    return CheckRow(OK, "state directory", path)
 
 
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
@@ -241,9 +236,8 @@ def check(request: Request) -> tuple[str, int]:
     settings, problem = _settings(host, request)
     rows = all_rows(host, settings)
     if problem is not None:
-        rows.append(
-            CheckRow(FAIL, "settings", problem.message, problem.excerpt, (problem.hint,) if problem.hint else ())
-        )
+        fix = tuple(map(str.strip, problem.hint.splitlines()))
+        rows.append(CheckRow(FAIL, "settings", problem.message, problem.excerpt, fix))
     rows = [row.replace(fix=tuple(for_account(fix, host.person.uid) for fix in row.fix)) for row in rows]
     style = style_for(sys.stdout.isatty(), dict(os.environ))
     text = report_json(rows) if request.json else report_text(rows, title(host), style)

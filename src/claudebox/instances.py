@@ -1,21 +1,26 @@
-"""The state that is kept for each project: what exists, and what can be removed."""
+"""`--instances`: lists what claudebox keeps, for each project and besides, and removes what can be removed."""
 
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_tree
+from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_path, remove_tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
-from claudebox.state import CACHE_LOCK, Instance, State, find_state
+from claudebox.state import CACHE_LOCK, INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import Style, bytes_text, escape, fill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
@@ -35,6 +40,17 @@ class Size(Record):
     @property
     def shown(self) -> str:
         return bytes_text(self.amount) + ("" if self.is_whole else "+")
+
+
+class Entry(Record):
+    """What is kept for no project: a file or directory in ~/.claudebox."""
+
+    name: str
+    size: Size
+
+    @property
+    def is_users(self) -> bool:
+        return self.name in USERS_OWN
 
 
 class Listed(Record):
@@ -77,13 +93,36 @@ def _listed(instance: Instance) -> Listed:
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    caches = [measure(cache) for cache in caches_of(instance)]
-    cache = Size(sum(one.amount for one in caches), all(one.is_whole for one in caches))
+    cache = add_up(measure(cache) for cache in caches_of(instance))
     is_gone = bool(project) and not os.path.isdir(project)
     reviews = tuple(list_layers(instance.layers))
-    parts = [measure(path) for path in {directory, instance.caches}]
-    size = Size(sum(part.amount for part in parts), all(part.is_whole for part in parts))
-    return Listed(instance, project, last_use, size, is_gone, reviews, cache)
+    return Listed(instance, project, last_use, measure(directory), is_gone, reviews, cache)
+
+
+def find_others(state: State) -> list[Entry]:
+    """What is in ~/.claudebox besides the state of projects."""
+    names = sorted(os.listdir(state.directory)) if os.path.isdir(state.directory) else []
+    return [Entry(name, measure(f"{state.directory}/{name}")) for name in names if name != INSTANCES]
+
+
+def summary(others: list[Entry], column: int) -> list[str]:
+    """The same in a few lines, with the text in this column."""
+    lines = []
+    for what, is_users in (("your own", True), ("what claudebox remembers besides", False)):
+        if chosen := [one for one in others if one.is_users == is_users]:
+            text = f"{what}: {', '.join(escape(one.name) for one in chosen)}"
+            lines += row(add_up(one.size for one in chosen), text, column)
+    return lines
+
+
+def row(size: Size, text: str, column: int) -> list[str]:
+    first, *rest = fill(text.split(" "), column)
+    return [f"{size.shown:>{column - 2}}  {first}", *(" " * column + line for line in rest)]
+
+
+def add_up(sizes: Iterable[Size]) -> Size:
+    each = list(sizes)
+    return Size(sum(one.amount for one in each), all(one.is_whole for one in each))
 
 
 def caches_of(instance: Instance) -> tuple[str, ...]:
@@ -91,14 +130,20 @@ def caches_of(instance: Instance) -> tuple[str, ...]:
     return instance.cache_layers, instance.cache_over_host, instance.cache
 
 
-def measure(directory: str) -> Size:
-    """The bytes in a directory, as far as it is reasonable to count: its shape is the choice of an agent.
+def measure(path: str) -> Size:
+    """The bytes of a file, or in a directory as far as it is reasonable to count: its shape is the choice of an agent.
 
     Nothing is followed, and a box that is at work in there can turn no name elsewhere: each directory is opened in the
     one above it. There is no recursion, because Python recurses less deep than directories can be nested.
     """
-    amount, counted, open_ones = 0, 0, [(_open(directory), [""])]
-    is_whole = open_ones[0][0] >= 0 or not os.path.lexists(directory)
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return Size(0)
+    if not stat.S_ISDIR(status.st_mode):
+        return Size(status.st_size)
+    amount, counted, open_ones = 0, 0, [(_open(path), [""])]
+    is_whole = open_ones[0][0] >= 0
     while open_ones:
         here, waiting = open_ones[-1]
         if here < 0 or not waiting or counted > MOST_COUNTED:
@@ -155,6 +200,13 @@ def _list(directory: int) -> tuple[int, int, list[str]]:
     return size, number, names
 
 
+def overview(instances: list[Listed], others: list[Entry], style: Style) -> str:
+    lines = summary(others, COLUMN)
+    if instances or others:
+        lines.append(f"All of it is in {SHOWN.directory}. To remove it: claudebox --uninstall")
+    return listing(instances, style) + "".join(f"{line}\n" for line in lines)
+
+
 def listing(instances: list[Listed], style: Style) -> str:
     if not instances:
         return "No project has been started in a box yet.\n"
@@ -173,9 +225,14 @@ def listing(instances: list[Listed], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def listing_json(instances: list[Listed]) -> str:
+def listing_json(state: State, instances: list[Listed], others: list[Entry]) -> str:
     return dump(
         {
+            "directory": state.directory,
+            "others": [
+                {"name": one.name, "size": one.size.amount, "is_whole": one.size.is_whole, "is_users": one.is_users}
+                for one in others
+            ],
             "instances": [
                 {
                     "project": instance.project or None,
@@ -191,7 +248,7 @@ def listing_json(instances: list[Listed]) -> str:
                     ],
                 }
                 for instance in instances
-            ]
+            ],
         }
     )
 
@@ -204,20 +261,9 @@ def collect(instances: list[Listed]) -> list[Listed]:
 def remove(instance: Listed) -> None:
     """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
-        for directory in (instance.instance.caches, instance.directory):  # the last one tells whose it was
-            if os.path.lexists(directory) or directory == instance.directory:
-                _remove(directory)
+        remove_path(instance.directory)
     except OSError as error:
         raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
-
-
-def _remove(directory: str) -> None:
-    parent, name = os.path.split(directory)
-    here = os.open(parent, DIRECTORY)
-    try:
-        remove_tree(here, name)
-    finally:
-        os.close(here)
 
 
 def _age(moment: float) -> str:
@@ -227,7 +273,8 @@ def _age(moment: float) -> str:
 
 def tend_instances(request: Request) -> int:
     host = read_host()
-    found = find_instances(find_state(host))
+    state = find_state(host)
+    found = find_instances(state)
     if ("instances", COLLECT) in request.said:
         _collect(found, yes=request.yes)
     elif ("instances", DROP_CACHES) in request.said:
@@ -236,7 +283,8 @@ def tend_instances(request: Request) -> int:
         root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
         _drop_caches([one for one in found if one.project == root], yes=request.yes)
     else:
-        show(listing_json(found) if request.json else listing(found, output_style()))
+        others = find_others(state)
+        show(listing_json(state, found, others) if request.json else overview(found, others, output_style()))
     return 0
 
 

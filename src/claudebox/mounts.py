@@ -52,7 +52,7 @@ def find_holder(path: str, mounts: Iterable[Mount]) -> Mount | None:
     return max(above, key=depth, default=None)
 
 
-def add_identities(tree: Tree, mounts: Iterable[Mount], state: tuple[str, ...]) -> tuple[Mount, ...]:
+def add_identities(tree: Tree, mounts: Iterable[Mount], state: str) -> tuple[Mount, ...]:
     """Note what each source is: while the box starts, an agent in another one may put something else in its place."""
     return tuple(
         mount.replace(identity=_identity(tree, mount.source, state)) if _is_within_reach(mount) else mount
@@ -65,11 +65,10 @@ def _is_within_reach(mount: Mount) -> bool:
     return mount.kind in FROM_HOST and (not is_systems(source) or source.startswith(USERS))
 
 
-def _identity(tree: Tree, source: str, state: tuple[str, ...]) -> tuple[int, int]:
+def _identity(tree: Tree, source: str, state: str) -> tuple[int, int]:
     status = tree.lstat(source)
     # The state is prepared just before the launch, which replaces files and everything that is of the wrong kind.
-    is_own = any(is_inside(source, directory) for directory in state)
-    return UNSEEN if status is None or is_own else (status.st_dev, status.st_ino)
+    return UNSEEN if status is None or is_inside(source, state) else (status.st_dev, status.st_ino)
 
 
 PIN = Origin.of_rule("guard", "pinned: what is guarded in it stays where it is")

@@ -19,7 +19,7 @@ from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.problem import Problem
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import Instance, State, check_state, find_state, find_states
+from claudebox.state import Instance, State, check_state, find_state
 from claudebox.trust import claude_settings
 from claudebox.trust.programs import check_named, choose_bwrap
 from claudebox.trust.reach import TrustedSource, find_own_repository, host_certificates, reach_of
@@ -93,7 +93,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         bwrap=facts.bwrap,
         person=facts.person,
         hostname=HOSTNAME,
-        mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directories()),
+        mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=(*facts.settings.preparations, *draft.preparations),
@@ -120,7 +120,7 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     home, homes = host.person.home, host.person.homes
     if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
-    places = secret_places(host.tree, homes, find_states(host))
+    places = secret_places(host.tree, homes)
     check_project(host.cwd, homes, places)
     return places
 

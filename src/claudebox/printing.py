@@ -6,10 +6,8 @@ Each function takes the request and returns an exit status.
 from __future__ import annotations
 
 from claudebox.host import read_host
-from claudebox.paths import shorten_home
 from claudebox.settings.files.profiles import list_profiles
 from claudebox.settings.words import OF_A_PROJECT, Request
-from claudebox.state import find_state
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
 from claudebox.view.completion import completion
@@ -19,11 +17,9 @@ from claudebox.view.wishes import profiles_text
 
 
 def print_profiles(request: Request) -> int:
-    host = read_host()
-    profiles = list_profiles(host)
-    own = shorten_home(find_state(host).profiles, host.person.home)
+    profiles = list_profiles(read_host())
     listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
-    show(dump({"profiles": listed}) if request.json else profiles_text(profiles, own, output_style()))
+    show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
     return 0
 
 

@@ -7,17 +7,15 @@ import subprocess
 import tempfile
 
 from claudebox.archive import own_command
-from claudebox.host import Host, read_host
+from claudebox.host import read_host
 from claudebox.layers.files import remove_path
 from claudebox.model import Preparation
-from claudebox.paths import shorten_home
 from claudebox.prepare import prepare
 from claudebox.problem import FAILED, Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON
 from claudebox.settings.words import Request
-from claudebox.settling import settle
-from claudebox.state import State, find_state
+from claudebox.state import SHOWN, State, find_state
 from claudebox.terminal import can_ask, errors_style, nobody_to_ask, say, says_yes
 from claudebox.view.text import BOLD, GREEN, YELLOW, Style, escape, fill
 
@@ -61,31 +59,29 @@ REACH_API = 'allow = ["@claude"]'  # without the broker Claude needs it
 def set_up(request: Request) -> int:
     if not request.yes and not can_ask():
         raise nobody_to_ask()
-    host = read_host()
-    home, style = host.person.home, errors_style()
+    host, style = read_host(), errors_style()
+    state = find_state(host)
     say(style.paint("The strict box", BOLD) + ", as far as this machine can do it:\n")
-    able = find_able(host, style)
+    able = find_able(state, style)
     if not able:
         raise Problem("this machine can do none of it", "claudebox --check")
-    state = find_state(settle(host.looked_at_anew()))  # the trials may have been the first boxes
-    config = state.config
-    if host.tree.lstat(config) is not None:
-        shown = shorten_home(config, home)
-        raise Problem(f"{shown} is there already, and is yours to edit", "add to it:\n" + _indented(lines_for(able)))
+    if host.tree.lstat(state.config) is not None:
+        what = f"{SHOWN.config} is there already, and is yours to edit"
+        raise Problem(what, "add to it:\n" + _indented(lines_for(able)))
     if not request.yes and not says_yes("Use it for every box from now on? [y/N] "):
         say(f"Nothing changed. For one box: claudebox --profile {STRICT}\n")
         return FAILED
     write_config(state, lines_for(able))
-    text = f"Written to {shorten_home(config, home)}. An option wins over it, and removing the file undoes it."
+    text = f"Written to {SHOWN.config}. An option wins over it, and removing the file undoes it."
     say("\n".join(fill(text.split(), 0)) + "\n")
     return 0
 
 
-def find_able(host: Host, style: Style) -> list[Part]:
+def find_able(state: State, style: Style) -> list[Part]:
     """The parts that can be had here. Each is tried, and its row is shown at once."""
     able: list[Part] = []
     for part in PARTS:
-        refusal = try_part(part, host)
+        refusal = try_part(part, state)
         say("\n".join(_row(part, refusal, style)) + "\n")
         able += [] if refusal else [part]
         if refusal and part.value == NAMES and any(other.value == BROKER for other in able):
@@ -94,7 +90,7 @@ def find_able(host: Host, style: Style) -> list[Part]:
     return able
 
 
-def try_part(part: Part, host: Host) -> Refusal | None:
+def try_part(part: Part, state: State) -> Refusal | None:
     """Why this part cannot be had here; None if it can. A box is really started, in an empty project."""
     with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
         project = os.path.realpath(made)
@@ -113,15 +109,8 @@ def try_part(part: Part, host: Host) -> Refusal | None:
         except subprocess.TimeoutExpired:
             return Refusal("the trial did not end")
         finally:
-            _forget(find_state(host.looked_at_anew()), project)
+            remove_path(state.instance(project).directory)  # no agent was ever in there
     return None if done.returncode == 0 else _refusal(done.stderr.decode(errors="replace"))
-
-
-def _forget(state: State, project: str) -> None:
-    """Remove what was kept for the empty project. No agent was ever in there."""
-    instance = state.instance(project)
-    for directory in {instance.directory, instance.caches}:
-        remove_path(directory)
 
 
 def _refusal(said: str) -> Refusal:
@@ -143,7 +132,7 @@ def write_config(state: State, lines: list[str]) -> None:
     content = "".join(f"{line}\n" for line in (head, *lines))
     prepare(
         (
-            Preparation(Preparation.DIRECTORY, state.configuration_directory),
+            Preparation(Preparation.DIRECTORY, state.directory),
             Preparation(Preparation.FILE, state.config, content.encode()),
         )
     )

@@ -17,7 +17,6 @@ from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import Request
-from claudebox.state import find_state
 from claudebox.terminal import can_ask, errors_style, say, says_yes
 
 TYPE_CHECKING = False
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def start(request: Request) -> NoReturn:
-    host = settled(read_host())
+    host = read_host()
     layers = gather(host, request)
     if layers.project is not None and layers.project.is_undecided:
         layers = ask_about_project(host, request, layers)
@@ -35,16 +34,6 @@ def start(request: Request) -> NoReturn:
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
     launch(plan.replace(may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
-
-
-def settled(host: Host) -> Host:
-    """The host, with all directories of claudebox in place: what is there can be hidden from the box."""
-    state = find_state(host)
-    if state.apart is None or (state.is_noted and host.tree.lstat(state.cache_directory) is not None):
-        return host
-    from claudebox.settling import settle
-
-    return settle(host)
 
 
 def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:

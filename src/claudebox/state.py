@@ -1,15 +1,12 @@
-"""Every path at which claudebox keeps what it knows from one start to the next, and where these paths begin.
+"""Every path at which claudebox keeps what it knows from one start to the next. All of them are below ~/.claudebox.
 
-That is ~/.claudebox, or three directories where the user's XDG variables say: c is for what belongs to the
-configuration, and x for what belongs to the cache. The rest is state.
-
-  c config.toml, profiles/    settings that the user writes
+    config.toml, profiles/    settings that the user writes
     .credentials.json         a login of Claude for boxes only, if the user made one
-  x cache/                    settings as they were understood the last time
+    cache/                    settings as they were understood the last time
     decisions                 what the user said about files of projects
-  x packages/                 what Nix said about packages
-  x nix-trial                 what came of trying the Nix daemon
-  x layer-trial               that the kernel has refused a layer
+    packages/                 what Nix said about packages
+    nix-trial                 what came of trying the Nix daemon
+    layer-trial               that the kernel has refused a layer
     auth.lock                 a lock of those who keep logins in step
     auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
     broker/                   sockets of brokers that are running; broker.lock beside it
@@ -27,7 +24,7 @@ configuration, and x for what belongs to the cache. The rest is state.
         network.jsonl         what boxes reached by name
         nix/                  the project's own Nix store
         layers/               what boxes changed and the user has not landed yet
-      x cache/, cache-host/   what package managers downloaded; cache-host.layers holds it over the host's own
+        cache/, cache-host/   what package managers downloaded; cache-host.layers holds it over the host's own
         quarantine/           what was moved out of the project after a box had ended
 
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
@@ -53,67 +50,38 @@ PROJECT = "project"
 WRITABLE = "writable-"
 CACHE_LOCK = "lock"  # in the directory of what boxes changed in the host's caches
 CONFIG = "config.toml"
-NAME = "claudebox"  # of each of three directories
-# Each variable, and what counts if it is not set; `~` is the user's home.
-XDG = (("XDG_CONFIG_HOME", "~/.config"), ("XDG_STATE_HOME", "~/.local/state"), ("XDG_CACHE_HOME", "~/.cache"))
-
-
-class Apart(Record):
-    """Three directories instead of one."""
-
-    configuration: str
-    state: str
-    cache: str
+PROFILES = "profiles"
+USERS_OWN = (CONFIG, PROFILES, LOGIN_FILE)  # what the user writes; no box sees it
+# Below the home, where claudebox 0.2.0 could keep its files: a note of which directories it used, and settings.
+FORMER_NOTE = ".local/state/claudebox/places"
+FORMER_CONFIG = f".config/claudebox/{CONFIG}"
 
 
 class State(Record):
-    """What claudebox keeps for one user: below ~/.claudebox, unless it is apart."""
+    """What claudebox keeps for one user."""
 
     home: str
-    apart: Apart | None = None
-    is_noted: bool = True  # false: this is what the variables say now, and nothing is kept there yet
 
     @property
     def directory(self) -> str:
-        return self.apart.state if self.apart else f"{self.home}/.claudebox"
-
-    @property
-    def configuration_directory(self) -> str:
-        return self.apart.configuration if self.apart else self.directory
-
-    @property
-    def cache_directory(self) -> str:
-        return self.apart.cache if self.apart else self.directory
-
-    def directories(self) -> tuple[str, ...]:
-        """What no box may see as a whole: each of them, and where it is noted which they are."""
-        return self.guarded() if self.apart else (self.directory,)
-
-    def guarded(self) -> tuple[str, ...]:
-        """The same, and where it would be noted: a note that a box put there would be believed."""
-        kept = (self.configuration_directory, self.directory, self.cache_directory)
-        return tuple(dict.fromkeys((*kept, note_directory(self.home))))
+        return f"{self.home}/.claudebox"
 
     @property
     def config(self) -> str:
-        return f"{self.configuration_directory}/{CONFIG}"
+        return f"{self.directory}/{CONFIG}"
 
     @property
     def profiles(self) -> str:
-        return f"{self.configuration_directory}/profiles"
+        return f"{self.directory}/{PROFILES}"
 
     @property
     def login(self) -> str:
         """Of boxes only, if the user made one: else they share the user's own."""
         return f"{self.directory}/{LOGIN_FILE}"
 
-    def users_own(self) -> tuple[str, ...]:
-        """What the user writes. No box sees it."""
-        return self.config, self.profiles, self.login
-
     @property
     def cache(self) -> str:
-        return f"{self.cache_directory}/cache"
+        return f"{self.directory}/cache"
 
     def cached(self, settings_file: str) -> str:
         return f"{self.cache}/{sha256(settings_file.encode())[:CACHE_NAME_LENGTH]}"
@@ -124,7 +92,7 @@ class State(Record):
 
     @property
     def packages(self) -> str:
-        return f"{self.cache_directory}/packages"
+        return f"{self.directory}/packages"
 
     def package(self, reference: str) -> str:
         return f"{self.packages}/{sha256(reference.encode())[:PACKAGE_NAME_LENGTH]}"
@@ -138,11 +106,11 @@ class State(Record):
 
     @property
     def nix_trial(self) -> str:
-        return f"{self.cache_directory}/nix-trial"
+        return f"{self.directory}/nix-trial"
 
     @property
     def layer_trial(self) -> str:
-        return f"{self.cache_directory}/layer-trial"
+        return f"{self.directory}/layer-trial"
 
     @property
     def former_login(self) -> str:
@@ -173,7 +141,7 @@ class State(Record):
         return self.instance_called(instance_name(root), root)
 
     def instance_called(self, name: str, root: str = "") -> Instance:
-        return Instance(f"{self.instances}/{name}", root, f"{self.cache_directory}/{INSTANCES}/{name}")
+        return Instance(f"{self.instances}/{name}", root)
 
 
 class Instance(Record):
@@ -181,10 +149,9 @@ class Instance(Record):
 
     directory: str
     root: str  # whose it is: the project, or the repository of its worktrees
-    caches: str = ""  # where its caches are, if that is another directory
 
     def has(self, path: str) -> bool:
-        return path.startswith((f"{self.directory}/", f"{self.caches or self.directory}/"))
+        return path.startswith(f"{self.directory}/")
 
     @property
     def project(self) -> str:
@@ -279,7 +246,7 @@ class Instance(Record):
 
     @property
     def cache(self) -> str:
-        return f"{self.caches or self.directory}/cache"
+        return f"{self.directory}/cache"
 
     @property
     def cache_over_host(self) -> str:
@@ -318,8 +285,7 @@ def names_a_writable_place(name: str) -> bool:
 
 def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
     """Raise if the state is not what this program left there."""
-    own = (state.directory, state.instances, instance.directory, instance.claude, instance.auth)
-    for directory in own if state.apart is None else (*own, state.cache_directory, instance.caches):
+    for directory in (state.directory, state.instances, instance.directory, instance.claude, instance.auth):
         status = tree.lstat(directory)
         if status is None:
             continue
@@ -331,44 +297,23 @@ def check_state(tree: Tree, state: State, instance: Instance, uid: int) -> None:
 
 
 def find_state(host: Host) -> State:
-    """Where the state of this user is. Raises a Problem if that is in doubt."""
-    return _find(host, host.person.home)
+    """Where the state of this user is. Raises if claudebox 0.2.0 kept it elsewhere: to begin anew would forget it."""
+    for home in host.person.homes:
+        _refuse_former(host.tree, State(home))
+    return State(host.person.home)
 
 
-def find_states(host: Host) -> tuple[State, ...]:
-    """That of each home of this user."""
-    return tuple(_find(host, home) for home in host.person.homes)
-
-
-def _find(host: Host, home: str) -> State:
-    if _is_in_home(host, home):
-        return State(home)
-    from claudebox.whereabouts import find_elsewhere
-
-    return find_elsewhere(host, home)
-
-
-def _is_in_home(host: Host, home: str) -> bool:
-    """Whether ~/.claudebox is used, or would be, and nothing speaks for another place: so it is for most people."""
-    tree, environ, (name, default) = host.tree, host.environ, XDG[0]
-    if not tree.lacks(note_of_places(home)):
-        return False
-    if tree.lstat(State(home).directory) is not None:
-        # Settings where the variables say would not be read.
-        return tree.lstat(f"{xdg_place(environ.get(name, ''), default, home)}/{CONFIG}") is None
-    is_asked_for = home == host.person.home and any(environ.get(name) for name, _ in XDG)
-    return not is_asked_for and tree.lstat(xdg_place("", default, home)) is None
-
-
-def xdg_place(value: str, default: str, home: str) -> str:
-    """What a variable with this value says. Whether it can be believed is another question."""
-    return f"{value.rstrip('/') or home + default[1:]}/{NAME}"
-
-
-def note_directory(home: str) -> str:
-    """Where it is noted which directories are used, if it is not ~/.claudebox. No variable leads elsewhere."""
-    return xdg_place("", XDG[1][1], home)
-
-
-def note_of_places(home: str) -> str:
-    return f"{note_directory(home)}/places"
+def _refuse_former(tree: Tree, state: State) -> None:
+    note, config = f"{state.home}/{FORMER_NOTE}", f"{state.home}/{FORMER_CONFIG}"
+    if tree.lstat(note) is not None:
+        raise Problem(
+            f"claudebox 0.2.0 kept its files where {note} says; now all of them are in {SHOWN.directory}",
+            f"to see where they are: cat {quote(note)}\n"
+            f'      how to move them is in CHANGELOG.md: "Moving to {SHOWN.directory}"',
+        )
+    # The user may have made one a symlink to the other. Nobody is told to move it: an agent may have written it.
+    if tree.lstat(config) is not None and tree.resolve(config) != tree.resolve(state.config):
+        raise Problem(
+            f"{config} is not read: settings are in {SHOWN.config}",
+            f"what you wrote there belongs in {SHOWN.config}; then:\n      rm {quote(config)}",
+        )

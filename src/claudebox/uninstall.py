@@ -13,55 +13,41 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.boxes import require_no_box
 from claudebox.features.review.commits import REFS
 from claudebox.host import Host, read_host
 from claudebox.host.git.refs import has_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
-from claudebox.instances import Listed, Size, find_instances, measure
+from claudebox.instances import Listed, find_instances, find_others, measure, row, summary
 from claudebox.layers.files import DIRECTORY, remove_tree
 from claudebox.problem import Problem, for_account, quote
-from claudebox.record import Record
 from claudebox.settings.words import Request
-from claudebox.state import INSTANCES, State, find_state, note_of_places
+from claudebox.state import State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.text import Style, counted, escape, fill
 
 COLUMN = 10
-THEN = "claudebox --uninstall"
-
-
-class Kept(Record):
-    """A part of the state, as it is listed."""
-
-    what: str
-    size: Size
+MOST_NAMED = 5  # running boxes in a message
 
 
 def uninstall(request: Request) -> int:
     host = read_host()
     state = find_state(host)
-    # Before the first start nothing is claudebox's: a variable may name what somebody else keeps by this name.
-    own = state.directories() if state.is_noted else ()
-    opened = {path: here for path in own if (here := _open_own(path, host.person.uid)) is not None}
-    if not opened:
+    directory = _open_own(state.directory, host.person.uid)
+    if directory is None:
         show(f"claudebox keeps nothing in {state.directory}.\n{_last_step(host)}")
         return 0
     try:
-        require_no_box((state,), host.person.uid, THEN)
+        require_no_box(state, host.person.uid)
         instances = find_instances(state)
-        show(_listing(state, instances, opened, output_style()))
+        show(_listing(state, instances, output_style()))
         if not request.yes and not says_yes("Remove all of it? [y/N] "):
             raise Problem("nothing removed")
-        require_no_box((state,), host.person.uid, THEN)  # somebody may have taken long to answer
+        require_no_box(state, host.person.uid)  # somebody may have taken long to answer
         brought = _name_commits(host.tree, instances)  # nobody knows the projects afterwards
-        note = note_of_places(state.home)
-        for path in sorted(opened, key=lambda one: one == os.path.dirname(note)):
-            _remove(opened[path], path, last=os.path.basename(note))
+        _remove(directory, state.directory)
     finally:
-        for directory in opened.values():
-            os.close(directory)
+        os.close(directory)
     show(brought + _last_step(host))
     return 0
 
@@ -83,22 +69,63 @@ def _open_own(path: str, uid: int) -> int | None:
     return os.open(path, DIRECTORY)
 
 
-def _listing(state: State, instances: list[Listed], opened: dict[str, int], style: Style) -> str:
-    paths = [f"{path}/{name}" for path, directory in opened.items() for name in os.listdir(directory)]
-    mine = [path for path in paths if path in state.users_own()]
-    projects = [path for path in paths if os.path.basename(path) == INSTANCES]
-    rest = [path for path in paths if path not in (*mine, *projects)]
-    names = ", ".join(sorted(map(os.path.basename, mine)))
-    number = counted(len(instances), "project")
-    parts = [
-        Kept(f"your own: {names}", _sum(mine)),
-        Kept(f"{number}: conversations, caches, logins, what was agreed", _sum(projects)),
-        Kept("what claudebox remembers besides", _sum(rest)),
-    ]
-    where = fill(["claudebox", "keeps,", "in", *(f"{escape(path)}," for path in opened)], 0)
-    where[-1] = where[-1].removesuffix(",") + ":"
-    lines = [style.paint(line, "1") for line in where]
-    lines += [f"{part.size.shown:>{COLUMN - 2}}  {part.what}" for part in parts if part.size.amount]
+def require_no_box(state: State, uid: int) -> None:
+    """Raise if a box runs, or if another claudebox may become one."""
+    place = os.fsencode(os.path.realpath(state.directory))
+    running = [pid for pid in _processes(uid) if _is_claudebox(pid) or uses(pid, place)]
+    if running:
+        named = ", ".join(map(str, running[:MOST_NAMED])) + (" …" if len(running) > MOST_NAMED else "")
+        raise Problem(f"a box is running (process {named})", "end it first; then: claudebox --uninstall")
+
+
+def _processes(uid: int) -> list[int]:
+    """The other processes of this account, boxes included: for the host, their programs are its own."""
+    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return sorted(pid for pid in numbers if pid != os.getpid() and _owner(pid) == uid)
+
+
+def _owner(pid: int) -> int:
+    """Whose process it is. The owner of its directory is root if the process keeps its memory to itself, as ours do."""
+    lines = _read(f"/proc/{pid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"Uid:")), -1)
+
+
+def _is_claudebox(pid: int) -> bool:
+    """Whether it is the parent of a box, which calls itself so; or Python with our command, which may become one."""
+    words = _read(f"/proc/{pid}/cmdline").split(b"\0")
+    program, arguments = os.path.basename(words[0]), words[1:5]
+    is_ours = any(b"from claudebox.cli import main" in word for word in arguments)
+    is_ours = is_ours or any(os.path.basename(word).startswith(b"claudebox") for word in arguments)
+    return program == b"claudebox" or (program.startswith(b"python") and is_ours)
+
+
+def uses(pid: int, place: bytes) -> bool:
+    """Whether something in this directory is mounted where this process is: then it is in a box.
+
+    The kernel names what is mounted from the root of its file system, and the home may be one of its own. So the
+    beginning of what it names has to be the end of the directory.
+    """
+    for line in _read(f"/proc/{pid}/mountinfo").splitlines():
+        words = line.split(b" ")[3].replace(b"\\040", b" ").replace(b"\\134", b"\\").split(b"/")
+        beginnings = tuple(b"/".join(words[:number]) for number in range(2, len(words)))
+        if place.endswith(beginnings):
+            return True
+    return False
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""  # it has ended
+
+
+def _listing(state: State, instances: list[Listed], style: Style) -> str:
+    projects = f"{counted(len(instances), 'project')}: conversations, caches, logins, what was agreed"
+    lines = [style.paint(f"claudebox keeps, in {escape(state.directory)}:", "1")]
+    lines += row(measure(state.instances), projects, COLUMN) if instances else []
+    lines += summary(find_others(state), COLUMN)
     for instance in instances:
         for layer in instance.reviews:
             words = f"! not landed: review {layer.number} of {escape(layer.project)}".split(" ")
@@ -106,21 +133,10 @@ def _listing(state: State, instances: list[Listed], opened: dict[str, int], styl
     return "\n".join(lines) + "\n"
 
 
-def _sum(paths: list[str]) -> Size:
-    sizes = []
-    for path in paths:
-        is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
-        sizes.append(measure(path) if is_directory else Size(os.lstat(path).st_size))
-    return Size(sum(size.amount for size in sizes), all(size.is_whole for size in sizes))
-
-
-def _remove(directory: int, path: str, last: str = "") -> None:
-    """Empty the directory by its descriptor, then remove it by its name, which works only if it is empty.
-
-    The note of where all is goes last: if somebody ends this, the rest is found again.
-    """
+def _remove(directory: int, path: str) -> None:
+    """Empty the directory by its descriptor, then remove it by its name, which works only if it is empty."""
     try:
-        for name in sorted(os.listdir(directory), key=lambda one: one == last):
+        for name in os.listdir(directory):
             remove_tree(directory, name)
         os.rmdir(path)
     except OSError as error:

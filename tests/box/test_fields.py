@@ -123,6 +123,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
     kept = user.run(CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", left, cwd=project)
     assert "kept as review 1" in kept.stderr, kept.stderr
     user.write(project / "README.md", "meanwhile\n")
+    user.write(user.home / ".claudebox/config.toml")
     instance = State(str(user.home)).instance(str(project))
     user.write(Path(instance.layers) / "9/layer.json", "damaged")
     write_journals(user, instance.journal, instance.network_journal)
@@ -131,7 +132,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
     yield "--dry-run", say("--dry-run", "--run", "true")
     for thing in ("README.md", "HOME", "~/.ssh", "169.254.169.254", "git"):
         yield "--explain", say("--explain", thing, "--run", "true")
-    for mode in ("--check", "--prove", "--instances", "--places", "--profile", "--version"):
+    for mode in ("--check", "--prove", "--instances", "--profile", "--version"):
         yield mode, say(mode)
     yield "--prove", say("--prove", "--against", "env")
     yield "--review list", say("--review", "list")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.trust.secret_places import SECRET_PLACES
+from conftest import Account, Box
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -270,6 +271,19 @@ def test_mount_rw_is_writable(box: Box, account: Account) -> None:
     box.sh("echo changed > ~/lib/file; touch ~/lib/new", options=("--mount-rw", "~/lib"))
     assert file.read_text() == "changed\n"
     assert sorted(os.listdir(file.parent)) == ["file", "new"]
+
+
+@pytest.mark.req("EXT-02")
+def test_mount_rw_works_in_a_home_that_cannot_be_written(user: Account) -> None:
+    """What the box can write cannot be noted, and nothing of claudebox is ever there."""
+    project = user.write(user.home / "shop/README.md").parent
+    shared = user.write(user.home / "shared/x").parent
+    user.home.chmod(0o555)
+    try:
+        done = Box(user, project).inside("touch", f"{shared}/y", options=("--mount-rw", str(shared)))
+    finally:
+        user.home.chmod(0o755)
+    assert (done.returncode, (shared / "y").exists()) == (0, True), done.stderr
 
 
 @pytest.mark.req("EXT-02")

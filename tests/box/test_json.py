@@ -32,12 +32,12 @@ INSTANCE = {
     "is_gone": bool,
     "reviews": [REVIEW],
 }
+OTHER = {"name": str, "size": int, "is_whole": bool, "is_users": bool}
 # What is typed, and the form of what is printed. The rest of the modes have tests of their own.
 SHAPES: dict[str, dict[str, Any]] = {
     "--version": {"version": str, "programs": Table(str)},
     "--profile": {"profiles": [{"name": str, "description": str, "file": str}]},
-    "--instances": {"instances": [INSTANCE]},
-    "--places": {"places": {"configuration": str, "state": str, "cache": str}},
+    "--instances": {"directory": str, "others": [OTHER], "instances": [INSTANCE]},
     "--review list": {"reviews": [{**REVIEW, "is_in_use": bool, "changes": int}], "damaged": [str]},
     "--review show": {**REVIEW, "changes": [CHANGE], "never_lands": [{"path": str, "reason": str}]},
     "--auth-log": {"auth_log": [ENTRIES]},

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import boxes, uninstall
-from claudebox.boxes import uses
-from claudebox.remembered import write
-from claudebox.settings.words import parse
+from claudebox import uninstall
 from claudebox.state import State
-from claudebox.whereabouts import NOTE, WORDS
+from claudebox.uninstall import uses
 from conftest import CLAUDEBOX, Account, git
 from patience import comes_true
 from running.needs import needed
@@ -50,14 +47,16 @@ def survives(user: Account) -> bool:
     return (user.home / "src/file").read_text() == VICTIM
 
 
+@pytest.mark.req("STATE-01")
 def test_what_is_kept_is_listed_and_removed(lonely: Account, state: Path) -> None:
     user = lonely
     done = user.run(CLAUDEBOX, "--uninstall", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.sub(r" +\d+[BK]\+? ", " … ", done.stdout).splitlines()[:4] == [
+    assert re.sub(r" +\d+[BK]\+? ", " … ", done.stdout).splitlines()[:5] == [
         f"claudebox keeps, in {state}:",
-        " …  your own: config.toml, profiles",
         " …  1 project: conversations, caches, logins, what was agreed",
+        " …  your own: config.toml, profiles",
+        " …  what claudebox remembers besides: decisions",
         "To remove the program itself: rm -r " + CLAUDEBOX.removesuffix("/claudebox"),
     ]
     assert (state.exists(), survives(user)) == (False, True)
@@ -121,27 +120,9 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
 def test_box_is_known_by_its_mounts_whatever_the_home_is_called(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     """The kernel writes some characters as numbers."""
     source = f"{home}/.claudebox/instances/x/claude".replace("\\", r"\134").replace(" ", r"\040")
-    monkeypatch.setattr(boxes, "_read", lambda _: f"36 35 98:0 {source} /mnt rw - ext4 /dev/x rw\n".encode())
-    assert uses(1, (f"{home}/.claudebox".encode(),))
-    assert not uses(1, (f"{home}/.other".encode(),))
-
-
-def test_note_of_the_places_is_removed_last(user: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever ends it can begin again, and all of the rest is found."""
-    places = {name: user.home / path for name, path in zip(WORDS, (".config", ".local/state", ".cache"), strict=True)}
-    for place in places.values():
-        user.write(place / "claudebox/instances/x/file")
-    lines = [f"{name} {place}/claudebox" for name, place in places.items()]
-    user.write(places["state"] / "claudebox/places", write(NOTE, lines).decode())
-    monkeypatch.setenv("HOME", str(user.home))
-    monkeypatch.setattr(os, "getuid", lambda: user.uid)
-    monkeypatch.setattr(os, "geteuid", lambda: user.uid)
-    monkeypatch.setattr(uninstall, "require_no_box", lambda *_: None)
-    removed: list[str] = []
-    monkeypatch.setattr(uninstall, "remove_tree", lambda _, name: removed.append(name))
-    monkeypatch.setattr(os, "rmdir", lambda _: None)
-    uninstall.uninstall(parse(["--uninstall", "--yes"]))
-    assert removed == [*["instances"] * 3, "places"]
+    monkeypatch.setattr(uninstall, "_read", lambda _: f"36 35 98:0 {source} /mnt rw - ext4 /dev/x rw\n".encode())
+    assert uses(1, f"{home}/.claudebox".encode())
+    assert not uses(1, f"{home}/.other".encode())
 
 
 def brought(user: Account, name: str, *refs: str) -> Path:
@@ -202,7 +183,7 @@ def test_nothing_is_removed_while_a_box_runs(user: Account, running: subprocess.
     named = [int(number) for number in re.findall(r"\d+", refused.stderr.partition("\n")[0])]
     assert running.pid in named
     # What is in the box is known by its mounts, whatever it is called.
-    assert [pid for pid in named if pid != running.pid and uses(pid, (state.directory.encode(),))]
+    assert [pid for pid in named if pid != running.pid and uses(pid, state.directory.encode())]
     running.communicate("the end\n")
     assert user.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
     assert not Path(state.directory).exists()

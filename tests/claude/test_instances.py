@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claude.session import Talk, broke, fingerprint
-from claudebox.instances import Listed, Size, find_instances, listing
+from claudebox.instances import Listed, Size, find_instances, find_others, listing, overview
 from claudebox.state import Instance, State
 from claudebox.view.text import style_for
 from terminal.pseudoterminal import claudebox_terminal
@@ -50,10 +50,26 @@ def test_launch_is_listed(talk: Talk) -> None:
     other = talk.account.write(talk.account.home / "src" / "gone" / "a").parent
     replace(talk, box=replace(talk.box, project=other)).inside("head -c 5000000 /dev/zero > ~/.claude/large")
     shutil.rmtree(other)
-    head, first, second = talk.box.claudebox("--instances").stdout.splitlines()
+    head, first, second, *others = talk.box.claudebox("--instances").stdout.splitlines()
     assert head.split() == ["last", "use", "size", "project"]
     assert first.split() == ["today", "5M", str(other), "(gone)"]
     assert second.split()[::2] == ["today", str(talk.project)]
+    assert others[-1] == "All of it is in ~/.claudebox. To remove it: claudebox --uninstall"
+
+
+@pytest.mark.req("STATE-01")
+def test_all_that_is_kept_is_listed(user: Account) -> None:
+    """Not only what is kept for projects: whatever is in the directory."""
+    for name in ("config.toml", "profiles/mine.toml", ".credentials.json", "decisions", "packages/x", "of/a/version"):
+        user.write(user.home / ".claudebox" / name, "x" * 1000)
+    state = State(str(user.home))
+    text = overview(find_instances(state), find_others(state), style_for(False, {}))
+    assert text.splitlines() == [
+        "No project has been started in a box yet.",
+        "              3K  your own: .credentials.json, config.toml, profiles",
+        "              3K  what claudebox remembers besides: decisions, of, packages",
+        "All of it is in ~/.claudebox. To remove it: claudebox --uninstall",
+    ]
 
 
 @pytest.mark.req("INST-03")

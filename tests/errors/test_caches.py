@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from claudebox import boxes, instances, uninstall
+from claudebox import instances, uninstall
 from claudebox.features.caches import act
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
@@ -77,8 +77,8 @@ def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> No
     scene.monkeypatch.setattr(os, "open", lambda *_: os.dup(2))
     scene.monkeypatch.setattr(uninstall, "_listing", lambda *_: "")
     scene.monkeypatch.setattr(os, "listdir", lambda _: [])
-    scene.monkeypatch.setattr(boxes, "_processes", lambda _: list(running))
-    scene.monkeypatch.setattr(boxes, "_is_claudebox", lambda _: True)
+    scene.monkeypatch.setattr(uninstall, "_processes", lambda _: list(running))
+    scene.monkeypatch.setattr(uninstall, "_is_claudebox", lambda _: True)
     scene.monkeypatch.setattr(uninstall, "show", lambda _: None)
     scene.monkeypatch.setattr(uninstall, "says_yes", lambda _: False)
     uninstall.uninstall(parse(["--uninstall"]))

@@ -52,6 +52,10 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(30, os.strerror(30), path)
+
+    scene.monkeypatch.setattr(instances, "remove_path", refuse)
     instances.remove(
         instances.Listed(Instance("/nonexistent/instance", ""), "/home/alice/gone", 0.0, instances.Size(0), True)
     )
@@ -60,6 +64,8 @@ def failed_to_remove(scene: Scene) -> None:
 PROBLEMS: Problems = {
     "instance-stays": (failed_to_remove, FAILED),
     "instances-not-removed": (refused_to_remove, FAILED),
+    "state-of-0.2.0": (lambda scene: scene.planted("~/.local/state/claudebox/places").plan(), FAILED),
+    "settings-of-0.2.0": (lambda scene: scene.planted("~/.config/claudebox/config.toml").plan(), FAILED),
     "state-damaged": (lambda scene: state_with(scene, 'claude/.claude.json: {"half":'), FAILED),
     "state-note-damaged": (lambda scene: state_with(scene, "writable-x: /home/ali"), FAILED),
     "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),

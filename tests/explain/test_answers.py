@@ -212,7 +212,7 @@ def test_program_is_not_taken_for_a_host(machine: Machine) -> None:
 def test_what_a_program_lacks_is_a_secret_place_or_a_socket() -> None:
     """Else the answer would say what is not so."""
     home = "/home/alice"
-    places = [place.path for place in secret_places(Tree(), (home,), ())]
+    places = [place.path for place in secret_places(Tree(), (home,))]
     for client in CLIENTS:
         path = client.needs.replace("~", home)
         assert path in places or path == "/run/docker.sock", client.names

@@ -38,8 +38,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what features share": (
         *(
             "state",
-            "whereabouts",
-            "settling",
             "remembered",
             "mounts",
             "trust",
@@ -61,8 +59,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "asking",
         "modes",
         "uninstall",
-        "boxes",
-        "moving",
         "printing",
         "showing",
         "reviewing",
@@ -95,7 +91,6 @@ EXCEPTIONS = {
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
     *("problem", "record", "paths", "model", "settings", "settings.*", "state", "remembered"),
-    "whereabouts",
     *("trust", "trust.*", "mounts", "contribution", "facts", "answers", "plan", "agreement"),
     "allowed",
     *("explain", "explain.*", "view", "view.*", "features.*"),

@@ -5,16 +5,24 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import claudebox
 from claudebox import state
 from claudebox.paths import is_inside
-from claudebox.state import SHOWN, Instance, State
+from claudebox.problem import Problem
+from claudebox.settings.gather import gather
+from claudebox.settings.words import parse
+from claudebox.state import SHOWN, Instance, State, find_state
+from hosts.machine import Machine
 from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent
 DOCUMENT = SOURCE.parent.parent / "docs" / "state.md"
 INSTANCE = Instance("instances/NAME", "/home/alice/shop")
 SAMPLE = "anything"
+HOME = "/home/alice"
+FORMER = "~/.local/state/claudebox/places"
 
 
 def properties(kind: type, of: object) -> list[str]:
@@ -59,6 +67,36 @@ def test_layout_is_what_earlier_versions_left() -> None:
     assert shop.directory == "/home/alice/.claudebox/instances/c3085d9538be063a"
     assert shop.writable("/home/alice/shop") == f"{shop.directory}/writable-c3085d9538be063a"
     assert kept.cached("/home/alice/.claudebox/config.toml") == "/home/alice/.claudebox/cache/87d74733bde141c4"
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize(
+    ("tree", "directory"),
+    [("~/.claudebox/", f"{HOME}/.claudebox"), ("~/.claudebox -> /data/boxes\n/data/boxes/", "/data/boxes")],
+)
+def test_nothing_starts_if_others_can_write_settings(tmp_path: Path, tree: str, directory: str) -> None:
+    """Not even a box that needs no state of its own: it obeys the settings, too."""
+    machine = Machine(tmp_path).plant(f"~/shop/\n{tree}")
+    gather(machine.host(), parse(["--run", "true"]))
+    (machine.root / directory.lstrip("/")).chmod(0o757)
+    with pytest.raises(Problem, match="others can write"):
+        gather(machine.host(), parse(["--run", "true"]))
+
+
+@pytest.mark.req("STATE-01", "FAIL-01")
+def test_files_of_0_2_0_in_the_home_of_the_account_count_also_if_home_is_another(tmp_path: Path) -> None:
+    """A file of a project can set HOME: what boxes could write was noted elsewhere, and nobody would know it."""
+    machine = Machine(tmp_path).plant(f"{FORMER}\n/etc/passwd: alice:x:1000:1000::{HOME}:/bin/sh\\n\n/home/other/")
+    machine.environ["HOME"] = "/home/other"
+    with pytest.raises(Problem, match="kept its files"):
+        find_state(machine.host())
+
+
+@pytest.mark.req("STATE-01")
+def test_variables_move_nothing(tmp_path: Path) -> None:
+    machine = Machine(tmp_path).plant("~/shop/")
+    machine.environ |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"), f"{HOME}/elsewhere")
+    assert find_state(machine.host()) == State(HOME)
 
 
 def texts(path: Path) -> list[str]:

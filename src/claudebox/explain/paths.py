@@ -44,7 +44,6 @@ from claudebox.mounts import PIN
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.problem import Problem
 from claudebox.settings.values import MountWish, Settings
-from claudebox.state import find_states
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_places import refuse_readable, secret_places
 
@@ -68,7 +67,7 @@ class PathQuestion:
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
-        table = secret_places(host.tree, host.person.homes, find_states(host))
+        table = secret_places(host.tree, host.person.homes)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
     def _expected(self) -> str:

@@ -13,7 +13,7 @@ from claudebox.model import Plan
 from claudebox.paths import expand_home, is_inside, shorten_home
 from claudebox.record import Record
 from claudebox.settings.values import Settings
-from claudebox.state import find_state
+from claudebox.state import SHOWN
 
 OUTSIDE = "do outside of the box what needs it"
 
@@ -98,9 +98,7 @@ class ProgramQuestion:
         return self._answer(OUT, "not in the box", [*because, *self._lacks()], (*ways, *self._ways_for_client()))
 
     def _way_onto_path(self, directory: str) -> Change:
-        return Change(
-            f'path = ["{self._short(directory)}"] in {self._short(find_state(self.host).config)} puts it on PATH'
-        )
+        return Change(f'path = ["{self._short(directory)}"] in {SHOWN.config} puts it on PATH')
 
     def _nowhere(self) -> Answer:
         because = [Because("this host does not have it either"), *self._lacks()]

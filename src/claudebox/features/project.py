@@ -119,8 +119,7 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 def _keeps_nothing(facts: Facts, plan: Plan, wished: list[str]) -> bool:
     """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them.
 
-    Where they will be is decided at the first start. A box that can write beyond its project could prepare a place for
-    them, with settings in it: so what it can write is noted, which is a first start.
+    What a box can write beyond its project is noted all the same: settings that are written later may name it.
     """
     has_store = plan.nix is not None and bool(plan.nix.directory)
     has_journal = plan.names is not None

@@ -7,19 +7,7 @@ import posixpath
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    FROM_HOST,
-    HIDE,
-    RW,
-    SYMLINK,
-    WRITABLE,
-    Directory,
-    Finding,
-    Mount,
-    Origin,
-    Preparation,
-    SecretPlace,
-)
+from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
 from claudebox.problem import Problem
@@ -52,16 +40,9 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 def decide_hides(facts: Facts, draft: Draft) -> Contribution:
     tree, hides = facts.tree, facts.settings.hides
     refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
-    own = facts.claude.all_projects.guarded()
-    writable = [mount for mount in draft.mounts if mount.kind in WRITABLE]
-    missing = tuple(path for path in own if tree.lstat(path) is None and find_appearances(path, writable))
     return Contribution(
-        # A directory above one of them could be moved, and another put in its place with other settings.
-        pins=tuple(path for directory in own for path in find_appearances(directory, draft.mounts)),
-        # What is missing is made, to be hidden: else the box could make it.
-        preparations=tuple(Preparation(Preparation.DIRECTORY, path) for path in missing),
         hides=(
-            *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places), missing),
+            *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
             *find_hides(tree, hides, facts.project, facts.home, draft.mounts),
         ),
         findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
@@ -201,15 +182,12 @@ def _secret_content(tree: Tree, wish: Mount) -> str:
     return secret_value(content.decode(errors="replace"))
 
 
-def hides_inside(
-    tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...], made: tuple[str, ...]
-) -> list[Mount]:
-    """Hide the secret places that a broader mount would show. Some are directories that will be made."""
+def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
+    """Hide the secret places that a broader mount would show."""
     hides: list[Mount] = []
     for place in places:
-        is_made = place.path in made
-        if (place.exists or is_made) and (paths := find_appearances(place.path, mounts)):
-            origin, is_dir = Origin.of_rule("secret", place.reason), is_made or tree.is_dir(place.path)
+        if place.exists and (paths := find_appearances(place.path, mounts)):
+            origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside, shorten_home
+from claudebox.paths import is_inside
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, recall, write
-from claudebox.state import State
+from claudebox.state import SHOWN, State
 
 MOUNTS = "/proc/self/mountinfo"
 RELEASE = "/proc/sys/kernel/osrelease"
@@ -65,25 +65,19 @@ def find_doubt(tree: Tree, ground: Ground) -> str:
     if version and version < SINCE:
         return f"Linux {release} has no layers for ordinary users"
     if kind and kind not in PROVEN:
-        return f"{_shown(ground)} is on {kind}, which may not hold a layer"
+        return f"{SHOWN.directory} is on {kind}, which may not hold a layer"
     if kind == TMPFS and version and version < TMPFS_SINCE:
-        return f"{_shown(ground)} is on tmpfs, which can hold a layer since Linux 6.6"
+        return f"{SHOWN.directory} is on tmpfs, which can hold a layer since Linux 6.6"
     memory = recall(tree, ground.state.layer_trial, REFUSED, ground.uid)
     if memory.condition == Memory.WHOLE and memory.lines == trial_lines(tree, ground):
-        trial = shorten_home(ground.state.layer_trial, ground.state.home)
-        return f"the kernel has refused a layer here before (see {trial})"
+        return f"the kernel has refused a layer here before (see {SHOWN.layer_trial})"
     return ""
 
 
 def trial_lines(tree: Tree, ground: Ground) -> tuple[str, ...]:
     """What the kernel's answer depends on. With another kernel or another file system, it is worth another try."""
-    above = ground.state.home if ground.state.apart is None else ground.state.directory
-    devices = (tree.lstat(path) for path in (above, ground.project))
+    devices = (tree.lstat(path) for path in (ground.state.home, ground.project))
     return ((tree.text(RELEASE) or "").strip(), *(str(status.st_dev) if status else "-" for status in devices))
-
-
-def _shown(ground: Ground) -> str:
-    return shorten_home(ground.state.directory, ground.state.home)
 
 
 def refusal(tree: Tree, ground: Ground) -> bytes:

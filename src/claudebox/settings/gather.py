@@ -71,8 +71,7 @@ def _own_files(
 ) -> tuple[list[Statement], list[Preparation]]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
-    for directory in dict.fromkeys((state.directory, state.configuration_directory)):
-        _refuse_open(host.tree, directory)
+    _refuse_open(host.tree, state.directory)
     named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
     has_files = bool(named) or any(host.tree.lstat(path) is not None for path in (state.config, state.profiles))
     if not has_files:
@@ -83,7 +82,7 @@ def _own_files(
 
 
 def _refuse_open(tree: Tree, directory: str) -> None:
-    """Raise if others can put something into a directory of which all is believed. Boxes never see it."""
+    """Refuse a directory of settings that other users can write."""
     status = tree.status(directory)
     if status is not None and tree.is_dir(directory) and status.st_mode & OTHERS_CAN_WRITE:
         what = f"others can write {directory}, where your settings are"

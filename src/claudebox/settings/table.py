@@ -283,13 +283,9 @@ SETTINGS = (
         *(
             "instances",
             MODE,
-            "list the state kept for each project; gc: remove what is gone; drop-cache: this one's cache",
+            "list all that is kept, by project; gc: remove what is gone; drop-cache: this project's cache",
         ),
         metavar="[HOW]",
-    ),
-    Setting(
-        *("places", MODE, "show where claudebox keeps its files; xdg, home: move them"),
-        metavar="[WHERE]",
     ),
     Setting("uninstall", MODE, "remove everything that claudebox keeps, after a question"),
     Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),

@@ -12,23 +12,21 @@ COLLECT = "gc"
 DROP_CACHE = "drop-cache"  # of this project
 DROP_CACHES = "drop-caches"  # of all projects
 OF_A_PROJECT = "project"
-XDG, HOME = "xdg", "home"
 # Words that a mode may have.
 MAY_FOLLOW = {
     "instances": (COLLECT, DROP_CACHE, DROP_CACHES),
-    "places": (XDG, HOME),
     "schema": (OF_A_PROJECT,),
 }
 WITH_ARGUMENT = ("explain", "completion")  # modes that take a word
 # Modes without any claude.
-WITHOUT_CLAUDE = frozenset("instances places review demo completion man schema uninstall network_log setup".split())
+WITHOUT_CLAUDE = frozenset("instances review demo completion man schema uninstall network_log setup".split())
 REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
 # Modes that print data: each can print it as JSON. Some do only if nothing follows that does something.
 JSON_MODES = (
     *("audit", "dry_run", "check", "explain", "network_log", "auth_log", "prove", "version", PROFILES),
-    *("instances", "places", "review"),
+    *("instances", "review"),
 )
 
 # Options of claude that take the next word. Whatever it looks like, it is not an option of ours.
@@ -237,9 +235,7 @@ def parse(words: list[str]) -> Request:
 def _require_data(mode: str, reader: _CommandLine) -> None:
     """Refuse `--json` where nothing is printed that could be JSON. On its own it is claude's."""
     said = dict(reader.said).get(mode, "")
-    does_something = (mode in ("instances", "places") and said) or (
-        mode == REVIEW and reader.review[0] not in ("list", "show")
-    )
+    does_something = (mode == "instances" and said) or (mode == REVIEW and reader.review[0] not in ("list", "show"))
     if mode in JSON_MODES and not does_something and "suggest" not in reader.switches:
         return
     option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))

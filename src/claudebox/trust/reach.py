@@ -12,7 +12,7 @@ from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.problem import Problem, quote
-from claudebox.state import State, find_states, instance_name, names_a_writable_place
+from claudebox.state import USERS_OWN, State, instance_name, names_a_writable_place
 from claudebox.trust.secret_places import is_systems, refuse_readable
 
 TYPE_CHECKING = False
@@ -33,23 +33,17 @@ class Reach:
         self.tree = tree
         self.kept = kept
         # The way to the state may lead through a symlink; then its real path begins differently.
-        named = [path for state in kept for path in state.directories()]
-        real = {path: found for path in named if (found := tree.resolve(path)) is not None}
-        self.states = tuple(dict.fromkeys((*named, *real.values())))
-        own = [path.rpartition("/") for state in kept for path in state.users_own()]
-        self.users_own = tuple(f"{above}/{name}" for path, _, name in own for above in {path, real.get(path, path)})
+        named = [state.directory for state in kept]
+        self.states = tuple(dict.fromkeys((*named, *(real for path in named if (real := tree.resolve(path))))))
+        self.users_own = tuple(f"{state}/{name}" for state in self.states for name in USERS_OWN)
         self.project = project
         self._known: tuple[str, ...] | None = None
-
-    def keeps(self, path: str) -> bool:
-        """Whether it is claudebox's own."""
-        return any(is_inside(path, state) for state in self.states)
 
     def holds(self, path: str) -> bool:
         """Whether an agent can write at this very name, wherever the name leads."""
         if is_systems(path):
             return False
-        if self.keeps(path):
+        if any(is_inside(path, state) for state in self.states):
             return not any(is_inside(path, own) for own in self.users_own) or self._is_home_of_agents()
         return any(is_inside(path, place) for place in self.places)
 
@@ -90,7 +84,7 @@ class Reach:
 
 
 def reach_of(host: Host) -> Reach:
-    return Reach(host.tree, host.cwd, find_states(host))
+    return Reach(host.tree, host.cwd, tuple(map(State, host.person.homes)))
 
 
 def _records(tree: Tree, instances: str) -> Iterator[tuple[str, list[str]]]:

@@ -9,7 +9,7 @@ from claudebox.paths import absolute, is_inside, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Word
-from claudebox.state import SHOWN, State
+from claudebox.state import SHOWN
 
 # Parts of the system: they are never writable, and nothing below them is a project.
 SYSTEM_TREES = tuple("/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /nix /proc /run /sbin /sys /usr".split())
@@ -100,7 +100,6 @@ def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Openin
     return [Opening(absolute(said.text, project, home), said) for said in writable]
 
 
-OWN_STATE = "state of all boxes"
 # Each reason with its paths; `~` is the user's home.
 _PLACES: tuple[tuple[str, ...], ...] = (
     ("SSH keys", "~/.ssh"),
@@ -161,7 +160,7 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("Gemini login", "~/.gemini"),
     ("Claude's login and the history of all projects", "~/.claude"),
     ("Claude's state and MCP tokens", "~/.claude.json"),
-    (OWN_STATE, SHOWN.directory),
+    ("state of all boxes", SHOWN.directory),
     (
         "browser passwords and cookies",
         "~/.mozilla",
@@ -211,11 +210,8 @@ _PLACES: tuple[tuple[str, ...], ...] = (
 SECRET_PLACES = tuple((path, reason) for reason, *paths in _PLACES for path in paths)
 
 
-def secret_places(tree: Tree, homes: tuple[str, ...], kept: tuple[State, ...]) -> tuple[SecretPlace, ...]:
-    """The table for these homes: each path as written and, if it is a symlink, also the place that it leads to.
-
-    The directories of claudebox itself are in it wherever they are.
-    """
+def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]:
+    """The table for these homes: each path as written and, if it is a symlink, also the place that it leads to."""
     places: list[SecretPlace] = []
     for number, home in enumerate(homes):
         names = set(tree.entries(home))  # most people have few of them: listing the home once saves a hundred lookups
@@ -231,5 +227,4 @@ def secret_places(tree: Tree, homes: tuple[str, ...], kept: tuple[State, ...]) -
             places.append(SecretPlace(path, reason, real == path))
             if real is not None and real != path:
                 places.append(SecretPlace(real, reason, True))
-    own = {path for state in kept for path in state.guarded()} - {place.path for place in places}
-    return *places, *(SecretPlace(path, OWN_STATE, tree.lstat(path) is not None) for path in sorted(own))
+    return tuple(places)

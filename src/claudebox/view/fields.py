@@ -121,6 +121,11 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
         "attacks[].choice": (STRING_OR_NULL, "what opens it, or null"),
     },
     "--instances": {
+        "directory": (STRING, "where everything is that claudebox keeps"),
+        "others[].name": (STRING, "what is in it besides the state of projects"),
+        "others[].size": (NUMBER, "bytes"),
+        "others[].is_whole": (BOOLEAN, "false if there is more, which was not counted"),
+        "others[].is_users": (BOOLEAN, "whether it is yours: settings, profiles, a login for boxes"),
         "instances[].project": (STRING_OR_NULL, "the project, or null if nobody noted it"),
         "instances[].directory": (STRING, "where its state is"),
         "instances[].last_use": (STRING, "when a box was last started, in UTC"),
@@ -131,11 +136,6 @@ FIELDS: dict[str, dict[str, tuple[str, str]]] = {
         "instances[].reviews[].number": (NUMBER, "a layer that has not landed"),
         "instances[].reviews[].project": (STRING, "what it is a layer of"),
         "instances[].reviews[].size": (NUMBER, "bytes"),
-    },
-    "--places": {
-        "places.configuration": (STRING, "the directory of what you write"),
-        "places.state": (STRING, "that of what claudebox knows from one start to the next"),
-        "places.cache": (STRING, "that of what can be made or downloaded again"),
     },
     "--profile": {
         "profiles[].name": (STRING, "for --profile"),

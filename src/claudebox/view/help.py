@@ -36,7 +36,7 @@ For example:
 {statuses}
 """
 FILES = (
-    ("~/.claudebox/config.toml", "for every box; --places says where it is"),
+    ("~/.claudebox/config.toml", "for every box"),
     ("~/.claudebox/profiles/NAME.toml", "for --profile NAME; or NAME.json"),
     (".claudebox.toml", "of the project; what it adds needs your yes"),
 )

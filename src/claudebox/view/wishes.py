@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox.model import Port
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import EnvWish, MountWish, Profile, Statement
+from claudebox.state import SHOWN
 from claudebox.view.text import BOLD, Style, escape, table_row
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 COLUMN = 25
 PLACE = 21
-YOUR_OWN = "Your own: {}/NAME.toml (or .json); its keys: --help"
+YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
 
 
 def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
@@ -35,12 +36,11 @@ def _value_text(value: Value) -> str:
     return value.text
 
 
-def profiles_text(profiles: list[Profile], own: str, style: Style) -> str:
-    """`own` is the directory where the user writes them."""
+def profiles_text(profiles: list[Profile], style: Style) -> str:
     lines: list[str] = []
     for profile in profiles:
         lines += table_row(
             profile.name, [*escape(profile.description).split(), f"({escape(profile.file)})"], PLACE, style
         )
-    lines += ["", YOUR_OWN.format(escape(own))]
+    lines += ["", YOUR_OWN]
     return "\n".join(lines) + "\n"

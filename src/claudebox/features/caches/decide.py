@@ -151,7 +151,7 @@ def inside(written: str, names: list[str]) -> list[str]:
 def usable(facts: Facts, path: str) -> str:
     """The real directory, if no agent can have written it or turned it elsewhere, and nothing secret is in it.
 
-    What lies in a layer cannot be hidden; and the directories of claudebox itself may be where a variable says.
+    What lies in a layer cannot be hidden.
     """
     real = facts.tree.resolve(path)
     if not real or not facts.tree.is_dir(real) or facts.reach.leads_through(path):

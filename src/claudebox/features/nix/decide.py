@@ -21,7 +21,7 @@ from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings
-from claudebox.state import Instance
+from claudebox.state import SHOWN, Instance
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_values import secret_value
 
@@ -46,8 +46,8 @@ ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:n
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
-    UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: remove "
-    "nix-trial, which is where claudebox --places says)",
+    UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
+    f"{SHOWN.nix_trial})",
 }
 # Builds may see these: the box shows them anyhow, or they hold no files of a person.
 HARMLESS_IN_BUILDS = (NIX_STORE, *"/bin /usr /lib /lib32 /lib64 /dev /run/binfmt /run/current-system".split())

@@ -11,7 +11,7 @@ from claudebox.settings.files.cache import freeze, thaw
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import MountWish, Profile, Statement, Word
-from claudebox.state import find_state
+from claudebox.state import SHOWN, find_state
 from claudebox.trust.reach import reach_of
 
 TYPE_CHECKING = False
@@ -128,12 +128,9 @@ class _ProfileReader:
         if not _is_name(named.text):
             raise Problem(
                 f"{named.origin.shown}: `{named.text}` cannot be the name of a profile",
-                f"use letters, digits, - and _\n      the file of `aws` is {self._own_profiles()}/aws.toml",
+                f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
             )
         return self._file_of(named.text)
-
-    def _own_profiles(self) -> str:
-        return shorten_home(self.state.profiles, self.state.home)
 
     def _file_of(self, name: str) -> str:
         paths = [f"{self.state.profiles}/{name}{suffix}" for suffix in SUFFIXES]
@@ -167,7 +164,7 @@ class _ProfileReader:
         names = sorted({*self.own_names(), *shipped_names()})
         stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
-        to_write = f"to list them: claudebox --profile\n      to write it: {self._own_profiles()}/{stem}.toml"
+        to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = f"did you mean `{near[0]}`?" if near else to_write
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
 

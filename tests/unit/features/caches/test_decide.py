@@ -10,10 +10,7 @@ from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
-from claudebox.remembered import write
-from claudebox.state import Apart
 from claudebox.trust.secret_places import SECRET_PLACES
-from claudebox.whereabouts import NOTE, Note
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("WORK-01")
@@ -120,14 +117,8 @@ def test_host_underneath_is_flagged_and_shows_caches_alone(machine: Machine) -> 
 
 
 @pytest.mark.req("SEC-01")
-def test_cache_of_the_host_that_holds_what_claudebox_keeps_is_not_underneath(machine: Machine) -> None:
-    """A variable may have said so: the box would read what is kept of other projects."""
-    own = Apart(*(f"/home/alice/{path}/claudebox" for path in (".config", ".local/state", ".cache/pip")))
-    text = write(NOTE, Note(own).lines()).decode().replace("\n", "\\n")
-    machine.plant("".join(f"{path}/\n" for path in (own.configuration, own.state, f"{own.cache}/instances")))
-    machine.plant(f"~/.local/state/claudebox/places: {text}\n~/.cache/pip/http/x\n~/.npm/_cacache/x")
-    kept = (own.configuration, own.state, own.cache, f"{own.state}/places")
-    machine.owners |= dict.fromkeys(kept, machine.uid)
+def test_cache_of_the_host_that_holds_a_secret_is_not_underneath(machine: Machine) -> None:
+    machine.plant("~/.gnupg -> .cache/pip/keys\n~/.cache/pip/keys/x\n~/.npm/_cacache/x")
     plan = machine.plan("--cache", "host")
     assert plan.cache is not None
     assert plan.cache.lower == (("/home/alice/.npm/_cacache", "npm/_cacache"),)
