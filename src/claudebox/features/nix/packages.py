@@ -11,6 +11,7 @@ import posixpath
 from claudebox import remembered
 from claudebox.features.nix.references import (
     HASH_LENGTH,
+    Reference,
     check_place,
     is_store_path,
     may_change,
@@ -49,14 +50,6 @@ ELSEWHERE = "see https://nixos.org/download"
 WITHOUT = "\n      or do without packages"
 
 
-class WantedPackage(Record):
-    """A package that somebody asked for."""
-
-    reference: str
-    named: Word
-    registered: str  # the name that the registry of flakes is asked for
-
-
 class Inquiry(Record):
     """What Nix is asked for, and how it is started."""
 
@@ -84,22 +77,21 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
     return packages
 
 
-def find_wanted(host: Host, settings: Settings) -> tuple[WantedPackage, ...]:
-    found: dict[str, WantedPackage] = {}
+def find_wanted(host: Host, settings: Settings) -> tuple[Reference, ...]:
+    found: dict[str, Reference] = {}
     for named in settings.packages:
         reference = read_reference(named, host.cwd, host.person.home)
         if reference.place:
             check_place(host.tree, named, reference.place, reach_of(host))
-        found.setdefault(reference.text, WantedPackage(reference.text, named, reference.registered))
+        found.setdefault(reference.text, reference)
     return tuple(found.values())
 
 
-def _recall(host: Host, wanted: WantedPackage, meaning: str) -> Package:
-    path = find_state(host).package(wanted.reference)
-    memory = remembered.recall(host.tree, path, FORM, host.person.uid)
-    package = read_record(memory, wanted.reference, meaning, wanted.named.origin)
+def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
+    memory = remembered.recall(host.tree, find_state(host).package(wanted.text), FORM, host.person.uid)
+    package = read_record(memory, wanted.text, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
-        return Package(wanted.reference, (), (), wanted.named.origin)
+        return Package(wanted.text, (), (), wanted.named.origin)
     return package
 
 
@@ -115,17 +107,14 @@ def program_directories(tree: Tree, packages: tuple[Package, ...]) -> tuple[str,
 
 
 def package_findings(tree: Tree, packages: tuple[Package, ...]) -> list[Finding]:
-    findings = [
-        Finding(Finding.NOTE, short_name(package.reference), "not resolved yet: Nix is asked for it at the start")
+    texts = {
+        package: "has no programs, so nothing of it is on PATH"
+        if package.paths
+        else "not resolved yet: Nix is asked for it at the start"
         for package in packages
-        if not package.paths
-    ]
-    findings += [
-        Finding(Finding.NOTE, short_name(package.reference), "has no programs, so nothing of it is on PATH")
-        for package in packages
-        if package.paths and not program_directories(tree, (package,))
-    ]
-    return findings
+        if not program_directories(tree, (package,))
+    }
+    return [Finding(Finding.NOTE, short_name(package.reference), text) for package, text in texts.items()]
 
 
 def find_meaning(host: Host) -> str:
@@ -194,16 +183,10 @@ def plan_inquiry(host: Host, packages: tuple[Package, ...]) -> Inquiry:
 def give_up(host: Host, settings: Settings, failures: dict[str, str]) -> Settings:
     """The settings without the packages that Nix does not have, each with a note that says why."""
     wanted = find_wanted(host, settings)
+    lost = [one for one in wanted if one.text in failures]
+    notes = [Finding(Finding.NOTE, short_name(one.text), f"not in the box: {failures[one.text]}") for one in lost]
     return settings.replace(
-        packages=tuple(one.named for one in wanted if one.reference not in failures),
-        findings=(
-            *settings.findings,
-            *(
-                Finding(Finding.NOTE, short_name(one.reference), f"not in the box: {failures[one.reference]}")
-                for one in wanted
-                if one.reference in failures
-            ),
-        ),
+        packages=tuple(one.named for one in wanted if one not in lost), findings=(*settings.findings, *notes)
     )
 
 

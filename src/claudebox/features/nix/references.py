@@ -48,6 +48,7 @@ class Reference(Record):
     """A package as Nix is asked for it."""
 
     text: str
+    named: Word  # as somebody asked for it
     place: str = ""  # on this host, if it is there
     registered: str = ""  # the name that the registry of flakes is asked for
 
@@ -58,7 +59,7 @@ def read_reference(named: Word, cwd: str, home: str) -> Reference:
     if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
         raise _refused(named)
     if _is_name(text):
-        return Reference(NIXPKGS + text, registered="nixpkgs")
+        return Reference(NIXPKGS + text, named, registered="nixpkgs")
     url, mark, fragment = text.partition("#")
     location, question, query = url.partition("?")
     rest = question + query + mark + fragment
@@ -68,10 +69,10 @@ def read_reference(named: Word, cwd: str, home: str) -> Reference:
     if colon and scheme in LOCAL:
         return _local(named, scheme, path, rest, cwd, home)
     if colon and scheme in REMOTE and _is_url(location) and not path.removeprefix("//").startswith("-"):
-        return Reference(text)
+        return Reference(text, named)
     indirect = path if colon and scheme == REGISTERED else location
     if (not colon or scheme == REGISTERED) and _is_indirect(indirect):
-        return Reference(text, registered=indirect.partition("/")[0])
+        return Reference(text, named, registered=indirect.partition("/")[0])
     raise _refused(named)
 
 
@@ -119,7 +120,7 @@ def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) 
     path, caret, outputs = path.partition("^")
     place = absolute(path, cwd, home)
     prefix = "" if not scheme else "path:" if scheme == "path" else f"{scheme}://"
-    return Reference(prefix + place + caret + outputs + rest, place=place)
+    return Reference(prefix + place + caret + outputs + rest, named, place=place)
 
 
 def check_place(tree: Tree, named: Word, place: str, reach: Reach) -> None:

@@ -200,13 +200,11 @@ def match(path: str, root: str, pattern: str) -> str:
         return ""
     parts = [part for part in path[len(root) :].split("/") if part]
     wanted = [part for part in pattern.split("/") if part]
-    if len(parts) < len(wanted) or not all(map(_is_like, parts, wanted)):
-        return ""
-    return posixpath.join(root, *parts[: len(wanted)])
-
-
-def _is_like(name: str, pattern: str) -> bool:
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+    are_alike = (
+        part.startswith(like[:-1]) if like.endswith("*") else part == like
+        for part, like in zip(parts, wanted, strict=False)
+    )
+    return posixpath.join(root, *parts[: len(wanted)]) if len(parts) >= len(wanted) and all(are_alike) else ""
 
 
 MOST_VERSIONS = 20
