@@ -14,7 +14,7 @@ from claudebox.settings.words import Request
 from claudebox.terminal import output_style, say, show
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit
-from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.explanation import explanation_json, explanation_text
 from claudebox.view.shell import shell_command
 from claudebox.view.text import escape
 
@@ -23,7 +23,7 @@ NO_PROGRAM = ("true",)
 
 def show_audit(request: Request) -> int:
     _, _, plan = _plan(request)
-    show(audit_json(plan) if request.json else audit(plan, output_style(), everything=True))
+    show(audit_json(plan) if request.json else audit(plan, output_style()))
     return 0
 
 

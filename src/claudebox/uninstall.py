@@ -24,7 +24,7 @@ from claudebox.problem import Problem, for_account, quote
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state
 from claudebox.terminal import output_style, says_yes, show
-from claudebox.view.text import Style, counted, escape, fill
+from claudebox.view.text import Style, beside, counted, escape
 
 COLUMN = 10
 MOST_NAMED = 5  # running boxes in a message
@@ -129,7 +129,7 @@ def _listing(state: State, instances: list[Listed], style: Style) -> str:
     for instance in instances:
         for layer in instance.reviews:
             words = f"! not landed: review {layer.number} of {escape(layer.project)}".split(" ")
-            lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
+            lines += beside(" " * COLUMN, words, COLUMN)
     return "\n".join(lines) + "\n"
 
 

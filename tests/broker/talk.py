@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.standin import Certificates
-from claudebox.demo.stand_in import DemoStep, StandIn
+from claudebox.demo import DemoStep, StandIn
 
 if TYPE_CHECKING:
     from conftest import Account, Box

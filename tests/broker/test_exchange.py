@@ -21,8 +21,8 @@ from claudebox.features.broker.server.messages import Ended, Truncated, read_ans
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Allowance
 from claudebox.login.form import Tokens
-from claudebox.view.fields import FIELDS
 from patience import PATIENCE, comes_true
+from reference import FIELDS
 
 
 @pytest.mark.req("AUTH-03")

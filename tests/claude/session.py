@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from claudebox.demo.stand_in import FAREWELL, DemoStep, StandIn
+from claudebox.demo import FAREWELL, DemoStep, StandIn
 
 if TYPE_CHECKING:
     from conftest import Account, Box

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claude.session import ANSWER, DUMMY_KEY, QUIET, stand_in
-from claudebox.demo.stand_in import StandIn
+from claudebox.demo import StandIn
 from network.internet import Internet
 from network.names.world import make_certificate
 

@@ -136,3 +136,7 @@ class CheckRow(Record):
     measured: str
     why: str = ""
     fix: tuple[str, ...] = ()  # commands to paste
+
+    @classmethod
+    def of_problem(cls, name: str, problem: Problem, state: str = FAIL) -> CheckRow:
+        return cls(state, name, problem.message, problem.excerpt, tuple(map(str.strip, problem.hint.splitlines())))

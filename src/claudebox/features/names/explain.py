@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from claudebox.answers import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, undo
 from claudebox.features.names.rules import NameList, is_address, is_name
 from claudebox.host.ranges import rejected_range
 from claudebox.model import Plan
 from claudebox.settings.table import FULL, INET
+from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

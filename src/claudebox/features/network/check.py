@@ -40,7 +40,7 @@ def uplink_rows(host: Host, settings: Settings) -> list[CheckRow]:
             found[name] = chosen(name, host, settings)
             rows.append(CheckRow(OK, name, _shown(found[name])))
         except Problem as problem:
-            rows.append(CheckRow(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))
+            rows.append(CheckRow.of_problem(name, problem, lacking))
     if len(found) < len(rows):
         missing = " and ".join(row.name for row in rows if row.state != OK)
         return [*rows, CheckRow(lacking, NAME, f"not tried: it needs {missing}")]

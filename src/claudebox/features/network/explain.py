@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, ip_address
 
-from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
 from claudebox.features.network.decide import FIRST_FREE_PORT
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.host.ranges import Address, rejected_range
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, LAST_PORT, NAMES, NO_NETWORK
+from claudebox.view.explanation import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
 
 SCHEMES = {
     "amqp": 5672,

@@ -13,8 +13,8 @@ from claudebox.features.names.server.refusal import Refusal
 from claudebox.features.names.suggest import NOTHING, log_text, suggestion
 from claudebox.features.names.terms import MEMORY
 from claudebox.journal import read_journal
-from claudebox.view.fields import FIELDS
 from claudebox.view.text import WIDTH
+from reference import FIELDS
 
 pytestmark = pytest.mark.req("NAME-01")
 

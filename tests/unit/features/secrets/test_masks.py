@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from claudebox.agreement import agreement, find_news
-from claudebox.answers import IN, MASKED, Answer
 from claudebox.explain import explain
 from claudebox.features.secrets import memory
 from claudebox.features.secrets.keys import _block, throw_away_certificate
@@ -25,6 +24,7 @@ from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
+from claudebox.view.explanation import IN, MASKED, Answer
 from claudebox.view.sandbox import sandbox_md
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
@@ -275,7 +275,8 @@ def test_explained(machine: Machine) -> None:
 def test_told_to_the_user_and_to_the_agent(machine: Machine) -> None:
     plan = machine.plan()
     shown = audit(plan, Style(False))
-    assert "~/shop/.env ~/shop/app/.env" in " ".join(shown.split())
+    words = shown.split()
+    assert {"~/shop/.env", "~/shop/app/.env"} <= set(words)
     assert "--reveal PATH" in shown
     kinds = {mount["path"]: mount["kind"] for mount in json.loads(audit_json(plan))["mounts"]}
     assert kinds[f"{SHOP}/.env"] == "mask"
@@ -299,7 +300,6 @@ def test_many_are_counted(machine: Machine) -> None:
     plan = machine.plan()
     assert len(masked(plan)) == 62
     assert sum(mount.kind == MASK for mount in plan.mounts) == 50, "the others are seen empty"
-    assert "and 42 more" in audit(plan, Style(False))
     assert "- and 32 more" in sandbox_md(plan)
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from claudebox.view.difference import unified
+from claudebox.view.review import unified
 
 
 def test_same_as_the_library_where_that_is_quick() -> None:
