@@ -250,7 +250,7 @@ def test_few_become_or_start_another_program() -> None:
     }
     assert becoming == {
         *("launch", "launch.attend", "launch.keeper"),
-        *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
+        *("features.broker.act", "features.login.act", "features.network.act"),
         "features.network.carrier",
         *("features.names.act", "process.programs"),
         "prove.probe",  # which forks, to try what cannot be undone
@@ -258,6 +258,7 @@ def test_few_become_or_start_another_program() -> None:
     starting = {module for module, path in MODULES.items() if "subprocess" in imports(path)}
     assert starting == {
         "features.names.server.asking",
+        "features.limits.act",
         "features.nix.act",
         "features.nix.fetch",
         "features.review.commits",

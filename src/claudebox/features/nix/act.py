@@ -9,10 +9,17 @@ import tempfile
 
 from claudebox.facts import Facts
 from claudebox.features.nix.closure import keeping_closure, registered_paths
-from claudebox.features.nix.decide import plan_nix
+from claudebox.features.nix.decide import (
+    NOT_SEEN,
+    PUBLIC_FILE,
+    copying,
+    copying_its_own,
+    judge,
+    keeping_outcome,
+    plan_nix,
+)
 from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import find_nix, give_up, nix_environment, plan_inquiry, strict_problem, to_resolve
-from claudebox.features.nix.trial import NOT_SEEN, PUBLIC_FILE, copying, copying_its_own, judge, keeping_outcome
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Plan

@@ -7,21 +7,23 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
-from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
-from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
+from claudebox.host.digest import sha256
+from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
+from claudebox.remembered import Form
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings
-from claudebox.state import SHOWN, Instance
+from claudebox.state import SHOWN, Instance, find_state
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_values import secret_value
 
@@ -44,6 +46,10 @@ SHARED_SETTINGS = (
 ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:nixpkgs\n"
 # Without user namespaces there is no sandbox for builds. The box is their sandbox.
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
+CLOSED = "closed"
+OPEN = "open"
+UNKNOWN = "unknown"
+OUTCOMES = (CLOSED, OPEN, UNKNOWN)
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
     UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
@@ -240,3 +246,62 @@ def nix_findings(nix: Nix) -> list[Finding]:
     else:
         return []
     return [Finding(kind, "the Nix daemon", text)]
+
+
+FORM = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+# Everybody can read this file, and no sandbox shows it. The daemon may have a /var/tmp of its own (systemd's
+# PrivateTmp).
+PUBLIC_FILE = "/etc/os-release"
+# Nix says this if the file is not there. If it cannot be read for another reason, another build will fail, too.
+NOT_SEEN = "unable to download 'file://"
+
+
+def recall_outcome(host: Host) -> str:
+    """The outcome of the last trial; "" if there was none, or of another daemon.
+
+    The daemon's configuration is not enough: the daemon may have been started with other options, or before the file
+    was changed, or root may have a file of its own.
+    """
+    lines = remembered.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
+    known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
+    return known if known in OUTCOMES else ""
+
+
+def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
+    return remembered.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
+
+
+def copying(place: str, content: bytes, nonce: str) -> str:
+    """A build that copies a file whose content is known, and fails if it does not see it.
+
+    What copies is a part of Nix: no program has to be in the sandbox, not even a shell. `place` may hold an expression.
+    The nonce makes it another build each time.
+    """
+    return (
+        f'derivation {{ name = "claudebox-trial-{nonce}"; system = "builtin"; builder = "builtin:fetchurl"; '
+        f'url = "file://{place}"; outputHashMode = "flat"; outputHashAlgo = "sha256"; '
+        f'outputHash = "{sha256(content)}"; preferLocalBuild = true; unpack = false; executable = false; }}'
+    )
+
+
+def copying_its_own(nonce: str) -> str:
+    """A build that succeeds in every sandbox, because the file that it copies is in the store."""
+    return copying(f'${{builtins.toFile "claudebox-trial" "{nonce}"}}', nonce.encode(), nonce)
+
+
+def judge(copied: list[bool | None], copied_its_own: bool | None) -> str:
+    """The outcome. `copied` says of files of the host whether a build could copy them; None if it failed otherwise."""
+    if True in copied:
+        return OPEN
+    return CLOSED if None not in copied and copied_its_own else UNKNOWN
+
+
+def _circumstances(host: Host) -> str:
+    """A digest of the daemon's configuration, of the socket on which it listens, and of the machine's last start."""
+    settings = sorted((read_config(host.tree) or {}).items())
+    status = host.tree.lstat(SOCKET)
+    file = host.tree.status(CONFIG)
+    identity = [(one.st_ino, one.st_mtime_ns) for one in (status, file) if one is not None]
+    return sha256(repr((settings, identity, host.tree.text(BOOT))).encode(errors="surrogateescape"))
