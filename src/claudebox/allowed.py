@@ -17,7 +17,6 @@ class Allowed(Record):
     host: str  # a name, `*.` and the name above those that are meant, or an address
     ports: tuple[int, ...]  # none: every port
     origin: Origin
-    without: tuple[str, ...] = ()  # hosts that it would mean, and that are kept out
     group: str = ""  # the group that it belongs to, if somebody asked for that
     reason: str = ""  # why it is in the group
 
@@ -26,7 +25,6 @@ class Names(Record):
     """How a box on tier `names` is connected: nft leads its connections to a process outside, which knows the list."""
 
     allowed: tuple[Allowed, ...]
-    denied: tuple[str, ...]  # hosts that are kept out, although something in the list means them, too
     nft: str
     near: tuple[str, ...]  # the addresses of this host and of its links
     journal: str

@@ -129,6 +129,7 @@ def _launch(stage: Stage, agent: Agent, port: int) -> tuple[int, str]:
     """Run the agent in a box. Returns the exit status and standard error."""
     environ = {
         **stage.variables,
+        "CLAUDEBOX_CLAUDE": agent.claude,
         "HOME": stage.home,
         "PATH": stage.path,
         "LANG": os.environ.get("LANG", "C.UTF-8"),
@@ -275,6 +276,7 @@ class Agent(Record):
 
     title: str
     arguments: tuple[str, ...]
+    claude: str = ""  # its path; "" if it is another program
 
 
 def find_agent(say: Callable[[str], None], claude: str, npm: str, path: str) -> Agent:
@@ -285,7 +287,7 @@ def find_agent(say: Callable[[str], None], claude: str, npm: str, path: str) -> 
     claude = claude or _installed(say, npm, path)
     if claude:
         shown = cut(shorten_home(claude, os.path.expanduser("~")), LONGEST_PATH)
-        return Agent(f"Claude Code ({shown})", ("--claude", claude, "-p", PROMPT))
+        return Agent(f"Claude Code ({shown})", ("-p", PROMPT), claude)
     title = "there is no Claude Code, so a scripted agent plays its part"
     return Agent(title, ("--run", "python3", "-c", SCRIPTED_AGENT))
 

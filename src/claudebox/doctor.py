@@ -30,8 +30,8 @@ from claudebox.process.trial import (
     symlink_row,
     version_number,
 )
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings, from_options, from_variables, merge
+from claudebox.settings.gather import from_options, from_variables, gather, merge
+from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.terminal import output_style, show

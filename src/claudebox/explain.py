@@ -49,8 +49,7 @@ from claudebox.mounts import PIN, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, parents, shorten_home
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.settings.parsing import is_variable_name
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import MountWish, Settings
 from claudebox.state import SHOWN
 from claudebox.trust.reach import reach_of

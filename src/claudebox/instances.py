@@ -6,8 +6,17 @@ import os
 import stat
 import time
 
+from claudebox.files import (
+    DIRECTORY,
+    lstat,
+    make_directory,
+    open_hidden_directory,
+    open_lock,
+    remove_path,
+    remove_tree,
+    take_lock,
+)
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_path, remove_tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem, quote
 from claudebox.record import Record
@@ -237,7 +246,9 @@ def remove(instance: Listed) -> None:
     try:
         remove_path(instance.directory)
     except OSError as error:
-        raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
+        raise Problem(
+            f"cannot remove {instance.directory}: {error.strerror}", f"rm -r {quote(instance.directory)}"
+        ) from None
 
 
 def _age(moment: float) -> str:
@@ -281,18 +292,14 @@ def _confirmed(chosen: list[Listed], none: str, question: str, *, yes: bool) -> 
 
 def _require_unused(layers: int) -> None:
     """What a box changes in the host's caches belongs to the kernel while the box runs. The lock lasts until we end."""
-    import fcntl
-
     try:
-        lock = os.open(CACHE_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=layers)
+        is_free = lstat(layers, CACHE_LOCK) is None or take_lock(open_lock(CACHE_LOCK, layers))
     except OSError:
         return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not is_free:
         raise Problem(
             "a box is running over this host's caches", "end it first; then: claudebox --instances drop-cache"
-        ) from None
+        )
 
 
 def _open_closed(directory: str) -> int:
@@ -319,7 +326,7 @@ def empty(cache: str) -> None:
         for name in os.listdir(here):
             if name != CACHE_LOCK:
                 remove_tree(here, name)
-                os.mkdir(name, PRIVATE, dir_fd=here)
+                make_directory(here, name)
     except OSError as error:
         raise Problem(f"cannot remove {cache}: {error.strerror}", f"rm -r {quote(cache)}") from None
     finally:

@@ -14,8 +14,7 @@ from claudebox.host.git.repository import find_repository
 from claudebox.instances import measure
 from claudebox.launch import launch
 from claudebox.layers import store
-from claudebox.layers.journal import read_journal
-from claudebox.layers.recovery import recover
+from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
@@ -198,7 +197,7 @@ def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
         memory=None,
         pids=None,
         cpu=None,
-        auth=NONE,
+        auth=Word(NONE, PACKS),
         network=Word(NO_NETWORK, PACKS),
         review=Word(ON, PACKS),
     )

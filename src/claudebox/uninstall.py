@@ -14,12 +14,12 @@ import os
 import stat
 
 from claudebox.features.review.commits import REFS
+from claudebox.files import DIRECTORY, remove_tree
 from claudebox.host import Host, read_host
 from claudebox.host.git.refs import has_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.instances import Listed, find_instances, find_others, measure, row, summary
-from claudebox.layers.files import DIRECTORY, remove_tree
 from claudebox.problem import Problem, for_account, quote
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state

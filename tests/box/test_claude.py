@@ -106,12 +106,14 @@ def test_missing_claude_is_127_and_unusable_claude_126(box: Box, account: Accoun
     unusable = account.write(account.home / "opt" / "claude", FAKE, mode=0o644)
     lost = account.write(account.home / "opt" / "lost", "#!/usr/bin/env no-such-interpreter\n", mode=0o755)
     named = {"absent": account.home / "absent", "unusable": unusable, "lost": lost}
-    statuses = {name: box.claudebox("--yes", "--claude", str(path)).returncode for name, path in named.items()}
+    statuses = {
+        name: box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": str(path)}).returncode for name, path in named.items()
+    }
     assert statuses == {"absent": 127, "unusable": 126, "lost": 126}
 
 
 @pytest.mark.req("SAND-01")
 def test_real_claude_tells_its_version(box: Box, claude: str) -> None:
-    result = box.claudebox("--yes", "--claude", claude, "--", "--version")
+    result = box.claudebox("--yes", "--", "--version", env={"CLAUDEBOX_CLAUDE": claude})
     assert result.returncode == 0, result.stderr
     assert "(Claude Code)" in result.stdout

@@ -102,9 +102,9 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
     started = subprocess.Popen(
-        user.becoming(CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude)),
+        user.becoming(CLAUDEBOX, "--yes", "--auth", "none"),
         cwd=project,
-        env=user.environ,
+        env=user.environ | {"CLAUDEBOX_CLAUDE": str(claude)},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -36,6 +36,9 @@ class Talk:
     seen: list[dict[str, str]] = field(default_factory=list)  # headers
     results: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.account.environ["CLAUDEBOX_CLAUDE"] = self.claude
+
     @property
     def account(self) -> Account:
         return self.box.account
@@ -66,7 +69,7 @@ class Talk:
         self.results = [text for _, text in api.results]
 
     def words(self, *arguments: str) -> tuple[str, ...]:
-        return "--yes", "--claude", self.claude, *BROKER, *arguments
+        return "--yes", *BROKER, *arguments
 
     def __call__(self, *arguments: str, commands: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         with self.api(*commands):

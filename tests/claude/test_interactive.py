@@ -162,6 +162,6 @@ def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     from conftest import CLAUDEBOX
 
     spoil = "echo '{\"hasCompletedOnboarding\": true}' > ~/.claude/.claude.json; exec claude"
-    words = [CLAUDEBOX, "--yes", "--claude", user_talk.claude, *QUIET, "--run", "sh", "-c", spoil]
+    words = [CLAUDEBOX, "--yes", *QUIET, "--run", "sh", "-c", spoil]
     with screen(user_talk.account, words, str(user_talk.project), DUMMY_KEY) as opened:
         assert comes_true(lambda: any(question in opened.text() for question in QUESTIONS)), opened.text()

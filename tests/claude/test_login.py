@@ -19,7 +19,7 @@ import pytest
 
 from claude.session import ANSWER, Talk, broke, load
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.login.form import FIELDS
+from claudebox.login import FIELDS
 from claudebox.model import Login
 from claudebox.state import State
 from patience import PATIENCE, comes_true
@@ -90,7 +90,7 @@ def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen
     """A box that goes on until its standard input ends."""
     from conftest import CLAUDEBOX
 
-    words = (CLAUDEBOX, "--yes", "--claude", talk.claude, *options, "--run", "sh", "-c", script)
+    words = (CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script)
     process: subprocess.Popen[str] = subprocess.Popen(
         talk.account.becoming(*words),
         cwd=talk.project,

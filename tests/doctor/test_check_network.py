@@ -19,7 +19,8 @@ from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
-from claudebox.settings.values import Settings, from_options, merge
+from claudebox.settings.gather import from_options, merge
+from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
 from claudebox.view.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
@@ -37,8 +38,11 @@ def rows_of(output: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in json.loads(output)["check"]}
 
 
-def check(box: Box, *options: str, around: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
-    done = box.account.run(*around, CLAUDEBOX, "--check", "--json", *options, cwd=box.project)
+def check(
+    box: Box, *options: str, pasta: str = "", nft: str = "", around: tuple[str, ...] = ()
+) -> dict[str, dict[str, Any]]:
+    environ = {"CLAUDEBOX_PASTA": pasta, "CLAUDEBOX_NFT": nft}
+    done = box.account.run(*around, CLAUDEBOX, "--check", "--json", *options, cwd=box.project, env=environ)
     assert done.stderr == ""
     return rows_of(done.stdout)
 
@@ -59,7 +63,7 @@ def program(account: Account, name: str, script: str) -> str:
 @pytest.mark.network
 @pytest.mark.parametrize("version", each(str))
 def test_box_is_connected_and_its_filter_holds(box: Box, version: str) -> None:
-    found = check(box, "--pasta", path("pasta", version), "--nft", path("nft", version))
+    found = check(box, pasta=path("pasta", version), nft=path("nft", version))
     assert [found[name]["state"] for name in ("pasta", "nft", "network inet")] == ["ok", "ok", "ok"]
     assert found["network inet"]["measured"] == "pasta and nft connected a box; its filter rejected a private address"
     assert found["nft"]["measured"][0].isdigit()
@@ -71,7 +75,7 @@ def test_nothing_is_left_behind(box: Box, account: Account) -> None:
     account.write(account.home / "bin" / "pasta")
     shutil.copy(shutil.which("pasta") or "", account.home / "bin" / "pasta")
     pasta = account.home / "bin" / "pasta"
-    assert check(box, "--pasta", str(pasta))["network inet"]["state"] == "ok"
+    assert check(box, pasta=str(pasta))["network inet"]["state"] == "ok"
     assert comes_true(lambda: running(pasta) == [])
 
 
@@ -90,7 +94,7 @@ def running(path: Path) -> list[str]:
 def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
     message = "netlink: Error: cache initialization failed: Protocol not supported"
     nft = program(account, "nft", f"[ $1 = --version ] || {{ echo '{message}' >&2; exit 1; }}")
-    row = check(box, "--nft", nft)["network inet"]
+    row = check(box, nft=nft)["network inet"]
     assert row["state"] == "note"
     assert row["measured"] == f"the network's filter cannot be loaded: {message}"
     assert row["fix"] == [uplink.MODULES if account.uid else uplink.MODULES.removeprefix("sudo ")]
@@ -99,16 +103,16 @@ def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
 @pytest.mark.req("UX-05", "NET-01", "FAIL-01")
 def test_what_only_may_be_there_must_be_there_if_it_is_wanted(box: Box, account: Account) -> None:
     nft = program(account, "nft", "exit 1")
-    assert check(box, "--nft", nft)["network inet"]["state"] == "note"
-    assert check(box, "--nft", nft, "--network", "inet")["network inet"]["state"] == "fail"
-    assert box.claudebox("--check", "--nft", nft, env={"CLAUDEBOX_NETWORK": "inet"}).returncode == 1
+    assert check(box, nft=nft)["network inet"]["state"] == "note"
+    assert check(box, "--network", "inet", nft=nft)["network inet"]["state"] == "fail"
+    assert box.claudebox("--check", env={"CLAUDEBOX_NETWORK": "inet", "CLAUDEBOX_NFT": nft}).returncode == 1
 
 
 @pytest.mark.req("UX-05", "NET-02")
 @pytest.mark.network
 @pytest.mark.exhaustive("it waits as long as the check does")
 def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
-    row = check(box, "--pasta", program(account, "pasta", "exit 1"))["network inet"]
+    row = check(box, pasta=program(account, "pasta", "exit 1"))["network inet"]
     assert (row["state"], row["measured"]) == ("note", "pasta cannot connect the box: it did not answer")
 
 
@@ -118,7 +122,7 @@ def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
 def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> None:
     """In a network where nobody would answer: a packet that passes comes to nobody."""
     nft = program(account, "nft", "exit 0")
-    row = check(box, "--nft", nft, around=changed(CABLE + DEFAULT_ROUTE, "--net"))["network inet"]
+    row = check(box, nft=nft, around=changed(CABLE + DEFAULT_ROUTE, "--net"))["network inet"]
     assert row["state"] == "fail"
     assert row["measured"] == "not rejected: 10.255.255.1"
 

@@ -65,7 +65,6 @@ PROBLEMS: Problems = {
     "names-no-address": (lambda scene: allowed(scene, "1.2.3"), FAILED),
     "names-private-address": (lambda scene: allowed(scene, "192.168.1.5:5432"), FAILED),
     "names-unknown-group": (lambda scene: allowed(scene, "@nmp"), FAILED),
-    "names-deny-with-a-port": (lambda scene: allowed(scene, "example.org:22", option="--deny"), FAILED),
     "names-by-file": (lambda scene: allowed(with_file(scene, "allow = ['a b']")), FAILED),
     "names-with-another-tier": (lambda scene: scene.plan("--network", "none", "--allow", "example.org"), FAILED),
     "names-nobody-to-ask": (lambda scene: allowed(scene, "desktop", option="--ask"), FAILED),

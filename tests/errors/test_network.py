@@ -71,7 +71,7 @@ PROBLEMS: Problems = {
         FAILED,
     ),
     "network-nft-named-missing": (
-        lambda scene: with_uplink(scene).plan("--network", "inet", "--nft", "/opt/nft"),
+        lambda scene: with_uplink(scene).with_environ(CLAUDEBOX_NFT="/opt/nft").plan("--network", "inet"),
         FAILED,
     ),
     "network-no-default-route": (lambda scene: without_a_default_route(scene, "inet"), FAILED),

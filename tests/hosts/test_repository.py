@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.repository import Repository, find_repository
+from claudebox.host.git.repository import Repository, find_repository, find_submodules
 from claudebox.host.tree import Tree
 from hosts.machine import plant
 
@@ -226,3 +226,22 @@ def test_separate_directory_made_by_git_is_not_believed(main: Path) -> None:
     assert find_repository(Tree(), str(project)) == Repository(
         trouble=f"{place} does not say that {project} is its checkout", remedy=f"if you trust that: --mount-rw {place}"
     )
+
+
+@pytest.mark.req("GIT-03")
+def test_submodules_are_found_whatever_they_are_called(tmp_path: Path) -> None:
+    """Names have slashes, and one may be called like a file that makes the directory above it a repository."""
+    names = (
+        "plain/HEAD",
+        "a/b/HEAD",
+        "a/HEAD/HEAD",
+        "c/config/HEAD",
+        "half/config",
+        "half/whole/HEAD",
+        "plain/objects/x",
+    )
+    tree = plant(tmp_path, "\n".join(f"~/shop/.git/modules/{name}" for name in names))
+    modules = f"{SHOP}/.git/modules"
+    found = {path.removeprefix(f"{modules}/") for path in find_submodules(tree, modules)}
+    assert found >= {"plain", "a/b", "a/HEAD", "c/config", "half", "half/whole"}
+    assert "plain/objects" not in found

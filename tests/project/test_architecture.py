@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what can be said": (
         "settings.table",
         "settings.values",
-        "settings.parsing",
+        "settings.types",
         "settings.words",
         "settings.mistakes",
     ),
@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "contribution",
             "facts",
         ),
-        *("journal", "process", "process.*", "prepare", "login", "login.*"),
+        *("journal", "process", "process.*", "files", "login"),
         *("layers", "layers.*"),
     ),
     "what was said": ("settings", "settings.*"),
@@ -59,9 +59,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "modes": (
         "start",
         "asking",
-        "modes",
         "uninstall",
-        "printing",
         "showing",
         "reviewing",
         "features.*.log",

@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tools.shared_files import manual_page
 
 from claudebox import __version__
 from claudebox.settings.table import BY_KEY, SETTINGS
 from claudebox.view.help import EXIT_STATUSES
-from claudebox.view.manual import manual_page
 
 # It would be another one each time that it is built.
 NO_DATE = re.compile(r"mandoc: \S+ WARNING: missing date, using \"\": TH\n")

@@ -15,11 +15,12 @@ from claudebox.agreement import find_news
 from claudebox.features.guard.decide import is_guard
 from claudebox.model import Finding, Plan
 from claudebox.problem import Problem
+from claudebox.settings.table import BY_OPTION
 from claudebox.settings.words import parse
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit, news_text
 from claudebox.view.first_screen import first_screen
-from claudebox.view.help import help_text
+from claudebox.view.help import whole_help
 from claudebox.view.sandbox import sandbox_md
 from claudebox.view.shell import shell_command
 from claudebox.view.text import WIDTH, Style, escape, width
@@ -239,17 +240,24 @@ def test_name_that_is_not_utf8_can_be_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("UX-03")
-def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["--help"]) == 0
+@pytest.mark.parametrize("words", ["-h", "--help all"])
+def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str], words: str) -> None:
+    assert cli.run(words.split()) == 0
     shown = capfd.readouterr()
-    assert shown.err == ""
-    assert shown.out == help_text()
-    assert [line for line in shown.out.splitlines() if width(line) > WIDTH] == []
-    golden.check("help.txt", shown.out)
+    lines = shown.out.splitlines()
+    assert (shown.err, [line for line in lines if width(line) > WIDTH]) == ("", [])
+    assert words != "-h" or len(lines) < SMALL_SCREEN
+    golden.check("help.txt" if words == "-h" else "help-all.txt", shown.out)
+
+
+def test_whole_help_has_every_option() -> None:
+    rows = [line.split()[:2] for line in whole_help().splitlines() if line.startswith("  -")]
+    shown = {word.rstrip(",") for row in rows for word in row if word.startswith("-")}
+    assert shown == set(BY_OPTION)
 
 
 def test_every_golden_text_is_used(golden: Golden) -> None:
-    assert golden.names() == {"help.txt", "audit-in-colour.txt", "first-screen.txt"}
+    assert golden.names() == {"help.txt", "help-all.txt", "audit-in-colour.txt", "first-screen.txt"}
     assert golden.scenes("first-screen.txt") == set(FIRST_SCREENS)
     assert golden.names("audit") == {*(f"{name}.txt" for name in WHOLE_AUDITS), "unlike-plain.txt"}
     assert golden.scenes("audit/unlike-plain.txt") == set(SCREENS) - set(WHOLE_AUDITS)

@@ -71,7 +71,7 @@ def test_wrong_usage_gives_125(box: Box) -> None:
 
 
 def test_named_claude_that_is_missing_gives_127(box: Box) -> None:
-    assert box.claudebox("--yes", "--claude", "/no/such/claude").returncode == 127
+    assert box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": "/no/such/claude"}).returncode == 127
 
 
 def test_claude_that_is_not_installed_gives_127(box: Box) -> None:
@@ -81,7 +81,7 @@ def test_claude_that_is_not_installed_gives_127(box: Box) -> None:
 
 def test_named_claude_that_is_not_executable_gives_126(box: Box) -> None:
     claude = box.account.write(box.account.home / "bin" / "claude", "#!/bin/sh\n", mode=0o644)
-    assert box.claudebox("--yes", "--claude", str(claude)).returncode == 126
+    assert box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": str(claude)}).returncode == 126
 
 
 def test_claude_on_path_that_is_not_executable_gives_126(box: Box) -> None:
@@ -93,10 +93,10 @@ def test_claude_on_path_that_is_not_executable_gives_126(box: Box) -> None:
 
 def test_claude_whose_interpreter_is_missing_gives_126(box: Box) -> None:
     claude = box.account.write(box.account.home / "bin" / "claude", "#!/no/such/node\n", mode=0o755)
-    assert box.claudebox("--yes", "--claude", str(claude)).returncode == 126
+    assert box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": str(claude)}).returncode == 126
 
 
 def test_status_of_claude_is_ours(box: Box) -> None:
     claude = box.account.write(box.account.home / "bin" / "claude", "#!/bin/sh\nexit 42\n", mode=0o755)
-    result = box.claudebox("--yes", "--claude", str(claude))
+    result = box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": str(claude)})
     assert result.returncode == 42

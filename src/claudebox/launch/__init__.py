@@ -12,10 +12,10 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act
+from claudebox.files import prepare
 from claudebox.launch.attend import fork_below
 from claudebox.launch.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
-from claudebox.prepare import prepare
 from claudebox.problem import CANNOT_EXECUTE, Problem
 from claudebox.process.descriptors import (
     check_standard_streams,

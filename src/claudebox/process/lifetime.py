@@ -22,10 +22,11 @@ ARGUMENTS = slice(45, 47)
 class Companion(Record):
     """A process beside the box, as the parent sees it. The box ends with it."""
 
-    life: int  # a pipe that ends when the companion does
-    require_ready: Callable[[int], None]  # waits until it is ready or the box has ended; raises a Problem if it failed
-    why_ended: Callable[[], Problem | None]  # says why it has ended
+    life: int  # a pipe that ends when the companion does, or a lock that is held as long
     clear: Callable[[], None]  # removes what it leaves behind if it was killed
+    # Waits until it is ready or the box has ended; raises a Problem if it failed.
+    require_ready: Callable[[int], None] = lambda _: None
+    why_ended: Callable[[], Problem | None] = lambda: None  # says why it has ended
 
 
 def die_with_parent() -> None:

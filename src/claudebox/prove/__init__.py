@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+from claudebox import files
 from claudebox.archive import own_command
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
@@ -221,7 +222,7 @@ def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
     script = _write(directory, "probe.py", _probe())
     trials = _write(directory, "trials.json", _trials(canaries))
     before = _state(directory, script, trials)
-    is_ours = _read(script) == _probe() and _read(trials) == _trials(canaries)
+    is_ours = all(files.has_content(None, *one) for one in ((script, _probe()), (trials, _trials(canaries))))
     attempt = _run(command, canaries, script, trials) if is_ours else Attempt({})
     if not is_ours or _state(directory, script, trials) != before:
         return Attempt({}, "somebody else changed the probe, which is in the project meanwhile")
@@ -237,10 +238,9 @@ def _probe() -> bytes:
 
 def _write(directory: str, name: str, content: bytes) -> str:
     """Write a new file, never through a symlink, which somebody may have put in the place of the directory, too."""
-    parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    parent = os.open(directory, files.DIRECTORY)
     try:
-        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=parent), "wb") as file:
-            file.write(content)
+        files.write_new(name, content, files.PRIVATE_FILE, parent)
     finally:
         os.close(parent)
     return f"{directory}/{name}"
@@ -250,15 +250,6 @@ def _trials(canaries: Canaries) -> bytes:
     return json.dumps(
         [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
     ).encode()
-
-
-def _read(path: str) -> bytes:
-    """The content; empty if the file is gone or has become a symlink."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _state(*paths: str) -> list[tuple[int, int] | None]:

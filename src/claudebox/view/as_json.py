@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from claudebox.allowed import Names
 
 
-SCHEMA = 1  # goes up when a field changes its meaning or goes
+SCHEMA = 2  # goes up when a field changes its meaning or goes
 
 
 def audit_json(plan: Plan) -> str:
@@ -83,7 +83,6 @@ def _network(network: Network, names: Names | None) -> Any:
         "host_ports": [port.host for port in network.host_ports],
         "rejected": network.uplink.near if network.uplink else [],
         "allowed": [_some(row, "host", "ports", "group", "reason", "rule") for row in allowed],  # no ports: all
-        "denied": names.denied if names else [],
     }
 
 

@@ -219,8 +219,7 @@ def host_text(row: Allowed) -> str:
     """The host, and its ports if they are not those of the web."""
     host = f"[{row.host}]" if ":" in row.host else row.host
     ports = "" if row.ports == WEB else f":{','.join(map(str, row.ports)) or '*'}"
-    without = f" (without {', '.join(row.without)})" if row.without else ""
-    return f"{host}{ports}{without}"
+    return f"{host}{ports}"
 
 
 def _tier(network: Network, style: Style) -> list[str]:

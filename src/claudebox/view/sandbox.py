@@ -228,7 +228,6 @@ def _names(names: Names) -> str:
         ports = f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
         by_ports.setdefault(ports, []).append(f"`{row.host}`")
     lines = [f"- {', '.join(hosts)}: {ports}" for ports, hosts in by_ports.items()] or ["- none"]
-    lines += [f"- not: {', '.join(f'`{host}`' for host in names.denied)}"] if names.denied else []
     return "\n" + "\n".join(lines) + "\n" + NAMES
 
 

@@ -10,6 +10,7 @@ import os
 from claudebox.features.broker.decide import AT_START
 from claudebox.features.broker.server.preflight import OTHERWISE, check
 from claudebox.features.broker.terms import BACKLOG, LONGEST_MESSAGE, READY, SOCKET
+from claudebox.files import make_private
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
@@ -18,7 +19,6 @@ from claudebox.process.lifetime import Companion, detach, has_ended, watch_own_e
 NOT_YET = "not-yet"
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
-PRIVATE = 0o700
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
@@ -59,7 +59,7 @@ def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, int, str]:
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
     token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
     try:
-        os.makedirs(directory, PRIVATE)
+        make_private(directory)
         listener = listen(directory)
     except OSError as error:
         raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None

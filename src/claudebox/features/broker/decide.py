@@ -11,9 +11,8 @@ from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
 from claudebox.paths import absolute
 from claudebox.problem import Problem, quote
-from claudebox.settings.parsing import broker_limit
 from claudebox.settings.table import FULL
-from claudebox.settings.values import EnvWish, Settings, Word
+from claudebox.settings.values import Amount, EnvWish, Settings
 from claudebox.state import LOGIN_FILE
 from claudebox.trust.reach import host_certificates
 from claudebox.trust.variables import BASE_URL, read_address
@@ -181,11 +180,11 @@ def _can_be_sent(value: str) -> bool:
     return value.isascii() and value.isprintable() and " " not in value
 
 
-def _limits(said: tuple[Word, ...]) -> tuple[tuple[str, int], ...]:
+def _limits(said: tuple[Amount, ...]) -> tuple[tuple[str, int], ...]:
     """The limits by name. If one is set twice, the lower one counts."""
     lowest: dict[str, int] = {}
-    for name, number in map(broker_limit, said):
-        lowest[name] = min(lowest.get(name, number), number)
+    for limit in said:
+        lowest[limit.of] = min(lowest.get(limit.of, limit.number), limit.number)
     return tuple(lowest.items())
 
 
@@ -209,7 +208,7 @@ def _subscription(tree: Tree, file: str) -> str:
 
 
 def _login(tree: Tree, file: str) -> dict[str, Any]:
-    from claudebox.login.form import login_in, parse
+    from claudebox.login import login_in, parse
 
     return login_in(parse(tree.read(file) or b""))
 

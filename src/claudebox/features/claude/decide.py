@@ -28,7 +28,7 @@ from claudebox.settings.table import BROKER, CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
-from claudebox.trust.programs import check_files, choose_agent, install_mounts, npm_install
+from claudebox.trust.programs import another, check_files, choose_agent, install_mounts, npm_install
 from claudebox.trust.reach import Reach, TrustedSource
 from claudebox.trust.secret_values import secret_value
 from claudebox.trust.variables import LEADING, shown_way
@@ -175,7 +175,7 @@ def _mount_point(mount: Mount, home: ClaudeHome) -> list[Preparation]:
 
 
 OTHERWISE = """
-      or name it: --claude PATH
+      or name it: CLAUDEBOX_CLAUDE=PATH
       or do without it: --run CMD, after all other options"""
 
 
@@ -195,7 +195,7 @@ def find_claude(
         return None
     try:
         found = choose_claude(host, settings.claude, reach)
-        check_files(found, host.person.homes, places, "name another one: --claude PATH")
+        check_files(found, host.person.homes, places, another(CLAUDE))
         return found
     except Problem:
         if starts_agent:
@@ -211,7 +211,7 @@ ESCAPE = b"\\u"  # with which a name can be written so that it does not look lik
 
 def decide_project_settings(facts: Facts, _: Draft) -> Contribution:
     # With the broker, the box has no credential that could go anywhere.
-    kind = Finding.NOTE if facts.settings.auth == BROKER else Finding.RISK
+    kind = Finding.NOTE if facts.settings.auth.text == BROKER else Finding.RISK
     contents = {name: facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) for name in PROJECT_SETTINGS}
     texts = {name: leads_elsewhere(content or b"") for name, content in contents.items()}
     return Contribution(findings=tuple(Finding(kind, name, text) for name, text in texts.items() if text))

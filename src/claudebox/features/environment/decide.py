@@ -58,7 +58,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             raise Problem(f"{wish.origin.shown}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
     variables = [variable for variable in variables if variable.name not in kept_out or variable.is_ours]
     by_name = {variable.name: _marked(variable) for variable in variables}
-    for drop in facts.settings.dropped:
+    for drop in facts.settings.drop_env:
         if drop.text in by_name and by_name[drop.text].is_ours:
             raise Problem(f"{drop.origin.shown}: {drop.text} is made by the box, and programs need it")
         by_name.pop(drop.text, None)

@@ -31,7 +31,7 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
     if name in dict(plan.kept_out) and plan.broker is not None:
         reason = Because("--auth broker keeps credentials, and the way to them, outside")
         return Answer(VARIABLE, name, OUT, "not in the box", (reason,), (Change("lets it in", PASSTHROUGH),))
-    drops = [drop.origin for drop in settings.dropped if drop.text == name]
+    drops = [drop.origin for drop in settings.drop_env if drop.text == name]
     others = (note for note in notes if not any(wish.origin.shown in note.text for wish in wishes))
     because = (*_staying_out(host, name, wishes, drops), *others)
     return Answer(VARIABLE, name, OUT, "not in the box", because, tuple(_ways_in(host, name, wishes, drops)))

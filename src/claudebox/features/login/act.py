@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from claudebox.files import write_whole
 from claudebox.model import Login, Plan
 from claudebox.problem import Problem
 from claudebox.process.lifetime import detach, watch_own_end
@@ -74,12 +75,8 @@ def noted(login: Login) -> list[str]:
 
 
 def note(login: Login, *lines: str) -> None:
-    """Write the note by a rename: half a note would mean that the user has logged in anew."""
-    path = login.instance.auth_note
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w") as file:
-        file.write("\n".join(lines))
-    os.rename(temporary, path)
+    """Write the note whole: half of one would mean that the user has logged in anew."""
+    write_whole(login.instance.auth_note, os.fsencode("\n".join(lines)), is_safe=False)
 
 
 def stamp(path: str) -> str:

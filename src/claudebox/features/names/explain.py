@@ -19,7 +19,7 @@ PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is
 
 def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
     """What the list says about a host, and about one port of it, if `port` is not 0."""
-    rows = NameList(names.allowed, names.denied).rows_for(host)
+    rows = NameList(names.allowed).rows_for(host)
     if not rows:
         return _not_listed(plan, names, subject, host, port)
     fitting = [row for row in rows if not port or not row.ports or port in row.ports]
@@ -29,7 +29,7 @@ def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -
         change = Change("adds this port", ("--allow", f"{_written(host)}:{port}"))
         return Answer(ADDRESS, subject, OUT, "not reachable", (why, _tier(plan)), (change,))
     because = [Because(_listed(row), row.origin) for row in fitting]
-    changes = (*undo(fitting[0].origin, fitting[0].group or fitting[0].host), _keep_out(host))
+    changes = tuple(undo(fitting[0].origin, fitting[0].group or fitting[0].host))
     if is_address(host):
         return Answer(ADDRESS, subject, IN, "reachable", (*because, _tier(plan)), changes)
     verdict = "reachable" if port else f"reachable: {', '.join(dict.fromkeys(_ports(row) for row in fitting))}"
@@ -38,10 +38,7 @@ def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -
 
 def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
     wanted = f"{_written(host)}:{port}" if port and port not in (80, 443) else _written(host)
-    if names.denied and NameList(names.allowed).knows(host):
-        why = Because("--deny, or `deny` in a file, keeps it out of the list")
-    else:
-        why = Because("it is not in the list" if names.allowed else "the list is empty")
+    why = Because("it is not in the list" if names.allowed else "the list is empty")
     rejected = rejected_range(ip_address(host), names.near) if is_address(host) else None
     if rejected is not None:
         private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
@@ -50,10 +47,6 @@ def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) ->
     changes = [Change("adds it to the list", ("--allow", wanted))] if is_name(host) or is_address(host) else []
     changes.append(Change("reaches the internet, and nothing near", ("--network", INET)))
     return Answer(ADDRESS, subject, OUT, "not reachable", (why, _tier(plan)), tuple(changes))
-
-
-def _keep_out(host: str) -> Change:
-    return Change("keeps it out, whatever else the list says", ("--deny", host))
 
 
 def _written(host: str) -> str:

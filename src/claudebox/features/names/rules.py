@@ -10,7 +10,7 @@ from claudebox.allowed import Allowed
 from claudebox.features.names.groups import FORGES, GROUPS
 from claudebox.model import Origin
 from claudebox.problem import Problem
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,20 +52,6 @@ def read_allowed(said: Iterable[Word]) -> tuple[Allowed, ...]:
         else:
             rows.append(_read(word.text, word.origin))
     return tuple(dict.fromkeys(rows))
-
-
-def read_denied(said: Iterable[Word]) -> tuple[str, ...]:
-    """The hosts that are kept out, with groups as what they stand for."""
-    hosts: list[str] = []
-    for word in said:
-        if word.text.startswith(GROUP):
-            hosts += [_read(text, word.origin).host for text, _ in GROUPS[_group(word)]]
-            continue
-        host, ports = _split(word.text)
-        if ports:
-            raise _no_host(word.text, word.origin, "a host is kept out as a whole: leave out the port")
-        hosts.append(_host(host, word.text, word.origin))
-    return tuple(dict.fromkeys(hosts))
 
 
 def _group(word: Word) -> str:
@@ -141,20 +127,6 @@ def _no_host(text: str, origin: Origin, hint: str) -> Problem:
     return Problem(f"{origin.shown}: `{text}` is not a host for the list", hint)
 
 
-def in_force(allowed: Iterable[Allowed], denied: tuple[str, ...]) -> tuple[Allowed, ...]:
-    """The rows of which something is left, each with the hosts that are kept out of it."""
-    names = NameList(allowed, denied)
-    left = [row for rows in names.rows.values() for row in rows if names.knows(row.host)]
-    return tuple(row.replace(without=_below(row.host, denied)) for row in left)
-
-
-def _below(host: str, denied: tuple[str, ...]) -> tuple[str, ...]:
-    if not host.startswith(BELOW):
-        return ()
-    above = host.removeprefix("*")
-    return tuple(sorted(each for each in denied if each.removeprefix(BELOW).endswith(above)))
-
-
 def is_address(host: str) -> bool:
     return ":" in host or host.rpartition(".")[2].isdigit()
 
@@ -171,10 +143,9 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
 
 
 class NameList:
-    """The list, made for looking up names in it. What is kept out stays out, whatever else the list says."""
+    """The list, made for looking up names in it."""
 
-    def __init__(self, allowed: Iterable[Allowed], denied: Iterable[str] = ()) -> None:
-        self.denied = frozenset(denied)
+    def __init__(self, allowed: Iterable[Allowed]) -> None:
         self.rows: dict[str, list[Allowed]] = {}
         for row in allowed:
             self.allow(row)
@@ -183,11 +154,8 @@ class NameList:
         self.rows.setdefault(row.host, []).append(row)
 
     def rows_for(self, host: str) -> list[Allowed]:
-        """The rows that mean this name or address; none if it is kept out."""
-        return [] if self.is_kept_out(host) else [row for key in _keys(host) for row in self.rows.get(key, ())]
-
-    def is_kept_out(self, host: str) -> bool:
-        return not self.denied.isdisjoint(_keys(host))
+        """The rows that mean this name or address."""
+        return [row for key in _keys(host) for row in self.rows.get(key, ())]
 
     def knows(self, host: str) -> bool:
         return bool(self.rows_for(host))
@@ -196,7 +164,7 @@ class NameList:
         return any(not row.ports or port in row.ports for row in self.rows_for(host))
 
     def exact_names(self) -> list[str]:
-        return [host for host in self.rows if not host.startswith(BELOW) and not is_address(host) and self.knows(host)]
+        return [host for host in self.rows if not host.startswith(BELOW) and not is_address(host)]
 
 
 def _keys(host: str) -> list[str]:

@@ -16,7 +16,7 @@ import time
 from claudebox.model import Port
 from claudebox.process.descriptors import close_all_but
 from claudebox.process.lifetime import die_with_parent
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 
 LOOPBACKS = ("127.0.0.1", "::1")  # in this order: most servers are at the first one
 CONNECT_SECONDS = 5.0

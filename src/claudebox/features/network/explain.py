@@ -9,7 +9,8 @@ from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.host.ranges import Address, rejected_range
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.record import Record
-from claudebox.settings.table import FULL, INET, LAST_PORT, NAMES, NO_NETWORK
+from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.types import LAST_PORT
 from claudebox.view.explanation import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
 
 SCHEMES = {

@@ -19,11 +19,11 @@ from claudebox.features.nix.decide import (
     plan_nix,
 )
 from claudebox.features.nix.fetch import fetch_packages
-from claudebox.features.nix.packages import find_nix, give_up, nix_environment, plan_inquiry, strict_problem, to_resolve
+from claudebox.features.nix.packages import find_nix, give_up, nix_environment, plan_inquiry, to_resolve
+from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Plan
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings.table import AUTO, DAEMON, OFF
@@ -48,8 +48,6 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
     if not missing:
         return facts
     failures = fetch_packages(plan_inquiry(facts.host, missing))
-    if failures and facts.request.strict:
-        raise strict_problem(failures)
     return facts.replace(
         settings=give_up(facts.host, facts.settings, failures),
         answered=(*facts.answered, *(package.reference for package in missing)),

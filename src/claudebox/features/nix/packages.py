@@ -190,15 +190,6 @@ def give_up(host: Host, settings: Settings, failures: dict[str, str]) -> Setting
     )
 
 
-def strict_problem(failures: dict[str, str]) -> Problem:
-    (reference, reason), *others = failures.items()
-    more = f" (and {len(others)} more)" if others else ""
-    return Problem(
-        f"--strict: {short_name(reference)} is not available{more}: {reason}",
-        "look for its name: https://search.nixos.org\n      or start without it: leave out --strict",
-    )
-
-
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
 SYSTEM_PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
 # Variables of Nix, git and ssh that only say how to reach the world.

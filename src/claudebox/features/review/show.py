@@ -9,12 +9,12 @@ import os
 import subprocess
 import tempfile
 
+from claudebox import files
 from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
-from claudebox.layers import files
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
-from claudebox.layers.store import Layer, open_project
+from claudebox.layers.store import Layer
 from claudebox.trust.programs import trusted_path
 from claudebox.trust.reach import reach_of
 from claudebox.view.review import LONGEST_DIFF, diff, heading
@@ -34,7 +34,7 @@ ESCAPE = "\x1b["
 def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iterator[str]:
     """The diff of these changes, line by line."""
     program = users_program("diff.external", home)
-    upper, lower = os.open(layer.upper, files.DIRECTORY), open_project(layer.project)
+    upper, lower = os.open(layer.upper, files.DIRECTORY), files.open_directory(layer.project)
     try:
         for item in items:
             change = item.change

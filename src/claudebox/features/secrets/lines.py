@@ -16,7 +16,7 @@ from claudebox.features.secrets.values import (
     is_reference,
     stand_in,
 )
-from claudebox.settings.parsing import is_variable_name
+from claudebox.settings.types import is_variable_name
 from claudebox.trust.secret_values import looks_secret
 
 COMMENTS = ("#", ";", "//", "--", "!")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import files
 from claudebox.features.guard.quarantine import Old, Quarantine
 
 pytestmark = pytest.mark.req("INST-02")
@@ -28,7 +29,7 @@ def place(request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.Mon
         raise OSError(errno.EXDEV, "another file system")
 
     if request.param == "another one":
-        monkeypatch.setattr(os, "rename", refuse)
+        monkeypatch.setattr(files, "rename", refuse)
     return Quarantine(str(project.parent / "state"))
 
 

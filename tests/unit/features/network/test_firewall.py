@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from claudebox.features.network.firewall import Resolver, internet_only, nothing
 from claudebox.features.network.uplink import find_resolvers
 from claudebox.host.network import Neighbourhood
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 from hosts.machine import HOME_NETWORK
 from patience import PATIENCE
 from running.needs import SYSTEM_PATH

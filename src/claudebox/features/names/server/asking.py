@@ -39,7 +39,7 @@ class Asker:
     def about(self, host: str, port: int) -> None:
         """Ask about a host that was refused; port 0 means that it was looked up, and nothing more is known."""
         wish = (host, port)
-        if wish in self.asked or len(self.asked) >= MOST_QUESTIONS or self.names.is_kept_out(host):
+        if wish in self.asked or len(self.asked) >= MOST_QUESTIONS:
             return
         self.asked.add(wish)
         self.waiting.put(wish)

@@ -33,7 +33,7 @@ def run(names: Names, channel: int, published: list[tuple[int, int]], end: int, 
     received = list(_receive(socket.socket(fileno=channel)))
     makers = [own for words, own in received if words == MAKER]
     diallers = Diallers(Surroundings(names.near), Maker(socket.socket(fileno=makers[0])) if makers else None)
-    listing = NameList(names.allowed, names.denied)
+    listing = NameList(names.allowed)
     asker = Asker(names.notifier, listing) if names.notifier else None
     relay = Relay(listing, Notes(names.journal, names.refused, asker), diallers)
     for words, own in received:

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.model import BY_DEFAULT, Origin, Preparation
-from claudebox.paths import expand_home, shorten_home
+from claudebox.model import BY_DEFAULT, Origin
+from claudebox.paths import shorten_home
 from claudebox.problem import Problem
-from claudebox.settings.files.cache import freeze, thaw
+from claudebox.settings.contents import describe, said_in
+from claudebox.settings.documents import Document, parse
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import MountWish, Profile, Statement, Word
+from claudebox.settings.values import Profile, Statement, Word
 from claudebox.state import SHOWN, find_state
 from claudebox.trust.reach import reach_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.settings.files.documents import Document
 
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile comes from that the user did not write
 
 
-def read_own_files(host: Host, named: list[Word]) -> tuple[list[Statement], list[Preparation]]:
-    """What the files say, and the preparations that keep it for the next time."""
+def read_own_files(host: Host, named: list[Word]) -> list[Statement]:
     reader = _ProfileReader(host)
     said = reader.read_config()
     for name in named or reader.default():
         said += reader.read_profile(name, ())
-    return said, reader.to_keep
+    return said
 
 
 def read_profiles(host: Host, named: list[Word]) -> list[Statement]:
@@ -49,13 +45,12 @@ class _ProfileReader:
         self.state = find_state(host)
         self.reach = reach_of(host)
         self.done: set[str] = set()
-        self.to_keep: list[Preparation] = []
 
     def read_config(self) -> list[Statement]:
         path = self.state.config
         if self.host.tree.lstat(path) is None:
             return []
-        return self._with_profiles(self._said(path), ())
+        return self._with_profiles(said_in(self._parse(path)), ())
 
     def default(self) -> list[Word]:
         return [Word(DEFAULT_PROFILE, BY_DEFAULT)] if self._file_of(DEFAULT_PROFILE) else []
@@ -69,19 +64,14 @@ class _ProfileReader:
             return []
         self.done.add(name)
         path = self._path_of(named)
-        said = self._said(path) if path else self._shipped(named)
-        return self._with_profiles(said, (*chain, name))
+        document = self._parse(path) if path else self._shipped(named)
+        return self._with_profiles(said_in(document), (*chain, name))
 
     def described(self, name: str) -> Profile:
-        from claudebox.settings.files.documents import parse
-        from claudebox.settings.files.schema import describe
-
-        path = self._path_of(Word(name, Origin.of_option("--profile")))
+        named = Word(name, Origin.of_option("--profile"))
+        path = self._path_of(named)
         try:
-            if path:
-                document = self._parse(path, self._content(path))
-            else:
-                document = parse(shipped_profile(name) or b"", _shipped_file(name), is_json=False)
+            document = self._parse(path) if path else self._shipped(named)
         except Problem as problem:
             # One broken file must not keep the others from being listed.
             return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
@@ -100,28 +90,11 @@ class _ProfileReader:
                 below += self.read_profile(one.value, chain)
         return below + [expanded(one, self.host) for one in said if one.name != "profile"]
 
-    def _said(self, path: str) -> tuple[Statement, ...]:
-        content, cached = self._content(path), self.state.cached(path)
-        known = thaw(content, path, self.host.tree.read_plain(cached))
-        if known is not None:
-            return known
-        from claudebox.settings.files.schema import said_in
-
-        said = said_in(self._parse(path, content))
-        self.to_keep += [
-            Preparation(Preparation.DIRECTORY, self.state.cache),
-            Preparation(Preparation.FILE, cached, freeze(content, path, said), is_private=True),
-        ]
-        return said
-
-    def _shipped(self, named: Word) -> tuple[Statement, ...]:
-        from claudebox.settings.files.documents import parse
-        from claudebox.settings.files.schema import said_in
-
+    def _shipped(self, named: Word) -> Document:
         content = shipped_profile(named.text)
         if content is None:
             raise self._unknown(named)
-        return said_in(parse(content, _shipped_file(named.text), is_json=False))
+        return parse(content, _shipped_file(named.text), is_json=False)
 
     def _path_of(self, named: Word) -> str:
         """The path of the user's own profile; "" if there is none of this name."""
@@ -139,11 +112,9 @@ class _ProfileReader:
             raise Problem(f"there are two profiles `{name}`: {found[0]} and {found[1]}", "remove one of them")
         return found[0] if found else ""
 
-    def _parse(self, path: str, content: bytes) -> Document:
-        from claudebox.settings.files.documents import parse
-
+    def _parse(self, path: str) -> Document:
         shown = shorten_home(path, self.host.person.home)
-        return parse(content, shown, is_json=path.endswith(".json"))
+        return parse(self._content(path), shown, is_json=path.endswith(".json"))
 
     def _content(self, path: str) -> bytes:
         """The content. A file that an agent can write is refused: it would choose what enters the next box."""
@@ -161,11 +132,13 @@ class _ProfileReader:
     def _unknown(self, named: Word) -> Problem:
         from difflib import get_close_matches
 
+        from claudebox.settings.mistakes import REMOVED
+
         names = sorted({*self.own_names(), *shipped_names()})
         stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
-        hint = f"did you mean `{near[0]}`?" if near else to_write
+        hint = REMOVED.get(f"--profile {stem}") or (f"did you mean `{near[0]}`?" if near else to_write)
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
 
 
@@ -183,7 +156,7 @@ def _is_name(text: str) -> bool:
     return plain.isascii() and plain.isalnum() and not text.startswith(".")
 
 
-DIRECTORY = __file__.rpartition("/files/")[0] + "/profiles"
+DIRECTORY = __file__.rpartition("/")[0] + "/profiles"
 SUFFIX = ".toml"
 
 
@@ -207,29 +180,6 @@ def _packed() -> dict[str, bytes]:
 
 
 def expanded(said: Statement, host: Host) -> Statement:
-    value = said.value
-    if isinstance(value, MountWish):
-        source = expand(value.source, value.origin.shown, host.environ)
-        destination = expand(value.destination, value.origin.shown, host.environ)
-        return said.replace(value=value.replace(source=source, destination=destination))
-    is_program = BY_NAME[said.name].is_users
-    if isinstance(value, Word) and (is_program or said.name in ("hide", "path")):
-        path = expand(value.text, value.origin.shown, host.environ)
-        return said.replace(value=value.replace(text=expand_home(path, host.person.home) if is_program else path))
-    return said
-
-
-def expand(text: str, rule: str, environ: dict[str, str]) -> str:
-    """The text with the values of `$NAME` and `${NAME}`. `~` stays: only the caller knows whose home it is."""
-    first, *others = text.split("$")
-    pieces = [first]
-    for other in others:
-        if other.startswith("{"):
-            name, _, rest = other[1:].partition("}")
-        else:
-            end = next((at for at, letter in enumerate(other) if not (letter.isalnum() or letter == "_")), len(other))
-            name, rest = other[:end], other[end:]
-        if name not in environ:
-            raise Problem(f"{rule}: ${name} is not set", f"export {name}=…, or write the path out")
-        pieces += [environ[name], rest]
-    return "".join(pieces)
+    """The same, with the values of the variables in it."""
+    value = BY_NAME[said.name].type.expanded(said.value, host.environ, host.person.home)
+    return said.replace(value=value)

@@ -13,10 +13,9 @@ from claudebox.model import Preparation
 from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.remembered import Form
-from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import said_in
-from claudebox.settings.parsing import LIMITS, amount
-from claudebox.settings.table import BY_NAME, Setting
+from claudebox.settings.contents import said_in
+from claudebox.settings.documents import parse
+from claudebox.settings.table import BY_NAME, VALUE
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.state import find_state
 
@@ -65,17 +64,8 @@ def read_project_file(host: Host, below: Settings) -> ProjectFile:
 
 def _tightens(said: Statement, below: Settings) -> bool:
     setting = BY_NAME[said.name]
-    if setting.choices and isinstance(said.value, Word):
-        known = below.auth if said.name == "auth" else getattr(below, said.name).text
-        return _is_less(setting, said.value.text, known)
-    if said.name in LIMITS and isinstance(said.value, Word):
-        limit: Word | None = getattr(below, said.name)
-        return limit is None or amount(said.name, said.value) <= amount(said.name, limit)
-    return setting.tightens
-
-
-def _is_less(setting: Setting, value: str, than: str) -> bool:
-    return setting.choices.index(value) >= setting.choices.index(than)
+    known = getattr(below, setting.key) if setting.kind == VALUE else None
+    return bool(setting.tightens or setting.choices) and setting.type.lowers(said.value, known)
 
 
 def decisions(host: Host) -> dict[str, bool]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from claudebox.login import file, form
-from claudebox.login.locks import STORAGE_STALE_SECONDS, Busy, Lock, Locks, storage_lock
+from claudebox import login
+from claudebox.login import STORAGE_STALE_SECONDS, Busy, Lock, Locks, storage_lock
 
-TOKENS = form.Tokens("access", "refresh", 2_000_000_000.0, ("user:inference",))
+TOKENS = login.Tokens("access", "refresh", 2_000_000_000.0, ("user:inference",))
 MCP = {"mcpOAuth": {"tea|1": {"accessToken": "of an MCP server"}}}
 
 
@@ -25,46 +25,46 @@ MCP = {"mcpOAuth": {"tea|1": {"accessToken": "of an MCP server"}}}
     ids=lambda content: repr(content[:20]),
 )
 def test_what_is_no_json_object_is_nothing(content: bytes) -> None:
-    assert form.parse(content) is None
+    assert login.parse(content) is None
 
 
 def test_renewed_login_keeps_what_else_is_in_the_file() -> None:
-    old: dict[str, Any] = {**MCP, form.KEY: {"accessToken": "old", "subscriptionType": "max"}}
-    new = form.with_tokens(old, TOKENS)
+    old: dict[str, Any] = {**MCP, login.KEY: {"accessToken": "old", "subscriptionType": "max"}}
+    new = login.with_tokens(old, TOKENS)
     assert new["mcpOAuth"] == MCP["mcpOAuth"]
-    assert new[form.KEY]["subscriptionType"] == "max"
-    found = form.tokens_in(new)
+    assert new[login.KEY]["subscriptionType"] == "max"
+    found = login.tokens_in(new)
     assert found is not None
     assert (found.access, found.refresh, found.expires_at) == ("access", "refresh", TOKENS.expires_at)
 
 
 @pytest.mark.parametrize("value", [None, "", "two words", "line\nbreak", "é", 1, ["x"], "x" * 20_000])
 def test_token_that_cannot_stand_in_a_header_is_none(value: object) -> None:
-    assert form.tokens_in({form.KEY: {"accessToken": value, "refreshToken": "r", "expiresAt": 1}}) is None
+    assert login.tokens_in({login.KEY: {"accessToken": value, "refreshToken": "r", "expiresAt": 1}}) is None
 
 
 def test_file_is_replaced_at_once_and_private(tmp_path: Path) -> None:
     path = tmp_path / ".credentials.json"
-    file.replace(str(path), {"a": 1})
+    login.replace(str(path), {"a": 1})
     before = path.stat().st_ino
-    file.replace(str(path), {"a": 2})
-    assert (file.read(str(path)), path.stat().st_mode & 0o777) == ({"a": 2}, 0o600)
+    login.replace(str(path), {"a": 2})
+    assert (login.read(str(path)), path.stat().st_mode & 0o777) == ({"a": 2}, 0o600)
     assert path.stat().st_ino != before
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("call", ["posix_fallocate", "pwrite", "fsync", "rename"])
+@pytest.mark.parametrize("call", ["posix_fallocate", "write", "fsync", "rename"])
 def test_failure_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     path = tmp_path / ".credentials.json"
     path.write_text('{"a": 1}')
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail)
         with pytest.raises(OSError, match="No space"):
-            file.replace(str(path), {"a": 2})
+            login.replace(str(path), {"a": 2})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
@@ -73,8 +73,8 @@ def test_symlink_and_fifo_and_a_large_file_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("{}")
     (tmp_path / "link").symlink_to("real")
     os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "large").write_bytes(b" " * file.LARGEST_FILE + b"{}")
-    assert [file.read(str(tmp_path / name)) for name in ("real", "link", "fifo", "large", "none")] == [{}, *[None] * 4]
+    (tmp_path / "large").write_bytes(b" " * login.LARGEST_FILE + b"{}")
+    assert [login.read(str(tmp_path / name)) for name in ("real", "link", "fifo", "large", "none")] == [{}, *[None] * 4]
 
 
 def test_lock_is_held_by_one(tmp_path: Path) -> None:
