@@ -2,7 +2,6 @@
 
     config.toml, profiles/    settings that the user writes
     .credentials.json         a login of Claude for boxes only, if the user made one
-    cache/                    of older versions, which kept parsed settings: nobody reads it
     decisions                 what the user said about files of projects
     packages/                 what Nix said about packages
     nix-trial                 what came of trying the Nix daemon
@@ -78,11 +77,6 @@ class State(Record):
     def login(self) -> str:
         """Of boxes only, if the user made one: else they share the user's own."""
         return f"{self.directory}/{LOGIN_FILE}"
-
-    @property
-    def cache(self) -> str:
-        """Of older versions, and ours to remove."""
-        return f"{self.directory}/cache"
 
     @property
     def decisions(self) -> str:
