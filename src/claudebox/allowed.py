@@ -30,4 +30,5 @@ class Names(Record):
     journal: str
     notifier: str = ""  # the program that asks on the desktop; "" if nobody is asked
     channel: int = -1  # of a launch: the socket that leads to that process
+    listeners: tuple[int, ...] = ()  # of a launch: the ports of this host that are published
     refused: mmap | None = None  # of a launch: memory in which that process says what it refused

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
 from claudebox.terminal import show_problem
 
@@ -70,8 +70,8 @@ def own_failure(error: Exception) -> Problem:
 
 def hear_of_children() -> None:
     """Undo what the caller may have passed on: we and bwrap wait for children, and have to hear how they ended."""
-    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
 def open_closed_streams() -> None:

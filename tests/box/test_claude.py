@@ -31,7 +31,8 @@ def path_with_claude(account: Account) -> dict[str, str]:
         (["-p", "fix the test"], ["-p", "fix the test"]),
         (["--continue", "--model", "opus"], ["--continue", "--model", "opus"]),
         (["mcp", "list"], ["mcp", "list"]),
-        (["mcp", "add", "--env", "KEY=value", "--yes", "name"], ["mcp", "add", "--env", "KEY=value", "--yes", "name"]),
+        (["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"], ["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"]),
+        (["--", "mcp", "add", "--env", "KEY=value", "--yes", "x"], ["mcp", "add", "--env", "KEY=value", "--yes", "x"]),
         (["--", "--help", "--yes", "--dry-run"], ["--help", "--yes", "--dry-run"]),
         (["-p", "a", "--", "--version"], ["-p", "a", "--version"]),
         (["--", "a", "--", "b"], ["a", "--", "b"]),
@@ -39,10 +40,9 @@ def path_with_claude(account: Account) -> dict[str, str]:
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
         ),
-        (["--model", "--yes", "last"], ["--model", "--yes", "last"]),
-        (["first", "-y", "last"], ["first", "last"]),
-        (["--append-system-prompt", "--shell"], ["--append-system-prompt", "--shell"]),
-        (["--output-format=json", "--json"], ["--output-format=json", "--json"]),
+        (["the first", "-y", "last"], ["the first", "last"]),
+        (["--append-system-prompt=--shell"], ["--append-system-prompt=--shell"]),
+        (["agents", "--json"], ["agents", "--json"]),
     ],
 )
 def test_arguments_arrive_unchanged_and_in_order(

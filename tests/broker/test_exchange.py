@@ -64,7 +64,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
 
 
 def test_journal_cannot_be_flooded_with_what_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.features.broker.server.journal.MOST_REFUSALS", 3)
+    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_REFUSALS", 3)
     broker = start()
     with broker.client() as client:
         assert client.ask().status == 200

@@ -13,8 +13,7 @@ import pytest
 
 from claudebox.doctor import report_text
 from claudebox.features.network import check as uplink
-from claudebox.features.network import tun
-from claudebox.features.network.tun import TUN
+from claudebox.features.network.uplink import OPEN_FOR_GOOD, OPEN_NOW, TUN
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.process import trial
@@ -172,7 +171,7 @@ def test_closed_device_is_measured_by_the_check(users_box: Box) -> None:
     words = (*with_device(users_box.account, "0600"), CLAUDEBOX, "--check", "--json")
     row = rows_of(as_root(users_box, *words).stdout)["network inet"]
     assert (row["state"], row["why"]) == ("note", f"{TUN} has mode 0600 and belongs to root: you cannot open it")
-    assert row["fix"] == [tun.OPEN_NOW, tun.OPEN_FOR_GOOD]
+    assert row["fix"] == [OPEN_NOW, OPEN_FOR_GOOD]
 
 
 @pytest.mark.req("NET-02", "FAIL-01")
@@ -182,12 +181,12 @@ def test_closed_device_is_measured_by_the_launch(users_box: Box) -> None:
     assert done.returncode == 125
     assert "pasta cannot connect the box" in done.stderr
     assert f"hint: {TUN} has mode 0600 and belongs to root" in done.stderr
-    assert [line.strip() for line in done.stderr.splitlines()][-2:] == [tun.OPEN_NOW, tun.OPEN_FOR_GOOD]
+    assert [line.strip() for line in done.stderr.splitlines()][-2:] == [OPEN_NOW, OPEN_FOR_GOOD]
 
 
 @pytest.mark.req("UX-05", "NET-02")
 def test_device_with_the_mode_that_is_advised_works(users_box: Box) -> None:
-    mode = tun.OPEN_NOW.split()[2]
+    mode = OPEN_NOW.split()[2]
     words = with_device(users_box.account, mode)
     assert rows_of(as_root(users_box, *words, CLAUDEBOX, "--check", "--json").stdout)["network inet"]["state"] == "ok"
     done = as_root(users_box, *words, CLAUDEBOX, "--yes", "--network", "inet", "--run", "true")
@@ -300,12 +299,12 @@ def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     if name == "no-default-route":
         machine.neighbourhood = machine.neighbourhood.replace(has_ipv4=False, has_ipv6=False)
 
-    def try_it(_: object) -> list[str]:
+    def try_it(*_: object) -> list[str]:
         if isinstance(answer, str):
             raise Problem(answer)
         return answer
 
-    monkeypatch.setattr(uplink, "_try", try_it)
+    monkeypatch.setattr(trial, "run_in_namespaces", try_it)
     monkeypatch.setattr(trial, "program_version", {"/usr/bin/pasta": trial.NO_VERSION, "/usr/sbin/nft": "1.0.6"}.get)
     return uplink.uplink_rows(machine.host(), merge(from_options(parse(list(words)).said)))
 

@@ -23,7 +23,7 @@ def without_a_default_route(scene: Scene, *words: str) -> None:
 def namespace_refused(scene: Scene, *, by_apparmor: bool = False) -> None:
     scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: by_apparmor)
-    isolation.enter_network_namespace()
+    isolation.enter_network_namespace(())
 
 
 def namespace_without_a_user(scene: Scene) -> None:

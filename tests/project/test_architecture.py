@@ -75,16 +75,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
 EXCEPTIONS = {
     "features.guard.quarantine": "features act",
     "features.review.commits": "features act",
-    "features.network.carrier": "features act",
     "features.review.show": "features act",
     "features.review.end": "features act",
     "features.login.keep_in_step": "features act",
-    "features.broker.server.*": "views",
-    "features.names.server.*": "views",
+    "features.broker.server.*": "features act",
+    "features.names.server.*": "features act",
     "features.names.namespace": "views",
-    "features.names.trial": "features act",
-    "features.names.report": "views",
-    "features.names.suggest": "views",
 }
 
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
@@ -98,13 +94,11 @@ ACTING = (
     *(
         "features.*.act",
         "features.*.check",
-        "features.network.connection",
-        "features.network.carrier",
         "features.nix.fetch",
     ),
     *("features.guard.quarantine", "features.review.commits", "features.review.show", "features.review.end"),
     *("features.broker.server", "features.broker.server.*", "features.login.*"),
-    *("features.names.server", "features.names.server.*", "features.names.namespace", "features.names.trial"),
+    *("features.names.server", "features.names.server.*", "features.names.namespace"),
     "features.table",
 )
 PURE_IMPORTS = {
@@ -248,14 +242,12 @@ def test_few_become_or_start_another_program() -> None:
     }
     assert becoming == {
         *("launch", "launch.attend", "launch.keeper"),
-        *("features.broker.act", "features.login.act", "features.network.act"),
-        "features.network.carrier",
-        *("features.names.act", "process.programs"),
+        *("features.network.act", "process.companion", "process.programs"),
         "prove.probe",  # which forks, to try what cannot be undone
     }
     starting = {module for module, path in MODULES.items() if "subprocess" in imports(path)}
     assert starting == {
-        "features.names.server.asking",
+        "features.names.server.notes",
         "features.limits.act",
         "features.nix.act",
         "features.nix.fetch",

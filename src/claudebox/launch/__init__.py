@@ -2,13 +2,10 @@
 
 One process becomes two: the child becomes bwrap; the parent stays outside, waits, and does what comes afterwards
 (`attend.py`). Everything else is a step of the Plan, in the `act.py` of its feature.
-
-Imports: `signal` imports `enum`, which costs more than this whole module; `_signal` is its part in C.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act
@@ -17,14 +14,15 @@ from claudebox.launch.attend import fork_below
 from claudebox.launch.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
 from claudebox.problem import CANNOT_EXECUTE, Problem
-from claudebox.process.descriptors import (
+from claudebox.process import signal
+from claudebox.process.companion import Companion
+from claudebox.process.isolation import (
     check_standard_streams,
     close_all_but,
+    leave_session_keyring,
     refuse_internet_sockets,
     seal_standard_input,
 )
-from claudebox.process.isolation import leave_session_keyring
-from claudebox.process.lifetime import Companion
 from claudebox.view.argv import SECCOMP, bwrap_operations, program_words
 
 TYPE_CHECKING = False
@@ -124,7 +122,7 @@ def drop_groups() -> None:
 
 def _set_signals() -> None:
     """Ignore Ctrl-C, which bwrap must outlive (a shim in the box undoes that), and undo what Python ignores."""
-    for number in (_signal.SIGINT, _signal.SIGQUIT):
-        _signal.signal(number, _signal.SIG_IGN)
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)

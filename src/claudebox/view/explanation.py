@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import Origin
+from claudebox.model import Origin, Plan
 from claudebox.problem import quote
 from claudebox.record import Record
 from claudebox.view.as_json import dump
@@ -71,6 +71,12 @@ def describe_origin(origin: Origin) -> str:
 
 def with_reason(text: str, origin: Origin) -> Because:
     return Because(f"{text} ({origin.reason})" if origin.reason else text, origin)
+
+
+def because_of_tier(plan: Plan) -> Because:
+    network = plan.network
+    said = "" if network.origin.is_default else f", by {network.origin.shown}"
+    return Because(f"network tier `{network.tier}`{said}: {network.meaning}", network.origin)
 
 
 def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:

@@ -105,8 +105,8 @@ def _preparations(plan: Plan) -> str:
 
 def _names(names: Names) -> str:
     """What a launch would do, as comments: the rules, and the list."""
+    from claudebox.features.names.namespace import ruleset
     from claudebox.features.names.rules import as_text
-    from claudebox.features.names.ruleset import ruleset
 
     rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())
     hosts = "".join(f"#   {as_text(row)}\n" for row in names.allowed) or "#   (nothing)\n"

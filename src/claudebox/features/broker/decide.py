@@ -5,7 +5,6 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.features.broker.forwarder import forwarder
-from claudebox.features.broker.terms import EXTRA_CERTIFICATES, SHORTEST_SECRET, SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
@@ -21,6 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+SOCKET = "api.sock"
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # a variable: where a login is renewed, if it is not the usual place
+EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
+SHORTEST_SECRET = 8  # what is shorter occurs in every text, and is no secret
+OTHERWISE = "choose: --auth passthrough, --auth none"
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
 ROUTE = Origin.of_rule(RULE, "the way to the API")

@@ -13,8 +13,8 @@ from claudebox import files
 from claudebox.features.caches.decide import PLACE
 from claudebox.model import Plan, Step
 from claudebox.problem import Problem
+from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function
-from claudebox.process.lifetime import Companion
 from claudebox.state import CACHE_LOCK
 from claudebox.terminal import say
 
@@ -23,7 +23,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     """Hold the place for changes as long as the box lives. If another box has it, this one does without the host's."""
     assert plan.cache is not None
     held = files.open_lock(f"{plan.cache.layers}/{CACHE_LOCK}")
-    companion = Companion(life=held, clear=lambda: os.close(held))
+    companion = Companion(held)
     if files.take_lock(held):
         return plan, companion
     say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")

@@ -13,8 +13,8 @@ from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Mount, Plan
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function, layer_label
-from claudebox.process.lifetime import Companion
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
@@ -44,11 +44,10 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     usable = {mount.source for mount in mounts}
     direct = tuple(one for one in plan.review.direct if one.path in usable)
     review = plan.review.replace(layer=layer.number, since=store.now(), parts=tuple(layer.parts()), direct=direct)
-    return plan.replace(review=review, mounts=mounts), Companion(life=held, clear=lambda: _let_go(held, made))
+    return plan.replace(review=review, mounts=mounts), Companion(held, clean_up=lambda: _remove_empty(made))
 
 
-def _let_go(held: int, made: list[str]) -> None:
-    os.close(held)
+def _remove_empty(made: list[str]) -> None:
     for path in made:
         _remove_if_empty(path)
 

@@ -11,7 +11,7 @@ import os
 from claudebox import files
 from claudebox.model import MASK, Mount, Plan
 from claudebox.problem import Problem
-from claudebox.process.lifetime import Companion
+from claudebox.process.companion import Companion
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
 
@@ -31,7 +31,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write {plan.state.masks}: {error.strerror}", hint) from None
-    return plan.replace(mounts=mounts), Companion(life=held, clear=lambda: _remove(directory))
+    return plan.replace(mounts=mounts), Companion(held, clean_up=lambda: _remove(directory))
 
 
 def _hold(place: str) -> int:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.features.names.rules import NameList, read_allowed
-from claudebox.features.names.server import invented as invented_module
-from claudebox.features.names.server.dns import NAME_ERROR, NO_ERROR, answer
-from claudebox.features.names.server.invented import Invented, TooManyNames
+from claudebox.features.names.server import dns
+from claudebox.features.names.server.dns import NAME_ERROR, NO_ERROR, Invented, TooManyNames, answer
 from claudebox.model import Origin
 from claudebox.settings.values import Word
 from unit.features.names.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address_in, code_of, named, query
@@ -163,7 +162,7 @@ def test_made_up_address_has_a_name() -> None:
 
 def test_names_below_a_star_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The box decides how many it asks for; those in the list itself are always known."""
-    monkeypatch.setattr(invented_module, "MOST_GUESTS", 3)
+    monkeypatch.setattr(dns, "MOST_GUESTS", 3)
     resolver = Resolver("allowed.example", "*.wild.example")
     assert [resolver.asked(named(f"x{number}.wild.example"))[0] for number in range(5)] == [0, 0, 0, 2, 2]
     assert resolver.asked(named("x1.wild.example"))[0] == NO_ERROR
@@ -181,7 +180,7 @@ def test_no_two_names_share_an_address(numbers: list[int]) -> None:
 
 
 def test_names_with_one_hash_get_neighbouring_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invented_module, "sha256", lambda _: "f" * 64)
+    monkeypatch.setattr(dns, "sha256", lambda _: "f" * 64)
     invented = make("a.example", "b.example")
     assert invented.address_of("a.example") != invented.address_of("b.example")
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.allowed import Allowed
-from claudebox.features.names.groups import FORGES, GROUPS
 from claudebox.features.names.rules import (
     EVERY_PORT,
+    FORGES,
+    GROUPS,
     NameList,
     as_text,
     is_name,

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.features.network.decide import check_ports, plan_network
-from claudebox.features.network.firewall import Resolver
-from claudebox.features.network.uplink import find_resolvers, needs_uplink, network_findings, plan_uplink
+from claudebox.features.network.uplink import Resolver, find_resolvers, needs_uplink, network_findings, plan_uplink
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink

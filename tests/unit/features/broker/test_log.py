@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.broker.server.journal import auth_log_text
+from claudebox.features.broker.log import auth_log_text
 from claudebox.view.text import WIDTH
 
 USUAL: dict[str, object] = {

@@ -1,7 +1,8 @@
-"""Reads the server name out of the first message of TLS, the ClientHello, which no encryption covers.
+"""Reads what a client says first, and says no in the protocol that it speaks: a person, or an agent, can read why.
 
-It may be cut into any number of records, and records into any number of packets. What cannot be read is refused: the
-server at the other end may read it in another way.
+The first message of TLS, the ClientHello, names the server, and no encryption covers it. It may be cut into any number
+of records, and records into any number of packets. What cannot be read is refused: the server at the other end may read
+it in another way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,19 @@ LARGEST_HELLO = 1 << 16
 RANDOM = 34  # bytes at the beginning: the version, and a random number
 SERVER_NAME = 0  # an extension, and in it the kind of a name
 LONGEST_NAME = 255
+FATAL, IN_VERSION = 2, (3, 3)  # of an alert
+ACCESS_DENIED, UNRECOGNIZED_NAME, ILLEGAL_PARAMETER = 49, 112, 47
+
+METHODS = (
+    *(b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ", b"PROPFIND "),
+    b"PRI * HTTP/2",
+)
+SSH = b"SSH-"
+LONGEST_VERSION = 256  # bytes of the first line of SSH
+# Of SSH: a message that asks to end, because an administrator wants it.
+DISCONNECT, BY_APPLICATION = 1, 11
+BLOCK = 8
+LEAST_PADDING = 4
 
 
 class BadHello(Exception):
@@ -102,3 +116,51 @@ def _only_name(extension: bytes) -> str:
     if not name.isascii():
         raise BadHello("its server name is no name")
     return name.decode().lower()
+
+
+class Refusal(Exception):
+    """Why a connection is not made. Without an alert, the reason is the network's: nobody refused it."""
+
+    def __init__(self, text: str, alert: int = ACCESS_DENIED, *, is_lists: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
+        self.alert = alert
+        self.is_lists = is_lists  # a longer list would allow it
+
+
+def in_words_of(first: bytes, refusal: Refusal) -> bytes | None:
+    """The answer to a client that began with these bytes: b"" if nothing can be said; None if more bytes would tell."""
+    text = f"claudebox: {refusal.text}"
+    if first.startswith(METHODS):
+        return _http(text, refusal.alert)
+    if not refusal.alert:
+        return None if _may_become(first, METHODS) else b""
+    if first.startswith(SSH):
+        is_whole = b"\n" in first
+        return _ssh(text) if is_whole else None if len(first) < LONGEST_VERSION else b""
+    if is_tls(first):
+        return bytes((ALERT, *IN_VERSION, 0, 2, FATAL, refusal.alert))
+    return None if _may_become(first, (*METHODS, SSH)) else b""
+
+
+def _may_become(first: bytes, beginnings: tuple[bytes, ...]) -> bool:
+    return any(beginning.startswith(first) for beginning in beginnings)
+
+
+def _http(text: str, alert: int) -> bytes:
+    status = "403 Forbidden" if alert else "502 Bad Gateway"
+    page = f"{text}\n"
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(page.encode())}\r\n"
+        f"Connection: close\r\nX-Claudebox: {text}\r\n\r\n{page}"
+    ).encode()
+
+
+def _ssh(text: str) -> bytes:
+    reason = text.encode()
+    parts = (bytes([DISCONNECT]), BY_APPLICATION.to_bytes(4, "big"), len(reason).to_bytes(4, "big"), reason, bytes(4))
+    body = b"".join(parts)
+    padding = -(5 + len(body)) % BLOCK
+    padding += BLOCK if padding < LEAST_PADDING else 0
+    packet = (1 + len(body) + padding).to_bytes(4, "big") + bytes([padding]) + body + bytes(padding)
+    return b"SSH-2.0-claudebox\r\n" + packet
