@@ -12,18 +12,18 @@ import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from claudebox.archive import own_command
 from claudebox.host import read_host
-from claudebox.host.claude import PACKAGE
 from claudebox.host.distribution import install_command
+from claudebox.host.programs import PACKAGE
 from claudebox.host.tree import Tree
-from claudebox.own_command import own_command
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style
-from claudebox.tools import trusted_path, trusted_program
+from claudebox.trust.programs import trusted_path, trusted_program
+from claudebox.trust.reach import reach_of
 from claudebox.view.text import BOLD, DIM, GREEN, RED, cut, escape, fill
 
 TYPE_CHECKING = False

@@ -32,8 +32,7 @@ docs/state.md says of each who writes it, whether a box sees it, and what happen
 from __future__ import annotations
 
 from claudebox.host.digest import sha256
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False

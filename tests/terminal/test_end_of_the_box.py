@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudebox.launch.parent.signals import program_of
+from claudebox.launch.signals import program_of
 from conftest import Box
 from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (

@@ -7,11 +7,11 @@ import posixpath
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.secret_values import looks_secret
 from claudebox.settings.documents import Document, shown
 from claudebox.settings.table import BY_KEY, LIST, Setting
 from claudebox.settings.types import is_variable_name, variables
 from claudebox.settings.values import Statement, Word
+from claudebox.trust.secret_values import looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

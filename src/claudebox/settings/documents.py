@@ -13,8 +13,8 @@ import tomllib
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.secret_values import looks_secret, secret_value
 from claudebox.settings.table import BY_KEY
+from claudebox.trust.secret_values import looks_secret, secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

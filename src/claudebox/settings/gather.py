@@ -8,8 +8,7 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Finding, Origin, Port
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word

@@ -7,7 +7,7 @@ import json
 from claudebox import __version__
 from claudebox.layers import layered
 from claudebox.model import FILE, EnvVar, Mount, Network, Plan
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 TYPE_CHECKING = False

@@ -33,7 +33,7 @@ from claudebox.model import (
     Port,
 )
 from claudebox.paths import shorten_home
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 
 TYPE_CHECKING = False

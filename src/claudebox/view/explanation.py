@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.model import Origin, Plan
-from claudebox.quoting import quote
+from claudebox.problem import quote
 from claudebox.record import Record
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, Style, escape, fill

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from claudebox.model import EnvVar, Plan, Preparation, Uplink
-from claudebox.quoting import quote
-from claudebox.secret_values import secret_value
+from claudebox.problem import quote
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 

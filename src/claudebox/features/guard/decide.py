@@ -24,9 +24,9 @@ from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, list_di
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move
-from claudebox.places import Opening, openings
 from claudebox.problem import Problem
 from claudebox.settings.values import PROJECT_FILE
+from claudebox.trust.secret_places import Opening, openings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from claudebox.places import Opening
+    from claudebox.trust.secret_places import Opening
 
 PARTS = "this host, an agent or CI obeys parts of it"
 # Directories that belong to one tool. Not `docs`, `renv` or `.config`, where people and many tools work, and not those

@@ -242,7 +242,7 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
         return is_name(host)
     from ipaddress import ip_address
 
-    from claudebox.addresses import rejected_range
+    from claudebox.host.ranges import rejected_range
 
     return rejected_range(ip_address(host), near) is None
 

@@ -19,10 +19,10 @@ from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import Plan
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
-from claudebox.tools import trusted_program
+from claudebox.trust.programs import trusted_program
+from claudebox.trust.reach import reach_of
 from claudebox.view.review import commits_text, landed_text, listing, summary
 from claudebox.view.text import escape
 

@@ -15,8 +15,8 @@ from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
 from claudebox.layers.store import Layer
-from claudebox.reach import reach_of
-from claudebox.tools import trusted_path
+from claudebox.trust.programs import trusted_path
+from claudebox.trust.reach import reach_of
 from claudebox.view.review import LONGEST_DIFF, diff, heading
 from claudebox.view.text import Style, escape
 

@@ -23,7 +23,7 @@ from claudebox.features.secrets.values import (
     masked_key,
     stand_in,
 )
-from claudebox.secret_values import accounts, known_token, looks_secret, names_secret, secret_value
+from claudebox.trust.secret_values import accounts, known_token, looks_secret, names_secret, secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

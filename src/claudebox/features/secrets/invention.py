@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from claudebox.host.digest import sha256
-from claudebox.secret_values import names_secret
+from claudebox.trust.secret_values import names_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

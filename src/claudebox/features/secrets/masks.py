@@ -16,8 +16,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import Finding
 from claudebox.paths import absolute, is_below, is_inside
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings, Word
 
 TYPE_CHECKING = False

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.decide import nix_findings, nix_mounts
+from claudebox.features.nix.decide import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
 from claudebox.model import FILE, Finding, Nix, Origin
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")
@@ -284,3 +284,21 @@ def test_nonsense_is_no_answer_and_does_not_hang(stand_in: list[bytes], said: by
 def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_nix, "SOCKET", str(tmp_path / "nothing"))
     assert ask_daemon() == Daemon(answers=False)
+
+
+@pytest.mark.parametrize(
+    ("copied", "copied_its_own", "outcome"),
+    [
+        ([False, False], True, CLOSED),
+        ([True, False], True, OPEN),
+        ([False, True], True, OPEN),
+        ([None, True], None, OPEN),
+        ([None, False], True, UNKNOWN),
+        ([False, False], False, UNKNOWN),
+        ([False, False], None, UNKNOWN),
+        ([None, None], None, UNKNOWN),
+    ],
+)
+def test_judgement(copied: list[bool | None], copied_its_own: bool | None, outcome: str) -> None:
+    """Builds are closed only if nothing else can be the reason."""
+    assert judge(copied, copied_its_own) == outcome
