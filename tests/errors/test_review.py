@@ -9,7 +9,8 @@ import pytest
 
 from claudebox import files, reviewing, showing
 from claudebox.features.review import act
-from claudebox.layers import Covered, Review, recovery, store
+from claudebox.layers import recovery, store
+from claudebox.model import Covered, Review
 from claudebox.layers.changes import Baseline
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover

@@ -173,7 +173,7 @@ def test_each_field_of_the_plan_is_decided_by_one_feature() -> None:
     by_field = {name: {feature for other, feature in decided if other == name} for name, _ in decided}
     # A command or a shell is nobody's but the box's own; Claude and other agents know how they are started.
     several = {name: owners for name, owners in by_field.items() if len(owners) > 1}
-    assert several == {"program": {"claude", "agents", "program"}}
+    assert several == {"program": {"claude", "agents", "system"}}
 
 
 def test_functions_are_short() -> None:
@@ -220,8 +220,8 @@ lstat = Tree.lstat
 Tree.lstat = lambda tree, path: None if (path + "/").startswith("/nix/") else lstat(tree, path)
 from claudebox import start
 start.doubts_namespaces = lambda *_: False
-from claudebox.launch import child
-become = child.os.execve
+import os
+become = os.execve
 def report(*arguments):
     sys.setprofile(None)
     for name, module in sorted(sys.modules.items()):
@@ -231,7 +231,7 @@ def report(*arguments):
         ran = {word for file, word in called if file == getattr(module, "__file__", "")} - classes - {"<module>"}
         print(name, "used" if ran or not functions else "unused", file=sys.stderr)
     become(*arguments)
-child.os.execve = report
+os.execve = report
 cli.main()
 """
 

@@ -7,7 +7,6 @@ from claudebox.agreement import READ_ONLY, WITHOUT, News
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import layered
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -151,7 +150,7 @@ def mount_text(mount: Mount, home: str) -> str:
 
 def _guarded(plan: Plan, style: Style) -> list[str]:
     """What the agent cannot change in the project, and what it can, although the host runs it later."""
-    guard, later = plan.guard, layered(plan)
+    guard, later = plan.guard, plan.layered
     if not guard.held and not guard.opened:
         return []
     lines = [_heading("Guarded", "what this host may run later", style)]

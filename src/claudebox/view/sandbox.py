@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import Covered, layered
+from claudebox.model import Covered
 from claudebox.model import RO, WRITABLE, EnvVar, Guarded, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.view.text import bytes_text, some
@@ -174,7 +174,7 @@ def _layered(plan: Plan) -> list[str]:
 
 def _guarded(plan: Plan) -> list[str]:
     """What cannot be changed in the project, and what git says when it tries."""
-    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered(plan))
+    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in plan.layered)
     if not held:
         return []
     text = GUARDED.format(names=_named(plan, held))

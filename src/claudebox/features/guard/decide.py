@@ -12,7 +12,6 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.guard import envrc
 from claudebox.features.guard.detours import accept_detours, detours_in
 from claudebox.features.guard.git import Account, git_guarded
 from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
@@ -93,6 +92,9 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     )
 
 
+NAMING = (".envrc", ".mise", "mise.", ".rtx")  # how files of direnv and mise begin, which name others
+
+
 def decide_report(_: Facts, draft: Draft) -> Contribution:
     """Look afterwards at what has changed. What was kept in layers comes first: some of it may have landed then."""
     guard: Guard = dict(draft.decided)["guard"]
@@ -105,7 +107,9 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
     for entry in entries:
-        if entry.name.startswith((envrc.FILE, *envrc.TOML)):
+        if entry.name.startswith(NAMING):
+            from claudebox.features.guard import envrc
+
             found += [Guarded(path, SHELL, envrc.NAMED) for path in envrc.named_places(tree, entry.path)]
     return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
 

@@ -12,7 +12,7 @@ import posixpath
 from claudebox.facts import Facts
 from claudebox.features.guard.table import DOT_GIT, rows_of
 from claudebox.host.walk import DIRECTORY, Entry
-from claudebox.layers import MOST_LAYERED
+from claudebox.model import MOST_LAYERED
 from claudebox.model import Guard, Guarded
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.settings.table import GUARDED

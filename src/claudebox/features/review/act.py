@@ -6,7 +6,8 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.layers import Covered, store
+from claudebox.layers import store
+from claudebox.model import Covered
 from claudebox.layers.changes import Baseline
 from claudebox.layers.store import Layer
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from claudebox.layers import Review
+    from claudebox.model import Review
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
 # EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: these a machine says whenever it is asked. A full disk, or a layer

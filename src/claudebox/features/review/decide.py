@@ -9,7 +9,7 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.layers import MOST_LAYERED, Covered, Review
+from claudebox.model import MOST_LAYERED, Covered, Review
 from claudebox.layers.machine import find_obstacle, read_mounts, refusal
 from claudebox.model import LAYER, RO, RW, UNSEEN, Finding, Mount, Step
 from claudebox.paths import is_below, is_inside

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.review import act
-from claudebox.layers import Covered, Review
+from claudebox.model import Covered, Review
 from claudebox.model import BY_DEFAULT
 from claudebox.problem import Problem
 from unit.layers.world import make_world
