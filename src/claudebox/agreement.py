@@ -13,6 +13,7 @@ agreed to, and where somebody opens it, a finding says so.
 from __future__ import annotations
 
 from claudebox import remembered
+from claudebox.allowed import Allowed
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -30,8 +31,6 @@ from claudebox.trust.variables import LEADING, shown_way
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from claudebox.allowed import Allowed
 
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
 
 from claudebox.archive import own_command
 from claudebox.host import read_host
@@ -25,11 +27,6 @@ from claudebox.terminal import output_style
 from claudebox.trust.programs import trusted_path, trusted_program
 from claudebox.trust.reach import reach_of
 from claudebox.view.text import BOLD, DIM, GREEN, RED, cut, escape, fill
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
 
 DEMO_SECONDS = 300
 DUMMY_KEY = "sk-ant-demo-not-a-key-0000"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Callable
 
 from claudebox import __version__
 from claudebox.features.claude.decide import choose_claude
@@ -39,10 +40,6 @@ from claudebox.trust.programs import choose_bwrap, npm_install
 from claudebox.trust.reach import reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Versions of bwrap with a known hole that does not depend on bwrap being setuid.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)

@@ -6,6 +6,7 @@ from claudebox.host import Host
 from claudebox.host.git.repository import Repository
 from claudebox.host.programs import ClaudeInstall
 from claudebox.host.system import System
+from claudebox.host.tree import Tree
 from claudebox.host.walk import Entry
 from claudebox.model import Finding, Login, Origin, Person, Preparation, SecretPlace
 from claudebox.paths import is_inside, normalize
@@ -20,7 +21,6 @@ from claudebox.trust.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host.tree import Tree
     from claudebox.layers.machine import Ground
 
 TYPED = Origin.of_option("claude")  # a word for claude on the command line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterable
 
 from claudebox.files import (
     DIRECTORY,
@@ -26,10 +27,6 @@ from claudebox.terminal import output_style, says_yes, show
 from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import Style, beside, bytes_text, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"

@@ -8,6 +8,7 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 
 from __future__ import annotations
 
+from claudebox.contribution import Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, PLAIN_PATH
 from claudebox.model import LAYER, RO, RW
@@ -20,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from claudebox.contribution import Draft
 
 
 class Decision(Record):

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 
 from claudebox.features.table import act, load
+from claudebox.launch.gate import Gate
 from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
-from claudebox.model import Step
+from claudebox.model import Plan, Step
 from claudebox.problem import Problem
 from claudebox.process import signal
 from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from claudebox.launch.gate import Gate
     from claudebox.launch.relay import Relay
-    from claudebox.model import Plan
 
     Deed = Callable[[bool], None]  # something to do afterwards; it is told whether somebody can be asked
 

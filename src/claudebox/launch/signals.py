@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import os
 
+from claudebox.launch.attend import Attendant
 from claudebox.process import signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.launch.attend import Attendant
 
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
 FROM_A_TERMINAL = (signal.SIGINT, signal.SIGQUIT)

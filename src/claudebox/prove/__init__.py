@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 from claudebox import files
 from claudebox.archive import own_command
@@ -31,10 +32,6 @@ from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"

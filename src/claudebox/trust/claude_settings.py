@@ -7,10 +7,12 @@ reads both. A launch reads what it remembers about the file, unless that has cha
 from __future__ import annotations
 
 from claudebox import remembered
+from claudebox.host.tree import Tree
 from claudebox.paths import expand_home, normalize
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.remembered import Form
+from claudebox.trust.reach import TrustedSource
 from claudebox.trust.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
 
 TYPE_CHECKING = False
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from claudebox.facts import ClaudeHome
-    from claudebox.host.tree import Tree
-    from claudebox.trust.reach import TrustedSource
 
 FORM = Form("Your Claude settings as they were when boxes got a copy: what counts besides, and what was left out.", 2)
 LEADS, HOLDS, RUNS, LEFT_OUT = "leads ", "holds ", "runs ", "left out "

@@ -7,8 +7,10 @@ judged by everything that it leads through: whoever can change a symlink on the 
 
 from __future__ import annotations
 
+from claudebox.host import Host
 from claudebox.host.git.repository import Repository, find_repository
 from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
+from claudebox.host.tree import Tree
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
 from claudebox.problem import Problem, quote
@@ -18,9 +20,6 @@ from claudebox.trust.secret_places import is_systems, refuse_readable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from claudebox.host import Host
-    from claudebox.host.tree import Tree
 
 
 class Reach:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from claudebox import __version__
+from claudebox.allowed import Names
 from claudebox.model import FILE, EnvVar, Mount, Network, Plan
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from claudebox.allowed import Names
-
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
+from claudebox.allowed import Allowed
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -34,13 +38,6 @@ from claudebox.model import (
 from claudebox.paths import shorten_home
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from claudebox.allowed import Allowed
 
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from claudebox.allowed import Names
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import Covered
-from claudebox.model import RO, WRITABLE, EnvVar, Guarded, Mount, Plan
+from claudebox.model import RO, WRITABLE, Covered, EnvVar, Guarded, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.view.text import bytes_text, some
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.allowed import Names
 
 HEAD = """\
 # You are in a sandbox (claudebox)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Facts
+from claudebox.host.git.config import Pairs
 from claudebox.model import Finding
 from claudebox.paths import expand_home, is_inside, normalize
 from claudebox.record import Record
@@ -20,8 +21,6 @@ from claudebox.trust.secret_values import secret_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from claudebox.host.git.config import Pairs
 
 ON_OR_OFF = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0"))
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

@@ -14,7 +14,17 @@ from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.guard.detours import accept_detours, detours_in
 from claudebox.features.guard.git import Account, git_guarded
-from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
+from claudebox.features.guard.table import (
+    DOT_GIT,
+    GIT,
+    SHELL,
+    UNSEEN,
+    WANTED,
+    GuardRow,
+    find_tools,
+    ordinary_rows_of,
+    rows_of,
+)
 from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.features.guard.whole import hold_whole, outermost
 from claudebox.host.git.config import host_configs
@@ -30,8 +40,6 @@ from claudebox.trust.secret_places import Opening, openings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from claudebox.features.guard.table import GuardRow
 
 RULE = "guard"
 DIRECT = Origin.of_rule(RULE, "git's worktrees: they are on this host at once")

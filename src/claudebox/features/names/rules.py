@@ -10,12 +10,11 @@ from claudebox.allowed import Allowed
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.settings.types import LAST_PORT
+from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from claudebox.settings.values import Word
 
 WEB = (80, 443)  # what a bare name means
 SSH = 22

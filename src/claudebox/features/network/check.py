@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import Any
 
 from claudebox.features.network.act import connect
 from claudebox.features.network.uplink import TUN, is_about_tun, plan_uplink, tun_fault
@@ -18,10 +19,6 @@ from claudebox.settings.values import Settings, Word
 from claudebox.trust.programs import choose_uplink
 from claudebox.trust.reach import reach_of
 from claudebox.view.argv import called_pasta
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NAME = "network inet"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterable, Iterator
 
 from claudebox import files
+from claudebox.features.review.judge import Item
 from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
@@ -19,12 +21,6 @@ from claudebox.trust.programs import trusted_path
 from claudebox.trust.reach import reach_of
 from claudebox.view.review import LONGEST_DIFF, diff, heading
 from claudebox.view.text import Style, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from claudebox.features.review.judge import Item
 
 PAGER = "less -R"
 SECONDS = 60

@@ -9,9 +9,8 @@ import pytest
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
-from claudebox.model import MOST_LAYERED
 from claudebox.layers.machine import Ground, find_doubt, refusal
-from claudebox.model import LAYER, RO, RW, Plan, Step
+from claudebox.model import LAYER, MOST_LAYERED, RO, RW, Plan, Step
 from claudebox.mounts import PIN
 from claudebox.problem import Problem
 from claudebox.settings.words import parse

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.review import act
-from claudebox.model import Covered, Review
-from claudebox.model import BY_DEFAULT
+from claudebox.model import BY_DEFAULT, Covered, Review
 from claudebox.problem import Problem
 from unit.layers.world import make_world
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -19,11 +20,6 @@ from claudebox.features.broker.server.usage import Allowance, Journal, Meter
 from claudebox.model import Broker
 from claudebox.process.companion import READY
 from claudebox.trust.variables import BASE_URL
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import ssl
-
 
 MOST_CONNECTIONS = 128
 STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses
