@@ -148,7 +148,7 @@ def show_layer(place: Place, layer: Layer) -> int:
     home, style = place.host.person.home, output_style()
     kept = Kept(layer, home)
     head = summary(layer.number, kept.items, kept.never, style) + listing(kept.items, style)
-    lines = diff_lines(kept.layer, kept.items, style, home)
+    lines = diff_lines(kept.layer, kept.items, style)
     if sys.stdout.isatty():
         page((line for part in (head.splitlines(), lines) for line in part), home)
     else:

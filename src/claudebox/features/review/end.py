@@ -156,7 +156,7 @@ def _ask(kept: Kept, asking: Ask) -> None:
             if chosen_by_number is not None:
                 return land_chosen(kept, chosen_by_number, asking)
         elif word == SHOW:
-            page(diff_lines(kept.layer, kept.items, errors_style(), kept.home), kept.home)
+            page(diff_lines(kept.layer, kept.items, errors_style()), kept.home)
         elif word == DISCARD:
             if asking("Discard all of it? This cannot be undone. [y/N] ") in ("y", "yes"):
                 store.discard(kept.layer)

@@ -1,4 +1,4 @@
-"""Shows a diff on the terminal, page by page, with the programs that the user has chosen for that globally.
+"""Shows a diff on the terminal, page by page, with the pager that the user has chosen globally.
 
 Only the user's own configuration of git counts. A repository may name programs, too, and those would be the agent's.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 
 from claudebox import files
@@ -19,17 +18,14 @@ from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
 from claudebox.layers.store import Layer
 from claudebox.trust.programs import trusted_path
 from claudebox.trust.reach import reach_of
-from claudebox.view.review import LONGEST_DIFF, diff, heading
-from claudebox.view.text import Style, escape
+from claudebox.view.review import LONGEST_DIFF, diff
+from claudebox.view.text import Style
 
 PAGER = "less -R"
-SECONDS = 60
-ESCAPE = "\x1b["
 
 
-def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iterator[str]:
+def diff_lines(layer: Layer, items: list[Item], style: Style) -> Iterator[str]:
     """The diff of these changes, line by line."""
-    program = users_program("diff.external", home)
     upper, lower = os.open(layer.upper, files.DIRECTORY), files.open_directory(layer.project)
     try:
         for item in items:
@@ -37,21 +33,10 @@ def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iter
             old = _read(lower, change.path) if change.old is not None and change.what != DIRECTORY else None
             is_new = change.kind in (ADDED, CHANGED) and change.what == FILE
             new = _read_in_layer(upper, change) if is_new else None
-            text = _by_program(program, change.path, old, new) if program and _is_whole_text(change) else None
-            if text is None:
-                yield from diff(item, old, new, style)
-            else:
-                yield from heading(item, style)
-                yield from text
+            yield from diff(item, old, new, style)
     finally:
         os.close(upper)
         os.close(lower)
-
-
-def _is_whole_text(change: Change) -> bool:
-    """Whether another program can show the difference: it gets no more than the beginning of a file."""
-    size = max(change.size, change.old.size if change.old is not None else 0)
-    return change.what == FILE and not change.is_binary and size <= LONGEST_DIFF
 
 
 def _read(root: int, path: str) -> bytes | None:
@@ -105,55 +90,10 @@ def users_program(key: str, home: str) -> str:
     return value
 
 
-def _by_program(program: str, path: str, old: bytes | None, new: bytes | None) -> Iterator[str] | None:
-    """What the user's own diff program says, called as git calls it. None if it fails, or there is nothing for it."""
-    if old is None and new is None:
-        return None
-    with tempfile.TemporaryDirectory(prefix="claudebox-diff-") as directory:
-        words = [escape(path)]
-        for name, content in (("old", old), ("new", new)):
-            file = f"{directory}/{name}-{_plain(path)}" if content is not None else os.devnull
-            if content is not None:
-                with open(file, "wb") as written:
-                    written.write(content)
-            words += [file, "0" * 40, "100644"]
-        try:
-            done = subprocess.run(
-                ["/bin/sh", "-c", f'{program} "$@"', program, *words],
-                cwd=directory,
-                env=_trusted_environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-    return (only_colours(line) for line in done.stdout.decode(errors="surrogateescape").split("\n"))
-
-
 def _trusted_environment() -> dict[str, str]:
     """The user's, without entries of PATH that an agent can write: the pager would come from there."""
     host = read_host()
     return {**host.environ, "PATH": trusted_path(host.environ.get("PATH", os.defpath), reach_of(host))}
-
-
-def _plain(path: str) -> str:
-    """The last name, so that the program knows the language; nothing in it can be an option or a path."""
-    return "".join(c if c.isalnum() or c in "._" else "_" for c in path.rpartition("/")[2])[-100:]
-
-
-def only_colours(line: str) -> str:
-    """The line with everything spelled out that a terminal would obey, except colours."""
-    first, *rest = line.replace("\t", "    ").split(ESCAPE)
-    shown = escape(first)
-    for piece in rest:
-        code, found, text = piece.partition("m")
-        if found and all(character in "0123456789;" for character in code):
-            shown += f"{ESCAPE}{code}m{escape(text)}"
-        else:
-            shown += escape(ESCAPE + piece)
-    return shown
 
 
 def page(lines: Iterable[str], home: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.review.judge import Item
-from claudebox.features.review.show import diff_lines, only_colours, users_program
+from claudebox.features.review.show import diff_lines, users_program
 from claudebox.view.review import LONGEST_DIFF, listing, summary
 from claudebox.view.text import Style, width
 from unit.layers.world import World, make_world, wait_for_the_clock
@@ -28,10 +28,7 @@ def world_with_odd_names(tmp_path: Path) -> World:
 
 def text_of(world: World, style: Style = PLAIN) -> str:
     items = [Item(change) for change in world.changes()]
-    home = str(world.project.parent)
-    return "\n".join(
-        [summary("1", items, (), style), listing(items, style), *diff_lines(world.layer, items, style, home)]
-    )
+    return "\n".join([summary("1", items, (), style), listing(items, style), *diff_lines(world.layer, items, style)])
 
 
 def test_nothing_that_a_terminal_obeys_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +66,7 @@ def test_file_that_changed_since_the_list_was_made_is_not_shown(
     wait_for_the_clock()
     path.write_text("mild\n")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    text = "\n".join(diff_lines(world.layer, items, PLAIN, str(tmp_path)))
+    text = "\n".join(diff_lines(world.layer, items, PLAIN))
     assert "cannot be read" in text
     assert "mild" not in text
 
@@ -84,51 +81,25 @@ def test_deletions_are_counted_even_if_they_are_many(tmp_path: Path) -> None:
     assert "and 38 more" in " ".join(text.split())
 
 
-def test_program_of_the_repository_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = make_world(tmp_path, {"a": "old\n", ".git/config": "[diff]\n\texternal = touch /tmp/ran\n"})
-    world.write("a", "new\n")
+def test_pager_of_the_repository_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_world(tmp_path, {".git/config": "[core]\n\tpager = touch /tmp/ran\n"})
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    assert users_program("diff.external", str(tmp_path)) == ""
-    program = tmp_path / "program"
-    program.write_text("#!/bin/sh\nprintf '\\033[31m%s\\033[2J\\n' \"$1\"\n")
-    program.chmod(0o755)
-    (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
-    assert "\x1b[31ma\\x1b[2J" in text_of(world)
+    assert users_program("core.pager", str(tmp_path)) == ""
+    (tmp_path / ".gitconfig").write_text("[core]\n\tpager = delta\n")
+    assert users_program("core.pager", str(tmp_path)) == "delta"
 
 
-def test_program_of_the_user_hides_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says nothing of a mode, gets only the beginning of a large file, and knows nothing of what this host runs."""
+def test_diff_hides_no_change(tmp_path: Path) -> None:
     large = "x\n" * LONGEST_DIFF
     world = make_world(tmp_path, {"tool": "same\n", "link": "text\n", "large": large + "old\n"})
     world.write("tool", "same\n", 0o755)
     world.write("large", large + "evil\n")
     (world.upper / "link").symlink_to("/etc/passwd")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    program = tmp_path / "program"
-    program.write_text('#!/bin/sh\ndiff "$2" "$5"\n:\n')
-    program.chmod(0o755)
-    (tmp_path / ".gitconfig").write_text(f"[diff]\n\texternal = {program}\n")
-    items = [Item(change, "a reason") for change in world.changes()]
-    lines = list(diff_lines(world.layer, items, PLAIN, str(tmp_path)))
+    lines = list(diff_lines(world.layer, [Item(change, "a reason") for change in world.changes()], PLAIN))
     assert "changed tool (mode 644 -> 755)" in lines
     assert "+-> /etc/passwd" in lines
     assert "changed large" in lines
     assert "  large: 2M" in lines
     assert lines.count("  this host: a reason") == 3
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m"),
-        ("\x1b[2J", "\\x1b[2J"),
-        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
-        ("a\tb\r", "a    b\\r"),
-    ],
-)
-def test_only_colours_pass(said: str, shown: str) -> None:
-    assert only_colours(said) == shown
