@@ -13,14 +13,27 @@ agreed to, and where somebody opens it, a finding says so.
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.allowed import Allowed
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host import pinned
 from claudebox.host.system import CERTIFICATE_BUNDLES
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Package, Plan, Port, Preparation
+from claudebox.model import (
+    COVER,
+    FROM_HOST,
+    RO,
+    RW,
+    Allowed,
+    EnvVar,
+    Finding,
+    Mount,
+    Network,
+    Package,
+    Plan,
+    Port,
+    Preparation,
+)
 from claudebox.paths import move, parents
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, escape, path_note

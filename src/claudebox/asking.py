@@ -1,18 +1,63 @@
-"""Shows a box that nobody has agreed to yet, and asks whether to start it."""
+"""Asks before a start: whether a project gets what its file asks for, and whether a new box may start."""
 
 from __future__ import annotations
 
 import os
 
 from claudebox.agreement import News
-from claudebox.model import Plan
+from claudebox.files import prepare
+from claudebox.host import Host
+from claudebox.model import Finding, Plan, Port
+from claudebox.plan import make_plan
 from claudebox.problem import Problem
+from claudebox.settings.gather import Layers, gather
+from claudebox.settings.table import BY_NAME
+from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.words import Request
-from claudebox.terminal import ask, can_ask, errors_height, errors_style, say
-from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, escape
+from claudebox.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
+from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
 
 SHOW_ALL = "?"
+COLUMN = 25
 OFFER = "(claudebox --setup offers a stricter box: login outside, listed hosts, review)"
+
+
+def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
+    """Ask whether the project gets what its file asks for. Without an answer, it gets nothing."""
+    project = layers.project
+    if project is None or request.yes or not can_ask():
+        return layers
+    try:
+        make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
+    except Problem as problem:
+        # Nobody can say yes to that, so it counts as a no until the file changes.
+        note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
+        return layers.replace(settings=layers.settings.replace(findings=(note,)))
+    from claudebox.settings.project_file import note_decision
+
+    say(wishes_text(project.wishes, errors_style()))
+    granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
+    prepare(note_decision(host, project.content_id, granted=granted))
+    return gather(host, request, project.replace(granted=granted))
+
+
+def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
+    lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
+    for wish in wishes:
+        words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
+        lines += table_row(f"+ {BY_NAME[wish.name].key}", words, COLUMN, style)
+    return "\n".join(lines) + "\n"
+
+
+def _value_text(value: Value) -> str:
+    if isinstance(value, MountWish):
+        place = f" as {value.destination}" if value.destination else ""
+        return f"{value.source}{place}, {'writable' if value.access == 'rw' else 'read-only'}"
+    if isinstance(value, EnvWish):
+        return value.name if value.value is None else f"{value.name}={value.value}"
+    if isinstance(value, Port):
+        return str(value.host) if value.host == value.box else f"{value.host}:{value.box}"
+    return value.text
 
 
 def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:

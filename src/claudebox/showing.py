@@ -10,17 +10,19 @@ from claudebox.problem import NOT_FOUND, Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.profiles import list_profiles
 from claudebox.settings.table import OFF
-from claudebox.settings.values import Settings
+from claudebox.settings.values import Profile, Settings
 from claudebox.settings.words import Request
+from claudebox.state import SHOWN
 from claudebox.terminal import output_style, say, show
 from claudebox.view.as_json import audit_json, dry_run_json, dump
 from claudebox.view.audit import audit
 from claudebox.view.explanation import explanation_json, explanation_text
 from claudebox.view.shell import shell_command
-from claudebox.view.text import escape
-from claudebox.view.wishes import profiles_text
+from claudebox.view.text import Style, escape, table_row
 
 NO_PROGRAM = ("true",)
+PLACE = 21
+YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help all"
 
 
 def show_audit(request: Request) -> int:
@@ -77,3 +79,13 @@ def show_profiles(request: Request) -> int:
     listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
     show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
     return 0
+
+
+def profiles_text(profiles: list[Profile], style: Style) -> str:
+    lines: list[str] = []
+    for profile in profiles:
+        lines += table_row(
+            profile.name, [*escape(profile.description).split(), f"({escape(profile.file)})"], PLACE, style
+        )
+    lines += ["", YOUR_OWN]
+    return "\n".join(lines) + "\n"

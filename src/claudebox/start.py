@@ -6,18 +6,16 @@ from claudebox.agreement import find_news, note_agreement, recall
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
-from claudebox.files import prepare
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
 from claudebox.host.tree import Tree
 from claudebox.launch import launch
-from claudebox.model import FROM_HOST, Finding, Plan, Question
-from claudebox.plan import decide, make_plan, survey
+from claudebox.model import FROM_HOST, Plan, Question
+from claudebox.plan import decide, survey
 from claudebox.problem import Problem
-from claudebox.settings.gather import Layers, gather
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
-from claudebox.terminal import can_ask, errors_style, say, says_yes
+from claudebox.terminal import can_ask, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,32 +26,14 @@ def start(request: Request) -> NoReturn:
     host = read_host()
     layers = gather(host, request)
     if layers.project is not None and layers.project.is_undecided:
+        from claudebox.asking import ask_about_project
+
         layers = ask_about_project(host, request, layers)
     plan = plan_until_known(survey(host, request, layers.settings))
     finish_landings(host, plan)
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
     launch(plan.replace(may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
-
-
-def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
-    """Ask whether the project gets what its file asks for. Without an answer, it gets nothing."""
-    project = layers.project
-    if project is None or request.yes or not can_ask():
-        return layers
-    try:
-        make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
-    except Problem as problem:
-        # Nobody can say yes to that, so it counts as a no until the file changes.
-        note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
-        return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.project_file import note_decision
-    from claudebox.view.wishes import wishes_text
-
-    say(wishes_text(project.wishes, errors_style()))
-    granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
-    prepare(note_decision(host, project.content_id, granted=granted))
-    return gather(host, request, project.replace(granted=granted))
 
 
 def plan_until_known(facts: Facts) -> Plan:

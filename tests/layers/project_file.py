@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.asking import wishes_text
 from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.problem import Problem
@@ -15,7 +16,6 @@ from claudebox.settings.project_file import note_decision
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
 from claudebox.view.text import Style
-from claudebox.view.wishes import wishes_text
 from hosts.machine import EVERYONE, TREES, Machine
 
 WISHES = """\

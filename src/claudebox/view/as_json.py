@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from claudebox import __version__
-from claudebox.allowed import Names
-from claudebox.model import FILE, EnvVar, Mount, Network, Plan
+from claudebox.model import FILE, EnvVar, Mount, Names, Network, Plan
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
-from claudebox.allowed import Allowed
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -22,6 +21,7 @@ from claudebox.model import (
     RW,
     SYMLINK,
     TMPFS,
+    Allowed,
     Broker,
     EnvVar,
     Finding,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.allowed import Names
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import RO, WRITABLE, Covered, EnvVar, Guarded, Mount, Plan
+from claudebox.model import RO, WRITABLE, Covered, EnvVar, Guarded, Mount, Names, Plan
 from claudebox.paths import shorten_home
 from claudebox.view.text import bytes_text, some
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.allowed import Names
-from claudebox.model import EnvVar, Plan, Preparation, Uplink
+from claudebox.model import EnvVar, Names, Plan, Preparation, Uplink
 from claudebox.problem import quote
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words

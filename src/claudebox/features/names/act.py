@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import socket
 
-from claudebox.allowed import Names
-from claudebox.model import Plan, Port
+from claudebox.model import Names, Plan, Port
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.programs import port_problem, start_carrier

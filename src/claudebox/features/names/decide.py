@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.allowed import Allowed, Names
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.names.rules import NameList, is_address, read_allowed
-from claudebox.model import FILE, Finding, Mount, Origin, Plan, Step
+from claudebox.model import FILE, Allowed, Finding, Mount, Names, Origin, Plan, Step
 from claudebox.problem import Problem
 from claudebox.settings.table import NAMES, OFF
 from claudebox.trust.programs import choose_uplink

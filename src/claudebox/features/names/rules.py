@@ -6,8 +6,7 @@ that no two names look alike: others are written as they are in DNS (xn--…).
 
 from __future__ import annotations
 
-from claudebox.allowed import Allowed
-from claudebox.model import Origin
+from claudebox.model import Allowed, Origin
 from claudebox.problem import Problem
 from claudebox.settings.types import LAST_PORT
 from claudebox.settings.values import Word

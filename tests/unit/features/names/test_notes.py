@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.allowed import Allowed
 from claudebox.features.names.act import MEMORY, MOST_SHOWN, refused_text
 from claudebox.features.names.log import NOTHING, log_text, suggestion
 from claudebox.features.names.rules import NameList
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_QUESTIONS, MOST_REFUSALS, Asker, Notes
 from claudebox.journal import read_journal
-from claudebox.model import Origin
+from claudebox.model import Allowed, Origin
 from claudebox.view.text import WIDTH
 from patience import comes_true
 from reference import FIELDS

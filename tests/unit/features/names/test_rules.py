@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.allowed import Allowed
 from claudebox.features.names.rules import (
     EVERY_PORT,
     FORGES,
@@ -16,7 +15,7 @@ from claudebox.features.names.rules import (
     is_name,
     read_allowed,
 )
-from claudebox.model import Origin
+from claudebox.model import Allowed, Origin
 from claudebox.problem import Problem
 from claudebox.settings.values import Word
 

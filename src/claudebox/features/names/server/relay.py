@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from claudebox.allowed import Names
 from claudebox.features.names.act import ALL, LIFE
 from claudebox.features.names.namespace import CONNECTIONS, DATAGRAMS, HOST_PORT, LOOKUPS
 from claudebox.features.names.rules import NameList, can_be_listed
@@ -26,6 +25,7 @@ from claudebox.features.names.server.greeting import (
     server_name,
 )
 from claudebox.features.names.server.notes import Asker, Notes
+from claudebox.model import Names
 from claudebox.process.carrier import Carrier, Connection, Flow, raise_file_limit
 from claudebox.process.companion import READY
 
