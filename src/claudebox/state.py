@@ -1,31 +1,5 @@
 """Every path at which claudebox keeps what it knows from one start to the next. All of them are below ~/.claudebox.
 
-    config.toml, profiles/    settings that the user writes
-    .credentials.json         a login of Claude for boxes only, if the user made one
-    decisions                 what the user said about files of projects
-    packages/                 what Nix said about packages
-    nix-trial                 what came of trying the Nix daemon
-    layer-trial               that the kernel has refused a layer
-    auth.lock                 a lock of those who keep logins in step
-    auth/, auth.from          the login that all boxes shared, of claudebox 0.1.0
-    broker/                   sockets of brokers that are running; broker.lock beside it
-    instances/NAME/           the state of one project, of which a box of that project sees some:
-        project, writable-*   whose it is, and every directory that its boxes could write
-        claude/               Claude's home in the box
-        agents/               what other agents keep
-        auth/, auth.from      the login that its boxes share, and how the user's was when it was copied
-        empty/, CLAUDE.md, SANDBOX.md   mounted over parts of Claude's home and of /etc
-        settings.from, servers.from, answered   how the user's configuration was when it was imported
-        agreed, masked        what the user agreed to, and which files were masked
-        decoys                the key with which made-up values are drawn
-        masks/                files with these values, which boxes see in the place of masked ones while they run
-        broker.jsonl          what boxes asked of the broker
-        network.jsonl         what boxes reached by name
-        nix/                  the project's own Nix store
-        layers/               what boxes changed and the user has not landed yet
-        cache/, cache-host/   what package managers downloaded; cache-host.layers holds it over the host's own
-        quarantine/           what was moved out of the project after a box had ended
-
 docs/state.md says of each who writes it, whether a box sees it, and what happens when it is removed.
 """
 
@@ -52,6 +26,16 @@ FORMER_NOTE = ".local/state/claudebox/places"
 FORMER_CONFIG = f".config/claudebox/{CONFIG}"
 
 
+class Below:
+    """A path below the directory of its owner."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: State | Instance, _: type) -> str:
+        return f"{owner.directory}/{self.name}"
+
+
 class State(Record):
     """What claudebox keeps for one user."""
 
@@ -61,26 +45,19 @@ class State(Record):
     def directory(self) -> str:
         return f"{self.home}/.claudebox"
 
-    @property
-    def config(self) -> str:
-        return f"{self.directory}/{CONFIG}"
-
-    @property
-    def profiles(self) -> str:
-        return f"{self.directory}/{PROFILES}"
-
-    @property
-    def login(self) -> str:
-        """Of boxes only, if the user made one: else they share the user's own."""
-        return f"{self.directory}/{LOGIN_FILE}"
-
-    @property
-    def decisions(self) -> str:
-        return f"{self.directory}/decisions"
-
-    @property
-    def packages(self) -> str:
-        return f"{self.directory}/packages"
+    config = Below(CONFIG)  # settings that the user writes
+    profiles = Below(PROFILES)
+    login = Below(LOGIN_FILE)  # of boxes only, if the user made one: else they share the user's own
+    decisions = Below("decisions")  # what the user said about files of projects
+    packages = Below("packages")  # what Nix said about packages
+    nix_trial = Below("nix-trial")  # what came of trying the Nix daemon
+    layer_trial = Below("layer-trial")  # that the kernel has refused a layer
+    auth_lock = Below("auth.lock")  # a lock of those who keep logins in step
+    former_login = Below(f"auth/{LOGIN_FILE}")  # the login that all boxes shared, of claudebox 0.1.0
+    former_note = Below("auth.from")
+    broker = Below("broker")  # sockets of brokers that are running
+    broker_lock = Below("broker.lock")
+    instances = Below(INSTANCES)
 
     def package(self, reference: str) -> str:
         return f"{self.packages}/{sha256(reference.encode())[:PACKAGE_NAME_LENGTH]}"
@@ -92,39 +69,6 @@ class State(Record):
     def closure(self, roots: tuple[str, ...]) -> str:
         return f"{self.packages}/closure-{sha256(' '.join(roots).encode())[:PACKAGE_NAME_LENGTH]}"
 
-    @property
-    def nix_trial(self) -> str:
-        return f"{self.directory}/nix-trial"
-
-    @property
-    def layer_trial(self) -> str:
-        return f"{self.directory}/layer-trial"
-
-    @property
-    def former_login(self) -> str:
-        """Where all boxes shared a login, in claudebox 0.1.0."""
-        return f"{self.directory}/auth/{LOGIN_FILE}"
-
-    @property
-    def former_note(self) -> str:
-        return f"{self.directory}/auth.from"
-
-    @property
-    def auth_lock(self) -> str:
-        return f"{self.directory}/auth.lock"
-
-    @property
-    def broker(self) -> str:
-        return f"{self.directory}/broker"
-
-    @property
-    def broker_lock(self) -> str:
-        return f"{self.broker}.lock"
-
-    @property
-    def instances(self) -> str:
-        return f"{self.directory}/{INSTANCES}"
-
     def instance(self, root: str) -> Instance:
         return self.instance_called(instance_name(root), root)
 
@@ -133,121 +77,44 @@ class State(Record):
 
 
 class Instance(Record):
-    """The state of one project, so that no project sees another's conversations."""
+    """The state of one project, of which its boxes see some: no project sees another's conversations."""
 
     directory: str
     root: str  # whose it is: the project, or the repository of its worktrees
 
+    project = Below(PROJECT)  # the same path, in a file
+    claude = Below("claude")  # Claude's home in the box
+    agents = Below("agents")  # what other agents keep, a directory for each
+    # The directory of the login. Each project has its own: what several boxes can write is a way between them.
+    auth = Below("auth")
+    auth_login = Below(f"auth/{LOGIN_FILE}")
+    auth_note = Below("auth.from")  # how the user's was when it was copied; beside it, since boxes can write in it
+    own_login = Below(f"claude/{LOGIN_FILE}")  # where a Claude that does not know of that directory keeps its login
+    empty = Below("empty")  # mounted over parts of Claude's home and of /etc, as the next two
+    memory = Below("CLAUDE.md")
+    sandbox = Below("SANDBOX.md")
+    settings_note = Below("settings.from")  # how the user's configuration was when it was imported
+    servers_note = Below("servers.from")
+    answered = Below("answered")
+    agreed = Below("agreed")  # what the user agreed to
+    masked = Below("masked")  # which files were masked
+    decoys = Below("decoys")  # the key with which made-up values are drawn
+    masks = Below("masks")  # files with these values, which boxes see in the place of masked ones while they run
+    journal = Below("broker.jsonl")  # what boxes asked of the broker
+    network_journal = Below("network.jsonl")  # what boxes reached by name
+    nix = Below("nix")  # the project's own Nix store
+    layers = Below("layers")  # what boxes changed and the user has not landed yet
+    cache = Below("cache")  # what package managers downloaded
+    cache_over_host = Below("cache-host")
+    cache_layers = Below("cache-host.layers")  # what boxes changed in the host's caches, and the lock of who does so
+    quarantine = Below("quarantine")  # what was moved out of the project after a box had ended
+
     def has(self, path: str) -> bool:
         return path.startswith(f"{self.directory}/")
 
-    @property
-    def project(self) -> str:
-        return f"{self.directory}/{PROJECT}"
-
     def writable(self, path: str) -> str:
+        """A file that names a directory which boxes of the project could write."""
         return f"{self.directory}/{WRITABLE}{instance_name(path)}"
-
-    @property
-    def claude(self) -> str:
-        return f"{self.directory}/claude"
-
-    @property
-    def agents(self) -> str:
-        """What other agents than Claude keep, a directory for each."""
-        return f"{self.directory}/agents"
-
-    @property
-    def auth(self) -> str:
-        """The directory of the login. Each project has its own: what several boxes can write is a way between them."""
-        return f"{self.directory}/auth"
-
-    @property
-    def auth_login(self) -> str:
-        return f"{self.auth}/{LOGIN_FILE}"
-
-    @property
-    def auth_note(self) -> str:
-        """Beside the directory, not in it: the boxes can write there."""
-        return f"{self.auth}.from"
-
-    @property
-    def own_login(self) -> str:
-        """Where a Claude that does not know of that directory keeps its login."""
-        return f"{self.claude}/{LOGIN_FILE}"
-
-    @property
-    def empty(self) -> str:
-        return f"{self.directory}/empty"
-
-    @property
-    def memory(self) -> str:
-        return f"{self.directory}/CLAUDE.md"
-
-    @property
-    def sandbox(self) -> str:
-        return f"{self.directory}/SANDBOX.md"
-
-    @property
-    def settings_note(self) -> str:
-        return f"{self.directory}/settings.from"
-
-    @property
-    def servers_note(self) -> str:
-        return f"{self.directory}/servers.from"
-
-    @property
-    def answered(self) -> str:
-        return f"{self.directory}/answered"
-
-    @property
-    def agreed(self) -> str:
-        return f"{self.directory}/agreed"
-
-    @property
-    def masked(self) -> str:
-        return f"{self.directory}/masked"
-
-    @property
-    def decoys(self) -> str:
-        return f"{self.directory}/decoys"
-
-    @property
-    def masks(self) -> str:
-        return f"{self.directory}/masks"
-
-    @property
-    def journal(self) -> str:
-        return f"{self.directory}/broker.jsonl"
-
-    @property
-    def network_journal(self) -> str:
-        return f"{self.directory}/network.jsonl"
-
-    @property
-    def nix(self) -> str:
-        return f"{self.directory}/nix"
-
-    @property
-    def layers(self) -> str:
-        return f"{self.directory}/layers"
-
-    @property
-    def cache(self) -> str:
-        return f"{self.directory}/cache"
-
-    @property
-    def cache_over_host(self) -> str:
-        return f"{self.cache}-host"
-
-    @property
-    def cache_layers(self) -> str:
-        """What boxes changed in the host's caches, as the kernel keeps it; and the lock of the one that does so."""
-        return f"{self.cache_over_host}.layers"
-
-    @property
-    def quarantine(self) -> str:
-        return f"{self.directory}/quarantine"
 
 
 class Cache(Record):
