@@ -92,22 +92,10 @@ def any_box(box: Box, request: pytest.FixtureRequest) -> Box:
 def agent(account: Account, where: Path, one: str, other: str) -> Iterator[None]:
     """An agent at work, in its own box."""
     program = SWAPS.format(one=one, other=other)
-    process = subprocess.Popen(
-        account.becoming(CLAUDEBOX, "--yes", "--run", "python3", "-c", program),
-        cwd=where,
-        env=account.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
+    with account.running(CLAUDEBOX, "--yes", "--run", "python3", "-c", program, cwd=where) as process:
         assert comes_true((where / "begun").exists)
         yield
         assert process.poll() is None, "the agent gave up"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def launch(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str) -> subprocess.CompletedProcess[str]:

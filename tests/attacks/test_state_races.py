@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from conftest import CLAUDEBOX, Box
@@ -49,26 +47,15 @@ def test_no_file_of_the_host_gets_a_name_in_claudes_home(box: Box) -> None:
     account.write(account.home / "opt" / "claude", FAKE, mode=0o755)
     secret = account.write(account.home / ".ssh" / "id_ed25519", CANARY, mode=0o600)
     stolen = account.write(box.project / "stolen")
-    environ = {**account.environ, "PATH": f"{account.home}/opt:{account.environ['PATH']}"}
+    environ = {"PATH": f"{account.home}/opt:{account.environ['PATH']}"}
     told = {"TARGET": str(secret), "BEGUN": str(box.project / "begun"), "STOLEN": str(stolen)}
     words = [word for name, value in told.items() for word in ("--env", f"{name}={value}")]
-    agent = subprocess.Popen(
-        account.becoming(CLAUDEBOX, "--yes", *words, "--run", "python3", "-c", AGENT),
-        cwd=box.project,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
+    start = (CLAUDEBOX, "--yes", *words, "--run", "python3", "-c", AGENT)
+    with account.running(*start, cwd=box.project, env=environ) as agent:
         assert comes_true((box.project / "begun").exists)
         for _ in range(LAUNCHES):
             box.inside("true", env=environ)
         assert agent.poll() is None, "the agent gave up"
-    finally:
-        agent.kill()
-        agent.wait()
     assert CANARY not in stolen.read_text()
     assert secret.stat().st_nlink == 1
 

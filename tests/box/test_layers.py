@@ -221,9 +221,8 @@ def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
 
 
 @pytest.mark.req("EXT-01")
-@pytest.mark.parametrize(
-    "attack",
-    [
+def test_file_stays_as_it_is(box: Box) -> None:
+    attacks = (
         f"echo x >> {FILE}",
         f"rm -f {FILE}",
         f"mv {FILE} old",
@@ -234,12 +233,10 @@ def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
         f"umount {FILE}",
         "mv ../shop ../old",
         f"mount --bind README.md {FILE}",
-    ],
-)
-def test_file_stays_as_it_is(box: Box, attack: str) -> None:
+    )
     path = says(box, 'hide = ["x"]\n')
     before = path.stat()
-    assert box.inside("sh", "-c", f"{{ {attack}; }} 2>/dev/null").returncode != 0
+    assert box.sh("; ".join(f"({attack}) && echo '{attack}'" for attack in attacks) + "; true") == ""
     assert path.read_text() == 'hide = ["x"]\n'
     after = path.lstat()
     assert (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino, before.st_mode, before.st_mtime_ns)

@@ -101,19 +101,12 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
     """A box with what claude gets in it, which waits for its standard input to end."""
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
-    started = subprocess.Popen(
-        user.becoming(CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude)),
-        cwd=project,
-        env=user.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
-    assert started.poll() is None, started.communicate()
-    yield started
-    started.communicate("the end\n" if started.poll() is None else None)
+    words = (CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude))
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with user.running(*words, cwd=project, **pipes) as started:
+        assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
+        assert started.poll() is None, started.communicate()
+        yield started
 
 
 @pytest.mark.parametrize("home", ["/home/alice", "/home/a b", "/home/a\\b"])

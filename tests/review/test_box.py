@@ -180,16 +180,8 @@ def test_file_of_another_group_is_named_since_the_box_cannot_change_it(box: Box,
 def running(box: Box) -> Iterator[subprocess.Popen[str]]:
     """A box with a layer, which has written something and waits for a line."""
     command = [CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", "echo 1 > mine; echo ready; read line"]
-    with subprocess.Popen(
-        box.account.becoming(*command),
-        cwd=box.project,
-        env=box.account.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with box.account.running(*command, cwd=box.project, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process

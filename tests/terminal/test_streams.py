@@ -52,12 +52,6 @@ def test_works_without_any_terminal(box: Box) -> None:
     assert (result.returncode, result.stdout) == (1, "not a tty\n")
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_works_with_standard_streams_closed(box: Box, closed: str) -> None:
-    result = run_shell(box.account, f'"$1" --yes --run touch done {closed}', box.project)
-    assert (result.returncode, (box.project / "done").exists()) == (0, True), result.stderr
-
-
 def test_reader_that_leaves_early_ends_the_writer_in_the_box(box: Box) -> None:
     assert box.sh('bash -c "yes | head -1; echo \\${PIPESTATUS[*]}"') == "y\n141 0\n"
 
