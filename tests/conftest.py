@@ -113,16 +113,22 @@ class Account:
 
     @contextlib.contextmanager
     def running(
-        self, *command: str, cwd: Path | str | None = None, env: dict[str, str] | None = None, **streams: int
+        self,
+        *command: str,
+        cwd: Path | str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        stderr: int = subprocess.DEVNULL,
     ) -> Iterator[subprocess.Popen[str]]:
-        """A program on the host as this account, beside the test. Of its streams, it has those that are named."""
+        """A program on the host as this account, beside the test."""
         with subprocess.Popen(
             self.becoming(*command),
             cwd=cwd or self.home,
             env={**self.environ, **(env or {})},
-            stdin=streams.get("stdin", subprocess.DEVNULL),
-            stdout=streams.get("stdout", subprocess.DEVNULL),
-            stderr=streams.get("stderr", subprocess.DEVNULL),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
             text=True,
             start_new_session=True,
         ) as process:

@@ -73,7 +73,7 @@ def test_many_signals_are_passed_on(box: Box) -> None:
     source += "while not os.path.exists('go'): time.sleep(0.01)\nos._exit(5)\n"
     with program_terminal(box, "python3", source) as opened:
         opened.read_until("^ready")
-        for _ in range(5000):
+        for _ in range(1500):
             opened.signal(signal.SIGTERM)
             time.sleep(PAUSE / 10)
         box.account.write(box.project / "go")

@@ -6,16 +6,12 @@ import json
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST
-from conftest import CLAUDEBOX
+from conftest import CLAUDEBOX, Account, Box
 from patience import PATIENCE, comes_true
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 STORE = "$CLAUDE_SECURESTORAGE_CONFIG_DIR"
 MESSAGE = "canary-9c1e"
@@ -38,8 +34,7 @@ def test_file_at_the_login_is_seen_in_the_same_project_only(
     other = account.write(account.home / "src" / second / "README.md").parent
     script = f"mkdir {STORE}/deep; echo {MESSAGE} > {STORE}/deep/note; mkfifo {STORE}/fifo; echo there; cat"
     words = (CLAUDEBOX, "--yes", "--run", "sh", "-c", script)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with account.running(*words, cwd=box.project, env=environ, **pipes) as first:
+    with account.running(*words, cwd=box.project, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
         assert first.stdout
         assert first.stdout.readline() == "there\n"
         look = f"cat {STORE}/deep/note; ls {STORE}; test -s {STORE}/.credentials.json && echo login"

@@ -89,9 +89,7 @@ def is_stolen(box: Box, shell: Terminal, command: tuple[str, ...]) -> bool:
 @pytest.mark.usefixtures("taker")
 def test_terminal_handed_over_to_another_box(box: Box, command: tuple[str, ...]) -> None:
     box.account.write(box.project / "hands-over", HANDS_OVER)
-    with shell_terminal(box, *command) as shell:
-        shell.read_until("host> ")
-        shell.type(f"claudebox --yes --run python3 hands-over; {THEN_READ}")
+    with shell_terminal(box, *command, typed=f"claudebox --yes --run python3 hands-over; {THEN_READ}") as shell:
         shell.read_until("^busy")
         if not command:
             assert comes_true(lambda: "nothing more" in stolen(box))
@@ -101,10 +99,12 @@ def test_terminal_handed_over_to_another_box(box: Box, command: tuple[str, ...])
 @pytest.mark.parametrize("command", [PROTECTED, UNPROTECTED])
 @pytest.mark.parametrize("is_suspended", [True, False], ids=["suspended", "started behind the shell"])
 def test_box_that_is_not_in_front(box: Box, command: tuple[str, ...], is_suspended: bool) -> None:
-    box.account.write(box.project / "program", READS_ALONG)
-    with shell_terminal(box, *command) as shell:
-        shell.read_until("host> ")
-        shell.type(f"claudebox --yes --run python3 program {';' if is_suspended else '&'} {THEN_READ}")
+    with shell_terminal(
+        box,
+        *command,
+        program=READS_ALONG,
+        typed=f"claudebox --yes --run python3 program {';' if is_suspended else '&'} {THEN_READ}",
+    ) as shell:
         assert comes_true((box.project / "ready").exists)
         if is_suspended:
             shell.type(CTRL_Z)

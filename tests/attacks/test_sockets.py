@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
 
 pytestmark = [
     pytest.mark.req("SEC-02", "SAND-09"),

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 FAKE = "#!/usr/bin/python3\nimport json, sys\nprint(json.dumps(sys.argv))\nsys.exit(7 if '--fail' in sys.argv else 0)\n"
 SKIP = "--dangerously-skip-permissions"

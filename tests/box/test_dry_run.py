@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 KEY = "sk-ant-api03-canary-0123456789abcdef"
 # All that makes a box: environment, mounts, descriptors, identity, privileges, signals, namespaces, files.

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 CANARY = "canary-5f1d0c"
 PLANTED = {

@@ -7,11 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import CLAUDEBOX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
 
 pytestmark = pytest.mark.root_differs("who root is inside is what this file is about")
 

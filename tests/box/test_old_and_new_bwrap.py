@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Account, Box
 from running.versions import versions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 pytestmark = pytest.mark.exhaustive("the default run has tried each of these with this system's bwrap")
 

@@ -11,9 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Box
+from conftest import CLAUDEBOX, Box
 
 pytestmark = pytest.mark.landlock
 
@@ -64,14 +62,8 @@ def test_signal_to_the_own_process_group_spares_the_caller(box: Box) -> None:
     """A script and the box that it starts are one process group."""
     script = f"{sys.executable} -c 'import os; os.kill(0, {int(signal.SIGUSR1)})' 2>/dev/null; kill -s USR1 0; true"
     caller = '"$0" --yes --run sh -c "$1" 2>/dev/null; echo survived'
-    result = box.account.run("sh", "-c", caller, claudebox(), script, cwd=box.project)
+    result = box.account.run("sh", "-c", caller, CLAUDEBOX, script, cwd=box.project)
     assert result.stdout == "survived\n"
-
-
-def claudebox() -> str:
-    from conftest import CLAUDEBOX
-
-    return CLAUDEBOX
 
 
 @pytest.mark.req("SEC-02")

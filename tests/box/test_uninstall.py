@@ -102,8 +102,7 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
     words = (CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude))
-    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with user.running(*words, cwd=project, **pipes) as started:
+    with user.running(*words, cwd=project, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as started:
         assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
         assert started.poll() is None, started.communicate()
         yield started

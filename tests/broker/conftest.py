@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,10 +21,8 @@ from claudebox.features.broker.server.upstream import Proxy, Upstream, read_addr
 from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.features.broker.terms import BACKLOG
 from claudebox.journal import read_journal
+from conftest import Account, Box
 from running.needs import needed
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"
@@ -114,8 +111,6 @@ def with_key(talk: Talk) -> Talk:
 
 @pytest.fixture
 def user_with_key(user: Account, claude: str, certificates: Certificates) -> Talk:
-    from conftest import Box
-
     project = user.home / "src" / "shop"
     user.write(project / "README.md", "a shop\n")
     return Talk(Box(user, project), claude, certificates, {"ANTHROPIC_API_KEY": API_KEY})

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from broker.standin import Server, hello
 from claudebox.features.broker.forwarder import CODE
+from conftest import Box
 from hosts.machine import EVERYONE, TREES, Machine
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 OLD = """#!/usr/bin/python3
 import os, urllib.request

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from claude.session import Talk
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 
 @pytest.fixture
@@ -19,8 +15,6 @@ def talk(box: Box, claude: str) -> Talk:
 @pytest.fixture
 def user_talk(user: Account, claude: str) -> Talk:
     """Claude as the ordinary user, where root would show nothing more."""
-    from conftest import Box
-
     project = user.home / "src" / "shop"
     user.write(project / "README.md", "a shop\n")
     return Talk(Box(user, project), claude)

@@ -7,7 +7,6 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +14,8 @@ from claude.session import Talk, broke, fingerprint
 from claudebox.instances import Listed, Size, find_instances, find_others, listing, overview
 from claudebox.state import Instance, State
 from claudebox.view.text import style_for
+from conftest import Account
 from terminal.pseudoterminal import claudebox_terminal
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 FAILED = 125
 DAY = 24 * 3600

@@ -6,16 +6,13 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk, stand_in
 from claude.test_login import log_in
+from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 QUESTIONS = (
     "Choose the text style",
@@ -84,8 +81,6 @@ def screen(account: Account, command: list[str], cwd: str, env: dict[str, str]) 
 
 @contextmanager
 def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[Screen]:
-    from conftest import CLAUDEBOX
-
     with stand_in(*commands) as api:
         words = [CLAUDEBOX, *talk.words(api)]
         with screen(talk.account, words, str(talk.project), env) as opened:
@@ -157,10 +152,9 @@ def longest_rule(opened: Screen) -> int:
 
 
 @pytest.mark.tmux
+@pytest.mark.exhaustive("shows that a question would be seen")
 def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     """The other tests look for questions in vain; here is one."""
-    from conftest import CLAUDEBOX
-
     spoil = "echo '{\"hasCompletedOnboarding\": true}' > ~/.claude/.claude.json; exec claude"
     words = [CLAUDEBOX, "--yes", "--claude", user_talk.claude, *QUIET, "--run", "sh", "-c", spoil]
     with screen(user_talk.account, words, str(user_talk.project), DUMMY_KEY) as opened:

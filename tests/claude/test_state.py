@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from claude.session import ANSWER, Talk, broke, fingerprint, load
+from conftest import CLAUDEBOX
 
 FAILED = 125
 SECRET = '{"secret": "canary-77a1"}\n'
@@ -258,8 +259,6 @@ def test_full_disk_is_a_clear_error_and_loses_nothing(user_talk: Talk) -> None:
     before = fingerprint(user_talk.instance)
     words = ("--yes", "--claude", user_talk.claude, "--run", "true")
     limit = 'ulimit -f 1; exec "$@"'
-    from conftest import CLAUDEBOX
-
     done = user_talk.account.run("sh", "-c", limit, "sh", CLAUDEBOX, *words, cwd=user_talk.project)
     assert done.returncode == FAILED, done.stderr
     assert "cannot write" in done.stderr
@@ -273,8 +272,6 @@ def test_full_disk_is_a_clear_error_and_loses_nothing(user_talk: Talk) -> None:
 @pytest.mark.req("FAIL-01")
 @pytest.mark.root
 def test_really_full_disk_is_a_clear_error(user_talk: Talk) -> None:
-    from conftest import CLAUDEBOX
-
     root = user_talk.account.home / ".claudebox"
     root.mkdir()
     account = user_talk.account

@@ -80,14 +80,6 @@ def test_nix_needs_the_store(tmp_path: Path) -> None:
     )
 
 
-def test_nix_script_needs_just_the_store(tmp_path: Path) -> None:
-    tree = """
-        /nix/store/aaa-claude-code/bin/claude*: #!/nix/store/bbb-bash/bin/bash -e\\n
-        /nix/store/bbb-bash/bin/bash*
-    """
-    assert look(tmp_path, tree, "/nix/store/aaa-claude-code/bin").files == ("/nix/store",)
-
-
 def test_system_package_needs_nothing(tmp_path: Path) -> None:
     assert look(tmp_path, "/usr/bin/claude*: ELF", "/usr/bin") == ClaudeInstall(
         "/usr/bin/claude", "/usr/bin/claude", "system package", (), "", ""
@@ -133,14 +125,6 @@ def test_innermost_package_of_pnpm_is_needed(tmp_path: Path) -> None:
     """
     install = look(tmp_path, tree, f"{PNPM}:/usr/bin")
     assert (install.real, install.kind, install.files) == (f"{inner}/claude-code/cli.js", "npm", (inner,))
-
-
-def test_symlink_to_a_shim_is_followed(tmp_path: Path) -> None:
-    tree = "~/.volta/bin/claude -> volta-shim\n~/.volta/bin/volta-shim*: ELF"
-    real = f"{HOME}/.volta/bin/volta-shim"
-    assert look(tmp_path, tree, f"{HOME}/.volta/bin") == ClaudeInstall(
-        f"{HOME}/.volta/bin/claude", real, "binary", (real,), "", ""
-    )
 
 
 def test_first_program_on_path_wins_and_directories_do_not_count(tmp_path: Path) -> None:

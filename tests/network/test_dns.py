@@ -6,14 +6,11 @@ import json
 import shutil
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.internet import Internet, Resident
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 LOOKUP = str(Path(__file__).with_name("lookup.py"))
 INTERNET = "198.51.100.10 2001:db8:1::10"

@@ -180,8 +180,7 @@ def test_file_of_another_group_is_named_since_the_box_cannot_change_it(box: Box,
 def running(box: Box) -> Iterator[subprocess.Popen[str]]:
     """A box with a layer, which has written something and waits for a line."""
     command = [CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", "echo 1 > mine; echo ready; read line"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with box.account.running(*command, cwd=box.project, **pipes) as process:
+    with box.account.running(*command, cwd=box.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process
@@ -231,6 +230,7 @@ def test_linked_worktree_is_a_layer_with_its_repository(box: Box, repository: Pa
 
 
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
+@pytest.mark.exhaustive("the default run has layers with this system's bwrap")
 def test_every_bwrap_shows_the_layer(box: Box, repository: Path, bwrap: str) -> None:
     options = ("--review", "--bwrap", bwrap)
     assert box.sh("echo 1 > new; mv .github ci; ls -d new ci", options=options) == "ci\nnew\n"

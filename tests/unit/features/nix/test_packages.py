@@ -64,31 +64,6 @@ def test_answer_is_recalled(machine: Machine) -> None:
     assert to_resolve(packages) == ()
 
 
-def test_flake_on_this_host_is_asked_for_each_time(machine: Machine) -> None:
-    machine.plant("/srv/tools/flake.nix")
-    keep(machine, "/srv/tools#hello")
-    packages = resolved(machine, "/srv/tools#hello")
-    assert packages[0].paths == (HELLO,)
-    assert to_resolve(packages) == packages
-
-
-@pytest.mark.parametrize(
-    "file",
-    ["~/.config/nix/registry.json", "~/.config/nix/nix.conf", "/etc/nix/registry.json", "/etc/nix/nix.conf"],
-)
-def test_other_configuration_of_nix_may_mean_another_package(machine: Machine, file: str) -> None:
-    keep(machine)
-    machine.plant(f"{file}: x")
-    assert to_resolve(resolved(machine, "hello"))
-
-
-def test_garbage_collected_package_is_asked_for_again(machine: Machine) -> None:
-    keep(machine)
-    path = machine.root / HELLO.lstrip("/")
-    path.rename(path.with_name("gone"))
-    assert to_resolve(resolved(machine, "hello"))
-
-
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
     whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
@@ -99,12 +74,6 @@ def test_damaged_answer_is_none(data: st.DataObject) -> None:
     found = read_record(remembered.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
     assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
     assert read_record(remembered.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
-
-
-def test_answer_to_another_question_is_none() -> None:
-    whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
-    assert read_record(remembered.read(whole, FORM), "nixpkgs#jq", "meaning", SAID) is None
-    assert read_record(remembered.read(whole, FORM), "nixpkgs#hello", "other", SAID) is None
 
 
 @pytest.mark.parametrize(
