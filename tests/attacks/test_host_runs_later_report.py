@@ -325,8 +325,7 @@ def asked(box: Box, script: str, status: int = 0) -> Iterator[Terminal]:
     agent = box.account.write(box.account.home / "agent.sh", f"cd {box.project}\n{script}\n")
     words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "-c", f". /agent.sh; exit {status}")
     with claudebox_terminal(box, *words, env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-        opened.type("y\n")
+        opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
         opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
         yield opened
 
@@ -348,13 +347,10 @@ def test_what_was_typed_while_the_box_ran_is_no_answer(box: Box, account: Accoun
     agent = account.write(account.home / "agent.sh", waiting)
     words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "/agent.sh")
     with claudebox_terminal(box, *words, env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-        opened.type("y\n")
-        opened.read_until("^working")
-        opened.type("k\n")
+        opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
+        opened.answer("^working", "k\n")
         account.write(repository / "typed")
-        opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
-        opened.type("q\n")
+        opened.answer(r"Show, keep or quarantine\?.*\[s\] ", "q\n")
         assert opened.wait() == 0
     assert not (repository / ".mcp.json").exists()
 
@@ -400,10 +396,8 @@ def test_changed_file_is_as_before_again(box: Box, account: Account, repository:
     with claudebox_terminal(
         box, "--writable", ".git", "--run", "git", "config", "core.pager", "./evil", env=PLAIN
     ) as opened:
-        opened.read_until(r"Start\? \[y/N\] ")
-        opened.type("y\n")
-        opened.read_until(r"\[s\] ")
-        opened.type("q\n")
+        opened.answer(r"Start\? \[y/N\] ", "y\n")
+        opened.answer(r"\[s\] ", "q\n")
         opened.read_until("Restored as before the box: .git/config")
         opened.wait()
     assert "pager" not in (repository / ".git/config").read_text()
@@ -429,8 +423,7 @@ def test_nobody_is_asked_who_sent_a_signal(box: Box, repository: Path) -> None:
     """Whoever ends a box, `timeout` for one, waits for its end and types nothing."""
     box.account.write(repository / "agent.sh", "echo x > .mcp.json; touch started; exec sleep 60\n")
     with claudebox_terminal(box, "--run", "sh", "agent.sh", env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-        opened.type("y\n")
+        opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
         assert comes_true((repository / "started").exists)
         opened.signal(signal.SIGTERM)
         assert opened.wait() == 128 + signal.SIGTERM

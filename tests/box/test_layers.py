@@ -148,8 +148,7 @@ def test_no_is_remembered(box: Box, notes: Path, answer: str) -> None:
 def test_interrupted_question_is_no_answer(box: Box, notes: Path) -> None:
     says(box, WISH)
     with claudebox_terminal(box, "--run", "touch", "started", env=PLAIN) as opened:
-        opened.read_until(QUESTION)
-        opened.type(CTRL_C)
+        opened.answer(QUESTION, CTRL_C)
         assert opened.wait() == 130
     assert not (box.account.home / ".claudebox/decisions").exists()
     assert not (box.project / "started").exists()
@@ -186,8 +185,7 @@ def test_file_swapped_during_the_question_gains_nothing(box: Box, notes: Path) -
         swapped = box.account.write(box.project / "new", WISH)
         swapped.rename(box.project / FILE)
         opened.type("y\n")
-        opened.read_until(START)
-        opened.type("y\n")
+        opened.answer(START, "y\n")
         assert opened.wait() == 0
     assert (box.project / "seen").read_text().splitlines() == [*NOT_GRANTED, "1"]
     assert seen(box) == NOT_GRANTED

@@ -67,8 +67,7 @@ def test_what_is_kept_is_listed_and_removed(lonely: Account, state: Path) -> Non
 @pytest.mark.parametrize(("answer", "is_removed"), [("y", True), ("", False), ("n", False)])
 def test_question_comes_first(lonely: Account, state: Path, answer: str, is_removed: bool) -> None:
     terminal = Terminal(lonely, (CLAUDEBOX, "--uninstall"), cwd=lonely.home, env=PLAIN)
-    terminal.read_until(r"Remove all of it\? \[y/N\] ")
-    terminal.type(f"{answer}\n")
+    terminal.answer(r"Remove all of it\? \[y/N\] ", f"{answer}\n")
     assert (terminal.wait(), state.exists()) == (0 if is_removed else 125, not is_removed)
     terminal.close()
 

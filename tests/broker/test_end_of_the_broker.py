@@ -30,7 +30,8 @@ pytestmark = pytest.mark.xdist_group("broker")
 
 
 @contextlib.contextmanager
-def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
+def running(talk: Talk, script: str, *, is_awaited: bool = True) -> Iterator[subprocess.Popen[str]]:
+    """A box; unless told otherwise, one that has said that it is up."""
     with (
         talk.api(),
         subprocess.Popen(
@@ -45,6 +46,8 @@ def running(talk: Talk, script: str) -> Iterator[subprocess.Popen[str]]:
         ) as process,
     ):
         try:
+            assert process.stdout
+            assert not is_awaited or process.stdout.readline() == "up\n"
             yield process
         finally:
             process.kill()
@@ -64,8 +67,6 @@ box.recv(1)
 def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, "echo up; sleep 1000") as process:
-        assert process.stdout
-        assert process.stdout.readline() == "up\n"
         assert comes_true(lambda: len(brokers(talk)) == 1)
         process.kill()
         assert comes_true(lambda: brokers(talk) == [])
@@ -77,8 +78,6 @@ def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None
 def test_no_other_program_of_the_user_reads_the_brokers_memory(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, f"python3 -c '{IS_AT_WORK}' && echo up && sleep 1000") as process:
-        assert process.stdout
-        assert process.stdout.readline() == "up\n"
         (broker,) = brokers(talk)
         other = talk.account.run("cat", f"/proc/{process.pid}/environ")
         own = talk.account.run("cat", f"/proc/{broker}/environ")
@@ -91,8 +90,6 @@ def test_no_other_program_of_the_user_reads_the_brokers_memory(user_with_key: Ta
 def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, f"python3 -c '{IS_AT_WORK}' && echo up && sleep 1000") as process:
-        assert process.stdout
-        assert process.stdout.readline() == "up\n"
         assert comes_true(lambda: len(brokers(talk)) == 1)
         (broker,) = brokers(talk)
         os.kill(broker, signal.SIGKILL)
@@ -107,7 +104,7 @@ def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
 def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None:
     talk = user_with_key
     for number in range(10):
-        with running(talk, "echo up; sleep 1000") as process:
+        with running(talk, "echo up; sleep 1000", is_awaited=False) as process:
             # The launcher holds the same things for a moment, before it hands them over.
             assert comes_true(lambda: bool({*brokers(talk)} - {process.pid}))
             time.sleep(number * 0.02)
@@ -124,8 +121,6 @@ def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None
 def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key: Talk) -> None:
     talk = user_with_key
     with running(talk, "echo up; sleep 1000") as process:
-        assert process.stdout
-        assert process.stdout.readline() == "up\n"
         assert comes_true(lambda: len(brokers(talk)) == 1)
         (broker,) = brokers(talk)
         os.kill(broker, signal.SIGSTOP)
@@ -151,7 +146,6 @@ def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, ho
         with running(talk, "echo up; cat") as process:
             assert process.stdin
             assert process.stdout
-            assert process.stdout.readline() == "up\n"
             assert issuer.begun.wait(PATIENCE)
             if how == "box ends":
                 process.stdin.close()

@@ -24,6 +24,9 @@ from claudebox.login.form import Tokens
 from claudebox.view.fields import FIELDS
 from patience import PATIENCE, comes_true
 
+HEAD = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\n"
+EMPTY = f"{HEAD}Content-Length: 0\r\n\r\n".encode()
+
 
 @pytest.mark.req("AUTH-03")
 def test_the_api_gets_the_key_and_the_box_the_answer(start: Start) -> None:
@@ -80,15 +83,6 @@ def test_connections_are_kept_on_both_sides(start: Start) -> None:
     assert broker.api.connections == 1
 
 
-def test_head_is_answered_here(start: Start) -> None:
-    broker = start()
-    with broker.client() as client:
-        client.socket.sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert read_answer(client.reader).status == 200
-        assert client.ask().status == 200
-    assert len(broker.api.asked) == 1
-
-
 @pytest.mark.req("AUTH-03")
 def test_refused_request_reaches_nobody_and_the_next_one_passes(start: Start) -> None:
     broker = start()
@@ -131,9 +125,7 @@ def test_malformed_request_ends_the_connection(start: Start) -> None:
 def test_chunked_request_is_framed_anew(start: Start) -> None:
     broker = start()
     with broker.client() as client:
-        head = (
-            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
+        head = f"{HEAD}Transfer-Encoding: chunked\r\n\r\n"
         assert client.raw(head.encode() + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX: y\r\n\r\n").status == 200
     assert broker.api.asked[0].body == b"abcde"
     assert broker.api.asked[0].header("transfer-encoding") == ""
@@ -142,7 +134,7 @@ def test_chunked_request_is_framed_anew(start: Start) -> None:
 def test_expectation_is_answered(start: Start) -> None:
     broker = start()
     with broker.client() as client:
-        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nExpect: 100-continue\r\n"
+        head = f"{HEAD}Expect: 100-continue\r\n"
         client.socket.sendall(f"{head}Content-Length: 2\r\n\r\n".encode())
         assert client.socket.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         assert client.raw(b"{}").status == 200
@@ -154,8 +146,7 @@ def test_expectation_is_answered(start: Start) -> None:
 def test_too_large_a_request_is_refused(start: Start) -> None:
     broker = start()
     with broker.client() as client:
-        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\n"
-        assert client.raw(f"{head}Content-Length: {1 << 30}\r\n\r\n".encode()).status == 413
+        assert client.raw(f"{HEAD}Content-Length: {1 << 30}\r\n\r\n".encode()).status == 413
     assert broker.api.asked == []
 
 
@@ -183,9 +174,7 @@ def test_answer_with_the_key_is_cut(start: Start, coding: str, cut: int | None) 
 
     broker = start(leak)
     with broker.client() as client:
-        client.socket.sendall(
-            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
-        )
+        client.socket.sendall(EMPTY)
         received = b""
         while piece := client.socket.recv(4096):
             received += piece
@@ -257,9 +246,7 @@ def test_answers_are_streamed(start: Start) -> None:
         yield from rest[1:]
 
     with start(slow).client() as client:
-        client.socket.sendall(
-            f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
-        )
+        client.socket.sendall(EMPTY)
         head = read_answer(client.reader)
         pieces = read_body(client.reader, head.framing)
         assert next(pieces) == b"one"
@@ -317,9 +304,7 @@ def test_who_goes_away_takes_the_request_along(start: Start) -> None:
 
     broker = start(endless)
     client = broker.client()
-    client.socket.sendall(
-        f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
-    )
+    client.socket.sendall(EMPTY)
     read_answer(client.reader)
     client.socket.close()
     assert noticed.wait(PATIENCE)
@@ -335,9 +320,7 @@ def test_who_goes_away_before_the_answer_takes_the_request_along(start: Start) -
 
     broker = start(silent)
     client = broker.client()
-    client.socket.sendall(
-        f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 0\r\n\r\n".encode()
-    )
+    client.socket.sendall(EMPTY)
     assert comes_true(lambda: broker.session.meter.streams == 1)
     client.socket.close()
     assert comes_true(lambda: broker.session.meter.streams == 0, PATIENCE / 2)
@@ -371,7 +354,7 @@ def test_who_goes_away_before_the_sum_has_used_tokens_all_the_same(start: Start,
 
     broker = start(unfinished)
     with broker.client() as client:
-        head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: 400\r\n\r\n"
+        head = f"{HEAD}Content-Length: 400\r\n\r\n"
         client.socket.sendall(head.encode() + b" " * 400)
         assert comes_true(lambda: len(broker.api.asked) == 1)
         seen = b""
@@ -429,9 +412,7 @@ def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.Mo
     monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_LARGE", 1)
     broker = start()
     large = b"x" * (2 << 20)
-    head = (
-        f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\nContent-Length: {len(large)}\r\n\r\n"
-    )
+    head = f"{HEAD}Content-Length: {len(large)}\r\n\r\n"
     with broker.client() as first, broker.client() as second, broker.client() as third:
         first.socket.sendall(head.encode() + large[:-1])
         statuses: list[int] = []

@@ -150,23 +150,6 @@ def test_nothing_of_git_but_commits_arrives(box: Box, repository: Path) -> None:
     assert not (repository / "sub/.git").exists()
 
 
-def test_masked_file_stays_masked(box: Box, repository: Path) -> None:
-    secret = "hunter2-real-password"
-    box.account.write(repository / "config/.env", f"DATABASE_PASSWORD={secret}\n")
-    script = (
-        "cat config/.env; cp config/.env copy; mv config moved; rm -rf config; cat */.env; grep -r hunter2 . ; true"
-    )
-    assert secret not in box.sh(script, options=REVIEW)
-    # What the layer has in its place cannot lead the mask elsewhere at the next start.
-    upper = Path(layers_of(box.account)[0], "upper", "config")
-    shutil.rmtree(upper, ignore_errors=True)
-    upper.unlink(missing_ok=True)
-    upper.symlink_to("/tmp")
-    os.lchown(upper, box.account.uid, box.account.gid)
-    assert secret not in box.sh("ls -la config; cat config/.env; grep -rs hunter2 . ; true", options=REVIEW)
-    assert (repository / "config/.env").read_text() == f"DATABASE_PASSWORD={secret}\n"
-
-
 @pytest.mark.root
 def test_file_of_another_group_is_named_since_the_box_cannot_change_it(box: Box, repository: Path) -> None:
     os.chown(repository / "util.py", -1, 4711)

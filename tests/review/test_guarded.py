@@ -182,8 +182,7 @@ def test_user_is_asked_about_what_this_host_runs(box: Box, repository: Path) -> 
     script = "echo x > .github/workflows/ci.yml; echo y > .github/BUG.md"
     opened = Terminal(box.account, (CLAUDEBOX, "--run", "sh", "-c", script), cwd=box.project, env=PLAIN)
     opened.read_until(r"lands later +\.github")
-    opened.read_until(r"Start\? ")
-    opened.type("y\n")
+    opened.answer(r"Start\? ", "y\n")
     opened.read_until(r"host runs   \.github/workflows/ci\.yml")
     opened.read_until(r"Land what this host runs, choose, show, keep or discard\? \[k\] ")
     assert (repository / ".github/BUG.md").exists()

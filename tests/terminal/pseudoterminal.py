@@ -80,6 +80,11 @@ class Terminal:
                 return found
             assert self._read(deadline), f"{pattern!r} did not appear in:\n{text}"
 
+    def answer(self, pattern: str, keys: str) -> None:
+        """Wait for a text, and then type."""
+        self.read_until(pattern)
+        self.type(keys)
+
     def read_all(self, patience: float = PATIENCE) -> str:
         """Wait for the end of all programs on the terminal; everything they ever wrote."""
         deadline = time.monotonic() + patience

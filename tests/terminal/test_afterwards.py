@@ -113,10 +113,8 @@ def test_program_started_afterwards_is_an_ordinary_one(box: Box) -> None:
 def test_question_can_be_asked_after_a_shell_in_the_box(box: Box) -> None:
     with at_a_terminal(box, ASKS, "--shell") as opened:
         opened.type("PS1='in''side> '\n")
-        opened.read_until("inside> ")
-        opened.type("exit 3\n")
-        opened.read_until("Keep it")
-        opened.type("y\n")
+        opened.answer("inside> ", "exit 3\n")
+        opened.answer("Keep it", "y\n")
         opened.read_until("answer: y")
         assert opened.wait() == 3
 
@@ -128,8 +126,7 @@ def test_reader_of_the_output_does_not_wait_for_the_question(box: Box) -> None:
         os.close(writing)
         with os.fdopen(reading) as output:
             assert output.read() == "data\n"
-        opened.read_until("Keep it")
-        opened.type("n\n")
+        opened.answer("Keep it", "n\n")
         assert opened.wait() == 0
 
 

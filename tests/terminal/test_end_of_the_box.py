@@ -104,8 +104,7 @@ def test_signal_that_was_sent_on_purpose_is_not_explained(shop: Box) -> None:
 
 def test_prompt_after_ctrl_c_starts_a_line_of_its_own(shop: Box) -> None:
     with program_terminal(shop, "sh", "echo ready; exec sleep 1000") as terminal:
-        terminal.read_until("ready")
-        terminal.type("\x03")
+        terminal.answer("ready", "\x03")
         assert terminal.wait() == 128 + signal.SIGINT
         assert terminal.read_all().endswith("^C\r\n")
 

@@ -67,8 +67,7 @@ def test_ctrl_z_suspends_the_box_and_fg_resumes_it(box: Box) -> None:
         shell.type("fg\n")
         assert goes_on(box)
         shell.type(CTRL_C)
-        shell.read_until("host> ")
-        shell.type("echo status $?\n")
+        shell.answer("host> ", "echo status $?\n")
         shell.read_until("^status 130")
 
 
@@ -76,41 +75,34 @@ def test_bg_lets_the_box_run_on_behind_the_shell(box: Box) -> None:
     with shell_terminal(box, program=TICKS, typed="claudebox --yes --run bash program\n") as shell:
         namespace = shell.read_until(r"^started (pid:\S+)")[1]
         shell.type(CTRL_Z)
-        shell.read_until("Stopped")
-        shell.type("bg\n")
+        shell.answer("Stopped", "bg\n")
         assert goes_on(box)
         shell.type("echo the shell still listens\n")
-        shell.read_until("^the shell still listens")
-        shell.type("kill %1\n")
+        shell.answer("^the shell still listens", "kill %1\n")
         assert comes_true(lambda: processes_in(namespace) == [])
 
 
 def test_program_that_suspends_its_group_comes_back_with_fg(box: Box) -> None:
     with shell_terminal(box, program=SUSPENDS_ITSELF, typed="claudebox --yes --run python3 program\n") as shell:
         shell.read_until("^going")
-        shell.read_until("Stopped")
-        shell.type("fg\n")
+        shell.answer("Stopped", "fg\n")
         shell.read_until("^back")
 
 
 def test_shell_in_the_box_has_job_control(box: Box) -> None:
     with claudebox_terminal(box, "--yes", "--shell", env=PLAIN) as shell:
         shell.type("PS1='in''side> '\n")
-        shell.read_until("inside> ")
-        shell.type("sleep 100 & jobs\n")
-        shell.read_until(r"\[1\].* Running +sleep 100")
-        shell.type("sleep 200\n")
+        shell.answer("inside> ", "sleep 100 & jobs\n")
+        shell.answer(r"\[1\].* Running +sleep 100", "sleep 200\n")
         shell.read_until("sleep 200")
         # The shell hands the terminal to the job a moment after it has echoed the line.
         assert comes_true(lambda: shell.foreground_inside() == "sleep")
         shell.type(CTRL_Z)
-        shell.read_until(r"\[2\].* Stopped +sleep 200")
-        shell.type("fg\n")
+        shell.answer(r"\[2\].* Stopped +sleep 200", "fg\n")
         shell.read_until("^sleep 200")
         assert comes_true(lambda: shell.foreground_inside() == "sleep")
         shell.type(CTRL_C)
-        shell.read_until("inside> ")
-        shell.type("exit 3\n")
+        shell.answer("inside> ", "exit 3\n")
         assert shell.wait() == 3
 
 
@@ -119,10 +111,8 @@ def test_terminal_belongs_to_the_caller_again_after_a_shell_in_the_box(box: Box)
     box.account.write(box.project / "script", '"$1" --yes --shell\necho ended\nread line\necho "read: $line"\n')
     with terminal(box.account, "sh", "script", claudebox_path(), cwd=box.project, env=PLAIN) as script:
         script.type("PS1='in''side> '\n")
-        script.read_until("inside> ")
-        script.type("exit\n")
-        script.read_until("^ended")
-        script.type("next line\n")
+        script.answer("inside> ", "exit\n")
+        script.answer("^ended", "next line\n")
         script.read_until("^read: next line")
 
 
@@ -188,8 +178,7 @@ def test_second_ctrl_c_does_not_end_the_box_either(box: Box) -> None:
     with program_terminal(box, "python3", patient) as terminal:
         ready(terminal)
         terminal.type(CTRL_C)
-        terminal.read_until("caught 2")
-        terminal.type(CTRL_C)
+        terminal.answer("caught 2", CTRL_C)
         terminal.type("\n")
         terminal.read_until("work finished")
         assert terminal.wait() == 5
@@ -214,8 +203,7 @@ def test_program_without_a_handler_dies_and_nothing_lingers(box: Box, key: str, 
 
 def test_ctrl_c_is_a_byte_to_a_full_screen_program(box: Box) -> None:
     with program_terminal(box, "python3", READS_KEYS) as terminal:
-        terminal.read_until("ready")
-        terminal.type(CTRL_C)
+        terminal.answer("ready", CTRL_C)
         terminal.read_until(r"key b'\\x03'")
         assert terminal.wait() == 0
 

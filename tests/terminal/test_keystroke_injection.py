@@ -123,7 +123,6 @@ def test_shell_of_the_user_receives_nothing_from_the_box(box: Box) -> None:
     """The whole attack: a line typed by the box, waiting for the shell that comes after it."""
     with shell_terminal(box, program=TYPE_A_COMMAND, typed="claudebox --yes --run python3 program\n") as shell:
         shell.read_until("PermissionError")
-        shell.read_until("host> ")
-        shell.type("echo one more command\n")
+        shell.answer("host> ", "echo one more command\n")
         shell.read_until("^one more command")
     assert not (box.project / "typed-by-the-box").exists()

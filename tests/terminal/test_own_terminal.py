@@ -185,10 +185,8 @@ def test_second_terminal_is_refused(box: Box) -> None:
 @pytest.mark.less
 def test_pager_gets_the_keys_and_the_output(box: Box) -> None:
     with shell_terminal(box, typed="claudebox --yes --run seq 100000 2>/dev/null | TERM=xterm less\n") as shell:
-        shell.read_until("^22\r")
-        shell.type("G")
-        shell.read_until("^100000\r")
-        shell.type("q")
+        shell.answer("^22\r", "G")
+        shell.answer("^100000\r", "q")
         shell.read_until("host> ")
 
 
@@ -215,10 +213,8 @@ def test_ctrl_c_reaches_a_box_whose_output_is_a_pipe(box: Box) -> None:
     with shell_terminal(
         box, program="echo ready >&2; exec sleep 1000", typed="claudebox --yes --run sh program | cat\n"
     ) as shell:
-        shell.read_until("^ready")
-        shell.type(CTRL_C)
-        shell.read_until("host> ")
-        shell.type("echo status ${PIPESTATUS[0]}\n")
+        shell.answer("^ready", CTRL_C)
+        shell.answer("host> ", "echo status ${PIPESTATUS[0]}\n")
         shell.read_until("^status 130")
 
 
@@ -244,14 +240,12 @@ def test_script_is_suspended_with_the_box(box: Box) -> None:
     box.account.write(box.project / "script", f"'{claudebox_path()}' --yes --run python3 program; echo ended $?")
     with shell_terminal(box, program=SUSPENDS_ITSELF, typed="sh script\n") as shell:
         for begin in ("ready", "again", "again"):
-            shell.read_until(f"^{begin}")
-            shell.type(CTRL_Z)
+            shell.answer(f"^{begin}", CTRL_Z)
             shell.read_until("Stopped")
             shell.read_until("host> ")
             assert shell.foreground() == "bash"
             shell.type("fg\n")
-        shell.read_until("^again")
-        shell.type("q")
+        shell.answer("^again", "q")
         shell.read_until("^ended 0")
 
 
@@ -270,8 +264,7 @@ def test_fg_continues_a_program_once(box: Box) -> None:
             shown = shell.read_until(r"(?s)^stop .*?Stopped")[0]
             assert shown.split("\r\n")[0] == f"stop {number}"
             assert shown.count("stop ") == 1
-            shell.read_until("host> ")
-            shell.type("fg\n")
+            shell.answer("host> ", "fg\n")
 
 
 # The terminal turns Ctrl-Z into a signal for this one, and shows it as ^Z.
@@ -357,16 +350,14 @@ def test_continuing_claudebox_leaves_the_shell_in_the_box_in_front(box: Box) -> 
     """Its jobs have process groups of their own; somebody may send SIGCONT at any time."""
     with claudebox_terminal(box, "--yes", "--shell", env=PLAIN) as shell:
         shell.type("PS1='in''side> '\n")
-        shell.read_until("inside> ")
-        shell.type("sleep 1000\n")
+        shell.answer("inside> ", "sleep 1000\n")
         assert comes_true(lambda: shell.foreground_inside() == "sleep")
         keeper = keeper_of(shell.pid)
         heard = calls(keeper, "syscr")
         os.kill(shell.pid, signal.SIGCONT)
         assert comes_true(lambda: calls(keeper, "syscr") > heard and _state(keeper) == "S")
         shell.type(CTRL_C)
-        shell.read_until("inside> ")
-        shell.type("exit 3\n")
+        shell.answer("inside> ", "exit 3\n")
         assert shell.wait() == 3
 
 
@@ -395,13 +386,10 @@ def test_job_control_where_claudebox_can_make_no_namespace(box: Box) -> None:
     with shell_terminal(
         box, *WEAKER, program=SUSPENDS_ITSELF, typed="claudebox --yes --run python3 program; echo sta''tus $?\n"
     ) as shell:
-        shell.read_until("^ready")
-        shell.type(CTRL_Z)
+        shell.answer("^ready", CTRL_Z)
         shell.read_until("Stopped")
-        shell.read_until("host> ")
-        shell.type("fg\n")
-        shell.read_until("^again")
-        shell.type("q")
+        shell.answer("host> ", "fg\n")
+        shell.answer("^again", "q")
         shell.read_until("host> ")
 
 
@@ -412,8 +400,7 @@ def test_reader_behind_the_shell_stops_until_fg(box: Box) -> None:
         # The shell tells before its next prompt.
         comes_true(lambda: "T" in states(box, shell))
         shell.type("\n")
-        shell.read_until(r"Stopped\(?.*claudebox|Stopped")
-        shell.type("fg\n")
+        shell.answer(r"Stopped\(?.*claudebox|Stopped", "fg\n")
         assert comes_true(lambda: not shell.echoes())
         shell.type("words\r")
         shell.read_until("^got words")
@@ -436,8 +423,7 @@ def test_box_behind_the_shell_can_be_fetched_while_it_runs(box: Box) -> None:
         box.project / "program", "echo ready; until [ -e go ]; do sleep 0.05; done; read line; echo got $line"
     )
     with shell_terminal(box, typed="claudebox --yes --run sh program &\n") as shell:
-        shell.read_until("^ready")
-        shell.type("fg\n")
+        shell.answer("^ready", "fg\n")
         assert comes_true(lambda: os.tcgetpgrp(shell.master) != shell.pid and not shell.echoes())
         box.account.write(box.project / "go")
         shell.type("words\r")

@@ -28,8 +28,7 @@ def ask(box: Box, answer: str, env: Mapping[str, str | None] | None = None) -> t
     (box.project / "started").unlink(missing_ok=True)
     with claudebox_terminal(box, "--run", "touch", "started", env={**PLAIN, **(env or {})}) as opened:
         # The capital letter is what Enter means.
-        opened.read_until(rf"^Start\? \[{'y/N' if env else 'Y/n'}\] ")
-        opened.type(answer)
+        opened.answer(rf"^Start\? \[{'y/N' if env else 'Y/n'}\] ", answer)
         status = opened.wait()
         assert opened.echoes()
     return status, (box.project / "started").exists()
@@ -76,8 +75,7 @@ def test_question_mark_shows_everything_and_asks_again(box: Box, env: dict[str, 
 @pytest.mark.req("UX-02")
 def test_ctrl_c_at_the_question_shows_no_traceback(box: Box) -> None:
     with claudebox_terminal(box, "--run", "true", env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[Y/n\] ")
-        opened.type(CTRL_C)
+        opened.answer(r"Start\? \[Y/n\] ", CTRL_C)
         opened.wait()
         assert opened.read_all().endswith("Start? [Y/n] ^C\r\n")
 
@@ -103,8 +101,7 @@ def test_question_that_gets_no_answer_ends_its_line(shop: Box, asked: str, key: 
     prepare(shop, asked)
     with claudebox_terminal(shop, *arguments, env=PLAIN) as opened:
         if asked == "review":
-            opened.read_until(r"Start\? ")
-            opened.type("y\n")
+            opened.answer(r"Start\? ", "y\n")
         opened.read_until(question)
         seen = len(opened.seen)
         opened.type(key)
@@ -149,8 +146,7 @@ def test_piped_input_is_for_the_program_and_the_terminal_for_the_answer(box: Box
     box.account.write(box.project / "program", "cat > received")
     with claudebox_terminal(box, "--run", "sh", "program", stdin=read_end) as opened:
         os.close(read_end)
-        opened.read_until(r"Start\?.*\] ")
-        opened.type("y\n")
+        opened.answer(r"Start\?.*\] ", "y\n")
         assert opened.wait() == 0
     assert (box.project / "received").read_text() == "n\nthe whole input\n"
 
@@ -159,8 +155,7 @@ def test_piped_input_is_for_the_program_and_the_terminal_for_the_answer(box: Box
 def test_what_is_typed_after_the_answer_reaches_the_program(box: Box) -> None:
     box.account.write(box.project / "program", 'read line; echo "read: $line"')
     with claudebox_terminal(box, "--run", "sh", "program", env=PLAIN) as opened:
-        opened.read_until(r"Start\?")
-        opened.type("y\ntyped ahead\n")
+        opened.answer(r"Start\?", "y\ntyped ahead\n")
         opened.read_until("read: typed ahead")
 
 
@@ -169,8 +164,7 @@ def test_what_was_typed_before_the_question_is_no_answer(box: Box) -> None:
     """It was meant for something else: a prompt that was to come, or the shell."""
     with claudebox_terminal(box, "--run", "touch", "started", env=PLAIN) as opened:
         opened.type("y\ny\n")
-        opened.read_until(r"Start\? \[Y/n\] ")
-        opened.type("n\n")
+        opened.answer(r"Start\? \[Y/n\] ", "n\n")
         assert opened.wait() == REFUSED
     assert not (box.project / "started").exists()
 
@@ -179,11 +173,9 @@ def test_what_was_typed_before_the_question_is_no_answer(box: Box) -> None:
 def test_rest_of_a_long_answer_does_not_reach_the_shell(box: Box) -> None:
     """Somebody pastes a prompt before looking: it must not become a command."""
     with shell_terminal(box, typed="claudebox --run true\n") as shell:
-        shell.read_until(r"Start\? \[Y/n\] ")
-        shell.type("a" * 95 + "          touch pasted\n")
+        shell.answer(r"Start\? \[Y/n\] ", "a" * 95 + "          touch pasted\n")
         shell.read_until("not started")
-        shell.read_until("host> ")
-        shell.type("echo one more command\n")
+        shell.answer("host> ", "echo one more command\n")
         shell.read_until("^one more command")
     assert not (box.project / "pasted").exists()
 

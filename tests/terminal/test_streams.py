@@ -112,8 +112,7 @@ def test_end_of_input_that_was_typed_ahead_is_one(box: Box, typed: str, is_boxed
     program = shlex.join([*start, "python3", "program"])
     script = f"echo waiting; until [ -e typed ]; do sleep 0.01; done; exec {program}"
     with terminal(box.account, "sh", "-c", script, cwd=box.project, env=PLAIN) as opened:
-        opened.read_until("waiting")
-        opened.type(typed + CTRL_D)
+        opened.answer("waiting", typed + CTRL_D)
         box.account.write(box.project / "typed", "")
         opened.read_until(re.escape(str([typed.replace(CTRL_D, "")])))
         assert opened.wait() == 0

@@ -11,17 +11,12 @@ from pathlib import Path
 import pytest
 
 from claudebox.agreement import agreement, find_news
-from claudebox.answers import IN, MASKED, Answer
-from claudebox.explain import explain
 from claudebox.features.secrets import memory
 from claudebox.features.secrets.keys import _block, throw_away_certificate
 from claudebox.features.secrets.memory import FORM, OLD_HEADER, recall
 from claudebox.host.tree import Tree
 from claudebox.model import MASK, Finding, Plan
-from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.settings.gather import gather
-from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
@@ -47,13 +42,6 @@ def masked(plan: Plan) -> set[str]:
 
 def findings(plan: Plan, *subjects: str) -> list[tuple[str, str, str]]:
     return [(one.kind, one.subject, one.text) for one in plan.findings if one.subject in subjects]
-
-
-def explained(machine: Machine, thing: str, *words: str) -> Answer:
-    host, request = machine.host(), parse(list(words))
-    settings = gather(host, request).settings
-    (answer,) = explain(make_plan(host, request, settings), host, settings, thing).answers
-    return answer
 
 
 def test_project_without_secrets_is_as_before(machine: Machine) -> None:
@@ -228,16 +216,6 @@ def test_settings_with_a_password_are_mentioned(machine: Machine, name: str, con
     assert kind == Finding.NOTE
     assert text == f"not masked, and something in it looks like a password: to keep it out, --hide {name}"
     assert "hunter2" not in text
-
-
-def test_explained(machine: Machine) -> None:
-    answer = explained(machine, ".env")
-    assert (answer.state, answer.verdict) == (MASKED, "in, read-only, with made-up values")
-    assert answer.because[0].text == "rule `secrets` masks ~/shop/.env (variables of the program)"
-    assert [change.option for change in answer.changes] == [("--reveal", ".env"), ("--hide", ".env")]
-    answer = explained(machine, ".env", "--reveal", ".env")
-    assert answer.state == IN
-    assert any("enters as it is" in because.text for because in answer.because)
 
 
 def test_told_to_the_user_and_to_the_agent(machine: Machine) -> None:
