@@ -130,8 +130,9 @@ class Boxes:
         claude.parent.mkdir(parents=True)
         claude.write_text("#!/bin/sh\n")
         claude.chmod(0o755)
-        self.words = [str(CHECKOUT / "claudebox"), "--yes", "--claude", str(claude), "--network", "none", "--auth"]
+        self.words = [str(CHECKOUT / "claudebox"), "--yes", "--network", "none", "--auth"]
         self.environ = {
+            "CLAUDEBOX_CLAUDE": str(claude),
             "HOME": str(home),
             "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
             "ANTHROPIC_API_KEY": KEY,

@@ -177,7 +177,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def find_ways(account: Account, pasta: str) -> dict[str, Way]:
     """By name, what starts a program with that kind of network."""
-    claudebox = [str(CHECKOUT / "claudebox"), "--yes", "--pasta", pasta, "--network"]
+    claudebox = ["env", f"CLAUDEBOX_PASTA={pasta}", str(CHECKOUT / "claudebox"), "--yes", "--network"]
     ways: dict[str, Way] = {
         tier: partial(directly, account, [*claudebox, tier, "--run"]) for tier in ("full", "none", "inet")
     }

@@ -30,7 +30,7 @@ from rounds import Times, in_rounds, rows
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "src"))
 
-from claudebox.demo.stand_in import DemoStep, StandIn  # noqa: E402
+from claudebox.demo import DemoStep, StandIn  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,13 +57,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.home()) as home, stand_in(Path(home)) as api:
         environ = {
             **{name: os.environ[name] for name in ("PATH", "LANG", "USER") if name in os.environ},
+            "CLAUDEBOX_CLAUDE": chosen.claude,
             "HOME": home,
             "TERM": "xterm-256color",
             "ANTHROPIC_API_KEY": "sk-ant-api03-stand-in-0123456789",
             "ANTHROPIC_BASE_URL": f"https://localhost:{api.port}",
             "NODE_EXTRA_CA_CERTS": f"{home}/certificate.pem",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDEBOX_CLAUDE": chosen.claude,
         }
         prepare_home(Path(home))
         ways = contenders(chosen.claude, home, api.port)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # What every JSON of claudebox begins with.
-HEAD: dict[str, Any] = {"claudebox": str, "schema": 1}
+HEAD: dict[str, Any] = {"claudebox": str, "schema": 2}
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Build packages of claudebox: a wheel, an sdist, a single file, and a package for Debian.
+"""Build packages of claudebox: a wheel, an sdist, a single file, a package for Debian, and the shared files.
 
 Built twice they are equal, whatever the time, the umask and the place of the checkout. Times in them are that of
-SOURCE_DATE_EPOCH, or of the last commit. Single file and Debian package need nothing but Python.
+SOURCE_DATE_EPOCH, or of the last commit. All but wheel and sdist need nothing but Python.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TOOLS = Path(__file__).resolve().parent
 EARLIEST = 315532800  # 1980, before which an archive has no time
 PYTHON = "3.11"
 
-# Where Debian's shells look; its zsh has a directory of its own for packages.
-DEBIAN_COMPLETIONS = {**COMPLETIONS, "zsh": "share/zsh/vendor-completions/_claudebox"}
+# Debian's zsh has a directory of its own for packages.
+DEBIAN_PLACES = {COMPLETIONS["zsh"]: "share/zsh/vendor-completions/_claudebox"}
 DEBIAN_MODULES = "usr/share/claudebox"
 DEBIAN_COMMAND = f"""\
 #!/usr/bin/python3 -IS
@@ -147,10 +147,9 @@ def build_single_file(directory: Path) -> Path:
 def build_deb(directory: Path) -> Path:
     files = {f"{DEBIAN_MODULES}/{name}": (content, 0o644) for name, content in modules().items()}
     files["usr/bin/claudebox"] = (DEBIAN_COMMAND.encode(), 0o755)
-    shared = shared_files()
-    files[f"usr/{MANUAL}.gz"] = (_zipped(shared[MANUAL].encode()), 0o644)
-    for shell, place in DEBIAN_COMPLETIONS.items():
-        files[f"usr/{place}"] = (shared[COMPLETIONS[shell]].encode(), 0o644)
+    for place, text in shared_files().items():
+        files[f"usr/{DEBIAN_PLACES.get(place, place)}"] = (text.encode(), 0o644)
+    files[f"usr/{MANUAL}.gz"] = (_zipped(files.pop(f"usr/{MANUAL}")[0]), 0o644)
     files["usr/share/doc/claudebox/copyright"] = (_copyright().encode(), 0o644)
     files["usr/share/doc/claudebox/changelog.gz"] = (_zipped((ROOT / "CHANGELOG.md").read_bytes()), 0o644)
     size = sum(len(content) for content, _ in files.values()) // 1024 + 1
@@ -159,6 +158,12 @@ def build_deb(directory: Path) -> Path:
     about["control"] = (control.encode(), 0o644)
     members = {"debian-binary": b"2.0\n", "control.tar.gz": _tar(about), "data.tar.gz": _tar(files)}
     return _written(directory / f"claudebox_{version()}_all.deb", _ar(members), 0o644)
+
+
+def build_shared(directory: Path) -> Path:
+    """What a single file cannot install: to be unpacked below a prefix such as ~/.local."""
+    files = {place: (text.encode(), 0o644) for place, text in shared_files().items()}
+    return _written(directory / f"claudebox-{version()}-shared.tar.gz", _tar(files, has_directories=False), 0o644)
 
 
 def _copyright() -> str:
@@ -172,12 +177,12 @@ def _zipped(content: bytes) -> bytes:
     return gzip.compress(content, compresslevel=9, mtime=0)
 
 
-def _tar(files: dict[str, tuple[bytes, int]]) -> bytes:
-    """A tar archive of root's, with every directory above a file, as Debian has them."""
+def _tar(files: dict[str, tuple[bytes, int]], *, has_directories: bool = True) -> bytes:
+    """A tar archive of root's. Debian wants every directory; unpacked in a prefix, they would change the user's own."""
     made = io.BytesIO()
-    directories = {str(parent) for name in files for parent in Path(name).parents} - {"."}
+    directories = {str(parent) for name in files for parent in Path(name).parents} if has_directories else set()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name in [".", *sorted({*directories, *files})]:
+        for name in sorted({*directories, *files}):
             content, mode = files.get(name, (b"", 0o755))
             entry = tarfile.TarInfo("./" if name == "." else f"./{name}")
             entry.type = tarfile.REGTYPE if name in files else tarfile.DIRTYPE
@@ -206,6 +211,7 @@ PACKAGES: dict[str, Callable[[Path], Path]] = {
     "sdist": build_sdist,
     "single-file": build_single_file,
     "deb": build_deb,
+    "shared": build_shared,
 }
 
 

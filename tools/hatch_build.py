@@ -1,4 +1,4 @@
-"""A hook of hatchling, which adds the manual page and the completions to the wheel."""
+"""A hook of hatchling, which adds the manual page, the completions and the schemas to the wheel."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from shared_files import shared_files
+from shared_files import write
 
 
 class SharedFiles(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         del version
         self.made = tempfile.TemporaryDirectory()
-        for place, text in shared_files(Path(self.root) / "src").items():
-            file = Path(self.made.name) / place
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-            build_data["shared_data"][str(file)] = place
+        prefix = Path(self.made.name)
+        for file in write(prefix):
+            build_data["shared_data"][str(file)] = str(file.relative_to(prefix))
 
     def finalize(self, *_: object) -> None:
         self.made.cleanup()

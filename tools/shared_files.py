@@ -1,12 +1,30 @@
-"""What a package installs besides the program: the manual page and the completions, made from the table of settings."""
+#!/usr/bin/env python3
+"""Make what a package installs besides the program, from the table of settings, below a directory:
+
+    tools/shared_files.py ~/.local
+
+These are the manual page, completions for bash, zsh and fish, and JSON Schemas of the files with settings, for editors.
+"""
 
 from __future__ import annotations
 
-import importlib
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
-SOURCE = Path(__file__).resolve().parent.parent / "src"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+from claudebox import __version__
+from claudebox.features.names.rules import GROUPS
+from claudebox.settings import types
+from claudebox.settings.contents import DESCRIPTION, NAME
+from claudebox.settings.table import BY_KEY, COMMAND, LIST, SETTINGS, Setting
+from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings.words import MAY_FOLLOW, REVIEW, REVIEW_DEEDS
+from claudebox.view.help import EXIT_STATUSES, FILES
+from claudebox.view.text import fill
+
 # Where man and the shells look, below a prefix.
 MANUAL = "share/man/man1/claudebox.1"
 COMPLETIONS = {
@@ -14,14 +32,426 @@ COMPLETIONS = {
     "zsh": "share/zsh/site-functions/_claudebox",
     "fish": "share/fish/vendor_completions.d/claudebox.fish",
 }
+CONFIG_SCHEMA = "share/claudebox/config.schema.json"
+PROJECT_SCHEMA = "share/claudebox/project.schema.json"
+
+OFFERED = [setting for setting in SETTINGS if not setting.in_files_only]
 
 
-def shared_files(source: Path = SOURCE) -> dict[str, str]:
+def shared_files() -> dict[str, str]:
     """The files, by their path below a prefix."""
-    sys.path.insert(0, str(source))
-    try:
-        manual = importlib.import_module("claudebox.view.manual").manual_page()
-        completion = importlib.import_module("claudebox.view.completion").completion
-        return {MANUAL: manual} | {place: completion(shell) for shell, place in COMPLETIONS.items()}
-    finally:
-        sys.path.remove(str(source))
+    return {
+        MANUAL: manual_page(),
+        **{place: completion(shell) for shell, place in COMPLETIONS.items()},
+        CONFIG_SCHEMA: json.dumps(schema(is_project=False), indent=2) + "\n",
+        PROJECT_SCHEMA: json.dumps(schema(is_project=True), indent=2) + "\n",
+    }
+
+
+# The manual page, in the macros of man(7)
+
+HEAD = """\
+.\\" Made by tools/shared_files.py from the table of settings.
+.TH CLAUDEBOX 1 "" "claudebox {version}" "User Commands"
+.SH NAME
+claudebox \\- Claude Code in a bubblewrap box
+.SH SYNOPSIS
+.B claudebox
+.RI [ options ]
+.RI [ "anything for claude" ]
+.br
+.B claudebox
+.RI [ options ]
+.B \\-\\-run
+.I command
+.RI [ argument ...]
+.SH DESCRIPTION
+Starts Claude Code in a box around the current directory.
+The box has this project, the system's programs and claude;
+no keys, tokens or other projects.
+.PP
+The first time, and whenever something new would enter, it is shown, and you
+are asked.
+.PP
+What is no option of claudebox goes to claude unchanged, as does everything
+after
+.BR \\-\\- .
+"""
+FILES_TEXT = """\
+Of a single value the last one counts, in the order: config.toml, profiles, the
+file of the project, variables, options.
+Lists add up.
+.BR hide " and " drop_env
+are never outvoted.
+"""
+TAIL = """\
+.SH EXAMPLES
+.nf
+claudebox \\-p "fix the failing test"
+claudebox \\-\\-continue
+claudebox \\-\\-network none \\-\\-run make test
+claudebox \\-\\-audit
+.fi
+.SH SEE ALSO
+.BR bwrap (1),
+.BR pasta (1),
+.BR nft (8)
+"""
+
+
+def manual_page() -> str:
+    return "".join(
+        (
+            HEAD.format(version=__version__),
+            ".SH OPTIONS\n",
+            *(_option(setting) for setting in OFFERED),
+            ".SH ENVIRONMENT\n",
+            *(_entry(_bold(setting.variable), _of_variable(setting)) for setting in SETTINGS if setting.variable),
+            _entry(_bold("NO_COLOR"), "if it is set, nothing is coloured"),
+            ".SH FILES\n",
+            *(_entry(_bold(path), text) for path, text in FILES),
+            f".PP\n{FILES_TEXT}",
+            ".SS Keys of these files\n",
+            *(_key(setting) for setting in BY_KEY.values()),
+            ".SH EXIT STATUS\n",
+            *(_entry(_bold(status), text) for status, text in EXIT_STATUSES),
+            TAIL,
+        )
+    )
+
+
+def _option(setting: Setting) -> str:
+    names = ", ".join(_bold(name) for name in (setting.short, setting.option) if name)
+    metavar = f" \\fI{_escape(setting.metavar)}\\fR" if setting.metavar else ""
+    return _entry(names + metavar, setting.help)
+
+
+def _of_variable(setting: Setting) -> str:
+    means = f"as the key {setting.key}" if setting.in_files_only else f"as {setting.option}"
+    return f"{means}, with commas between several" if setting.kind == LIST else means
+
+
+def _key(setting: Setting) -> str:
+    written = " or ".join(f'"{choice}"' for choice in setting.choices) or setting.shape
+    return _entry(_bold(setting.key), f"{setting.help_in_files or setting.help} ({written})")
+
+
+def _entry(head: str, text: str) -> str:
+    lines = fill(_escape(text).split(), 2)
+    # A line that begins with one of these is a request.
+    plain = "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in lines)
+    return f".TP\n{head}\n{plain}\n"
+
+
+def _bold(text: str) -> str:
+    return f"\\fB{_escape(text)}\\fR"
+
+
+def _escape(text: str) -> str:
+    for character, code in (("\\", "\\e"), ("-", "\\-"), ("~", "\\(ti"), ("^", "\\(ha"), ("…", "...")):
+        text = text.replace(character, code)
+    return text
+
+
+# Completions. Profiles are asked for when they are needed: `claudebox --profile` reads nothing of the project. It is
+# the command of that name on PATH, not the one that is being typed, which may be a file that the project brought.
+
+
+def completion(shell: str) -> str:
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
+
+
+def words_after(setting: Setting) -> tuple[str, ...]:
+    """The words that can follow an option."""
+    groups = tuple(f"@{name}" for name in GROUPS) if setting.type.offers == types.HOSTS else ()
+    deeds = REVIEW_DEEDS if setting.name == REVIEW else MAY_FOLLOW.get(setting.name, ())
+    return (*setting.type.words, *groups, *deeds)
+
+
+def needs_value(setting: Setting) -> bool:
+    return bool(setting.metavar) and not setting.metavar.startswith("[") and setting.kind != COMMAND
+
+
+def _bash() -> str:
+    options = " ".join(name for setting in OFFERED for name in (setting.short, setting.option) if name)
+    cases = "".join(_bash_case(setting) for setting in OFFERED)
+    return f"""\
+# Completion of claudebox for bash.
+_claudebox() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} at
+  # bash splits words at `=` and at `@`, of which the latter belongs to what is replaced.
+  if [[ $word == = ]]; then
+    word=
+  elif [[ ($before == = || $before == @) && COMP_CWORD -gt 2 ]]; then
+    [[ $before == = ]] || word=@$word
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
+  COMPREPLY=()
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    case ${{COMP_WORDS[at]}} in
+      --) return ;;
+      --run) # the rest is another command
+        if declare -F _comp_command_offset >/dev/null; then
+          _comp_command_offset $((at + 1))
+        elif declare -F _command_offset >/dev/null; then
+          _command_offset $((at + 1))
+        elif ((at + 1 == COMP_CWORD)); then
+          COMPREPLY=($(compgen -c -- "$word"))
+        fi
+        return ;;
+    esac
+  done
+  case $before in
+{cases}  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W '{options}' -- "$word"))
+  fi
+}}
+complete -o default -F _claudebox claudebox
+"""
+
+
+def _bash_case(setting: Setting) -> str:
+    """What to offer after an option. A `return` without an offer leaves it to bash, which offers files."""
+    words = words_after(setting)
+    if setting.type.offers == types.PROFILES:
+        names = "claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p'"
+        offer = f'COMPREPLY=($(compgen -W "$({names})" -- "$word")); compopt +o default; return'
+    elif words:
+        offer = f"COMPREPLY=($(compgen -W '{' '.join(words)}' -- \"$word\"))"
+        offer += "; compopt -o nospace" if words[0].endswith("=") else ""
+        offer += "; compopt +o default; return"
+        offer = offer if needs_value(setting) else f"[[ $word == -* ]] || {{ {offer}; }}"
+    elif setting.type.offers == types.VARIABLES:
+        offer = 'COMPREPLY=($(compgen -e -- "$word")); return'
+    elif setting.type.offers == types.COMMANDS:
+        offer = 'COMPREPLY=($(compgen -c -- "$word")); return'
+    elif needs_value(setting):
+        offer = "return"
+    else:
+        return ""
+    return f"    {setting.option}) {offer} ;;\n"
+
+
+def _zsh() -> str:
+    listed = "".join(f"    {row} \\\n" for setting in OFFERED for row in _zsh_rows(setting))
+    return f"""\
+#compdef claudebox
+# Completion of claudebox for zsh.
+_claudebox_profiles() {{
+  local -a names
+  names=(${{(f)"$(claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p')"}})
+  compadd -a names
+}}
+_claudebox() {{
+  _arguments -S \\
+{listed}    '*:word:_files'
+}}
+if [[ ${{funcstack[1]}} == _claudebox ]]; then
+  _claudebox "$@"
+else
+  compdef _claudebox claudebox
+fi
+"""
+
+
+def _zsh_rows(setting: Setting) -> list[str]:
+    text = setting.help.replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", " -")
+    again = "*" if setting.kind == LIST else ""
+    if setting.kind == COMMAND:
+        return [f"'{setting.option}[{text}]:*:::command: _normal'"]
+    if needs_value(setting):
+        return [f"'{again}{setting.option}=[{text}]:{setting.name}:{_zsh_action(setting)}'"]
+    words = words_after(setting)
+    # Such a word is optional: zsh offers files as well.
+    following = f"::{setting.name}:({' '.join(words)})" if words else ""
+    return [f"'{name}[{text}]{following}'" for name in (setting.option, setting.short) if name]
+
+
+def _zsh_action(setting: Setting) -> str:
+    if words := words_after(setting):
+        return f"({' '.join(words)})"
+    actions = {
+        types.PROFILES: "_claudebox_profiles",
+        types.VARIABLES: '_parameters -g "*export*"',
+        types.COMMANDS: "_command_names -e",
+        types.FILES: "_files",
+    }
+    return actions.get(setting.type.offers, "")
+
+
+def _fish() -> str:
+    rows = "\n".join(_fish_row(setting) for setting in OFFERED)
+    return f"# Completion of claudebox for fish.\n{rows}\n"
+
+
+def _fish_row(setting: Setting) -> str:
+    words = words_after(setting)
+    offers = {
+        types.PROFILES: '(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")',
+        types.VARIABLES: "(set --names --export)",
+        types.COMMANDS: "(__fish_complete_command)",
+    }
+    offered = " ".join(words) or offers.get(types.COMMANDS if setting.kind == COMMAND else setting.type.offers, "")
+    value = f" -x -a '{offered}'" if offered else " -r"
+    letter = f" -s {setting.short[1:]}" if setting.short else ""
+    text = setting.help.replace("'", "\\'")
+    has_value = needs_value(setting) or setting.kind == COMMAND
+    row = f"complete -c claudebox{letter} -l {setting.option[2:]}{value if has_value else ''} -d '{text}'"
+    if words and not has_value:
+        seen = f"contains -- {setting.option} (commandline -opc)[-1]"
+        row += f"\ncomplete -c claudebox -n '{seen}' -f -a '{' '.join(words)}'"
+    return row
+
+
+# JSON Schemas, draft 7, which Taplo understands (the language server for TOML, in Even Better TOML and others).
+# Patterns use what ECMAScript, Rust and Python read alike: no looking ahead, and nothing that depends on a line's end.
+# A schema knows shapes, so what has to be looked up is left to the program: whether a value looks secret, a name that
+# is not the file's, a limit too small to start anything.
+
+Schema = dict[str, Any]
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+NUL = r"\x00"
+NOT_IN_A_VARIABLE_NAME = r"^[0-9]|[^A-Za-z0-9_]"
+# `$` that is not followed by a name, or by a name in braces.
+BAD_VARIABLE = r"\$($|[^A-Za-z_{]|\{($|[^A-Za-z_]|[A-Za-z_][A-Za-z0-9_]*($|[^A-Za-z0-9_}])))"
+TITLES = {
+    NAME: "the name of the file, without its suffix",
+    DESCRIPTION: "what the file is for, on one line",
+}
+OF_A_MOUNT = {
+    "host": "the path on this host; ~ and $NAME are understood",
+    "sandbox": "the path in the box, if it differs",
+    "mode": "ro: read-only, the default; rw: writable",
+    "optional": "true: no error if the path is missing",
+}
+
+
+def schema(*, is_project: bool) -> Schema:
+    """The schema of the user's own files, or of a project's, which cannot say everything."""
+    settings = [setting for setting in BY_KEY.values() if not (is_project and setting.is_users)]
+    title = PROJECT_FILE if is_project else "your own config.toml and profiles"
+    titles = {key: {"description": text, **_line(is_free=True)} for key, text in TITLES.items()}
+    return {
+        "$schema": DRAFT,
+        "title": f"claudebox: {title}",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": titles | {setting.key: _property(setting) for setting in settings},
+    }
+
+
+def _property(setting: Setting) -> Schema:
+    made = _value(setting.type)
+    if setting.kind == LIST and not isinstance(setting.type, types.Variables):
+        made = {"type": "array", "items": made}
+    return {"description": setting.help_in_files or setting.help, **made}
+
+
+def _value(kind: types.Text) -> Schema:
+    match kind:
+        case types.Choice():
+            return {"type": "string", "enum": list(kind.choices)}
+        case types.Quantity():
+            return _quantity(kind)
+        case types.Limit():
+            number = rf"0{{0,{types.MOST_DIGITS - 1}}}[1-9][0-9]{{0,{types.MOST_DIGITS - 1}}}"
+            too_long = {"not": {"pattern": f"[0-9]{{{types.MOST_DIGITS + 1}}}"}}
+            return _line(pattern=f"^({'|'.join(kind.things)})={number}$", allOf=[too_long])
+        case types.PortNumber():
+            return _port(kind)
+        case types.Mounted():
+            return _mount()
+        case types.Variables():
+            # Below a line such as [env] a setting would be lost.
+            names = _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}, {"not": {"enum": list(BY_KEY)}}])
+            return {"type": "object", "propertyNames": names, "additionalProperties": _argument()}
+        case types.VariableName():
+            return _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}])
+        case types.Argument():
+            return _argument()
+        case types.Path():
+            return _path()
+    return _line()
+
+
+def _line(*, is_free: bool = False, **more: Any) -> Schema:
+    """A string without control characters, and not empty unless it is free."""
+    return {"type": "string", "not": {"pattern": CONTROL}, **({} if is_free else {"minLength": 1}), **more}
+
+
+def _path() -> Schema:
+    return _line(allOf=[{"not": {"pattern": BAD_VARIABLE}}])
+
+
+def _argument() -> Schema:
+    return {"type": "string", "not": {"pattern": NUL}}
+
+
+def _quantity(kind: types.Quantity) -> Schema:
+    """Digits, perhaps with a point among them and a unit behind. Minimums are checked by the program."""
+    allowed = "0-9.KMGTkmgt" if kind.is_size else "0-9" if kind.is_whole else "0-9."
+    wrong = [
+        rf"[^{allowed}]",  # another character
+        r"[KMGTkmgt].",  # a unit that is not at the end
+        r"\.[0-9]*\.",  # two points
+        rf"([0-9]\.?){{{kind.most_digits + 1}}}",  # too many digits
+    ]
+    return {"type": "string", "pattern": "[0-9]", "allOf": [{"not": {"pattern": pattern}} for pattern in wrong]}
+
+
+def _port(kind: types.PortNumber) -> Schema:
+    number = {"type": "integer", "minimum": 1, "maximum": types.LAST_PORT}
+    if not kind.is_pair:
+        return number
+    port = _below(types.LAST_PORT)
+    text = _line(pattern=f"^({port})(:({port}))?$", allOf=[{"not": {"pattern": "[0-9]{6}"}}])
+    return {"anyOf": [number, text]}
+
+
+def _below(last: int) -> str:
+    """A pattern for the numbers from 1 to `last`, perhaps with zeros before them."""
+    digits = str(last)
+    ways = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"]
+    for place, digit in enumerate(digits):
+        least = 1 if place == 0 else 0
+        if int(digit) > least:
+            rest = len(digits) - place - 1
+            ways.append(f"{digits[:place]}[{least}-{int(digit) - 1}]" + (f"[0-9]{{{rest}}}" if rest else ""))
+    return "0*(" + "|".join([*ways, digits]) + ")"
+
+
+def _mount() -> Schema:
+    shapes = {
+        "host": _path(),
+        "sandbox": _path(),
+        "mode": {"type": "string", "enum": list(types.MODES)},
+        "optional": {"type": "boolean"},
+    }
+    keys = {key: {"description": OF_A_MOUNT[key], **shapes[key]} for key in types.KEYS_OF_A_MOUNT}
+    return {"type": "object", "additionalProperties": False, "required": ["host"], "properties": keys}
+
+
+def write(prefix: Path) -> list[Path]:
+    """Write the files, and return their paths."""
+    written = []
+    for place, text in shared_files().items():
+        file = prefix / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        written.append(file)
+    return written
+
+
+def main() -> None:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.stderr.write(__doc__ or "")
+        sys.exit(125)
+    for path in write(Path(sys.argv[1])):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from recording import ROOT, Person, Surprise, Terminal, person, terminals
 
-from claudebox.demo.stand_in import FAREWELL, DemoStep, StandIn
+from claudebox.demo import FAREWELL, DemoStep, StandIn
 from running import pins
 
 PAGE = ROOT / "docs/working-day.md"

@@ -193,10 +193,9 @@ def _reached(plan: Plan) -> tuple[Allowed, ...]:
 
 
 def _name_lines(row: Allowed) -> tuple[str, ...]:
-    """This host, the same with nothing kept out of it, or the tiers that reach all hosts."""
+    """This host, or the tiers that reach all hosts."""
     line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
-    without = [f"{line} {WITHOUT} {','.join(row.without)}"] if row.without else []
-    return (*without, line, f"network {INET}", f"network {FULL}")
+    return (line, f"network {INET}", f"network {FULL}")
 
 
 def _published_line(port: Port) -> str:

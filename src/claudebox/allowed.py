@@ -17,7 +17,6 @@ class Allowed(Record):
     host: str  # a name, `*.` and the name above those that are meant, or an address
     ports: tuple[int, ...]  # none: every port
     origin: Origin
-    without: tuple[str, ...] = ()  # hosts that it would mean, and that are kept out
     group: str = ""  # the group that it belongs to, if somebody asked for that
     reason: str = ""  # why it is in the group
 
@@ -26,10 +25,10 @@ class Names(Record):
     """How a box on tier `names` is connected: nft leads its connections to a process outside, which knows the list."""
 
     allowed: tuple[Allowed, ...]
-    denied: tuple[str, ...]  # hosts that are kept out, although something in the list means them, too
     nft: str
     near: tuple[str, ...]  # the addresses of this host and of its links
     journal: str
     notifier: str = ""  # the program that asks on the desktop; "" if nobody is asked
     channel: int = -1  # of a launch: the socket that leads to that process
+    listeners: tuple[int, ...] = ()  # of a launch: the ports of this host that are published
     refused: mmap | None = None  # of a launch: memory in which that process says what it refused

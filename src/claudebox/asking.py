@@ -63,7 +63,7 @@ def _show_all(plan: Plan, style: Style) -> None:
     """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
     from claudebox.features.review.show import page
 
-    text = audit(plan, style, everything=True)
+    text = audit(plan, style)
     try:
         if os.environ.get("TERM", "dumb") != "dumb":
             page(text.splitlines(), plan.person.home)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
 from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
 from claudebox.terminal import show_problem
 
@@ -21,7 +21,7 @@ MODES = {
     "audit": ("showing", "show_audit"),
     "dry_run": ("showing", "show_dry_run"),
     "explain": ("showing", "show_explanation"),
-    PROFILES: ("printing", "print_profiles"),
+    PROFILES: ("showing", "show_profiles"),
     "instances": ("instances", "tend_instances"),
     "review": ("reviewing", "tend_layers"),
     "auth_log": ("features.broker.log", "show_auth_log"),
@@ -29,10 +29,7 @@ MODES = {
     "check": ("doctor", "show_check"),
     "setup": ("setup", "set_up"),
     "version": ("doctor", "show_versions"),
-    "completion": ("printing", "print_completion"),
-    "man": ("printing", "print_manual"),
-    "schema": ("printing", "print_schema"),
-    "help": ("modes", "show_help"),
+    "help": ("view.help", "show_help"),
     "prove": ("prove", "prove"),
     "uninstall": ("uninstall", "uninstall"),
     "demo": ("demo", "run_demo"),
@@ -73,8 +70,8 @@ def own_failure(error: Exception) -> Problem:
 
 def hear_of_children() -> None:
     """Undo what the caller may have passed on: we and bwrap wait for children, and have to hear how they ended."""
-    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
 def open_closed_streams() -> None:

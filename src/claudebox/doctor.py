@@ -14,87 +14,54 @@ from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.check import nix_rows
 from claudebox.features.program import signal_shim
 from claudebox.host import Host, read_host
-from claudebox.host.claude import PACKAGE, ClaudeInstall
+from claudebox.host.claude import PACKAGE
 from claudebox.host.distribution import find_distribution, install_command
 from claudebox.host.programs import find_admin
 from claudebox.host.system import find_certificates
 from claudebox.problem import Problem, for_account
 from claudebox.process.isolation import can_scope
 from claudebox.reach import reach_of
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings, from_options, from_variables, merge
+from claudebox.settings.gather import from_options, from_variables, gather, merge
+from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
-from claudebox.terminal import show
+from claudebox.terminal import output_style, show
 from claudebox.tools import choose_bwrap, npm_install
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, escape, fill, style_for
+from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Versions of bwrap with a known hole that does not depend on bwrap being setuid.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
 STUB_MESSAGE = "native binary not installed"
-
-
-def title(host: Host) -> str:
-    return f"claudebox {__version__} on {find_distribution(host.tree).title}, Linux {os.uname().release}"
+STATE = "state directory"
 
 
 def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    rows, bwrap = _bwrap_rows(host, settings)
-    if bwrap:
-        rows += [namespaces_row(host, bwrap), symlink_row(bwrap)]
-    return [
-        *rows,
-        _machine_row(host),
-        _scope_row(),
-        _signals_row(host),
-        _claude_row(host, settings),
-        _git_row(host),
-        _certificates_row(host),
-        *uplink_rows(host, settings),
-        *names_rows(settings, _nft(host, settings)),
-        *nix_rows(host, settings),
-        _state_row(host),
-    ]
-
-
-def _versions(host: Host, settings: Settings) -> list[tuple[str, str]]:
-    """Each program that claudebox starts, with its version."""
-    result = []
-    for name in ("bwrap", "claude", "pasta", "nft"):
+    rows: list[CheckRow] = []
+    for name, look in LOOKS.items():
         try:
-            path = _choose(name, host, settings)
+            rows += look(host, settings)
         except Problem as problem:
-            result.append((name, f"({problem.message})"))
-        else:
-            result.append((name, f"{program_version(path)} ({path})"))
-    return result
+            rows.append(CheckRow.of_problem(name, problem))
+    return rows
 
 
 def _choose(name: str, host: Host, settings: Settings) -> str:
+    """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
         return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
-    return _choose_claude(host, settings).path if name == "claude" else chosen(name, host, settings)
+    return (
+        choose_claude(host, settings.claude, reach_of(host)).path if name == "claude" else chosen(name, host, settings)
+    )
 
 
-def _nft(host: Host, settings: Settings) -> str:
-    try:
-        return chosen("nft", host, settings)
-    except Problem:
-        return ""
-
-
-def _choose_claude(host: Host, settings: Settings) -> ClaudeInstall:
-    return choose_claude(host, settings.claude, reach_of(host))
-
-
-def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[CheckRow], str]:
-    try:
-        path = _choose("bwrap", host, settings)
-    except Problem as problem:
-        fix = tuple(line.strip() for line in problem.hint.splitlines())
-        return [CheckRow(FAIL, "bwrap", problem.message, fix=fix)], ""
+def _bwrap_rows(host: Host, settings: Settings) -> list[CheckRow]:
+    path = _choose("bwrap", host, settings)
     number = program_version(path)
     rows = [CheckRow(OK, "bwrap", f"{number}, {path}, not setuid")]
     parts = tuple(int(part) for part in number.split(".") if part.isdigit())
@@ -103,84 +70,91 @@ def _bwrap_rows(host: Host, settings: Settings) -> tuple[list[CheckRow], str]:
         for fixed, description in CVES
         if parts and parts < fixed
     ]
-    return rows, path
+    return [*rows, namespaces_row(host, path), symlink_row(path)]
 
 
-def _machine_row(host: Host) -> CheckRow:
+def _machine_rows(host: Host, _: Settings) -> list[CheckRow]:
+    why = f"the system call filter knows {' and '.join(MACHINES)}"
+    machine = CheckRow(FAIL, "machine", host.machine, why)
     if host.machine in MACHINES:
-        return CheckRow(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
-    return CheckRow(FAIL, "machine", host.machine, f"the system call filter knows {' and '.join(MACHINES)}")
-
-
-def _scope_row() -> CheckRow:
-    if can_scope():
-        return CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+        machine = CheckRow(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
     why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
-    return CheckRow(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
+    scopes = CheckRow(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
+    if can_scope():
+        scopes = CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+    return [machine, scopes]
 
 
-def _signals_row(host: Host) -> CheckRow:
-    try:
-        shim = signal_shim(host.tree, host.python)
-    except Problem as problem:
-        return CheckRow(FAIL, "Ctrl-C", problem.message, fix=(problem.hint,))
+def _signals_rows(host: Host, _: Settings) -> list[CheckRow]:
+    shim = signal_shim(host.tree, host.python)
     if run(*shim, "true").status == 0:
-        return CheckRow(OK, "Ctrl-C", f"restored in the box by {shim[0]}")
-    return CheckRow(
-        FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", (install_command(host.tree, "env"),)
-    )
+        return [CheckRow(OK, "Ctrl-C", f"restored in the box by {shim[0]}")]
+    fix = (install_command(host.tree, "env"),)
+    return [CheckRow(FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", fix)]
 
 
-def _claude_row(host: Host, settings: Settings) -> CheckRow:
-    try:
-        install = _choose_claude(host, settings)
-    except Problem as problem:
-        return CheckRow(FAIL, "claude", problem.message, fix=tuple(line.strip() for line in problem.hint.splitlines()))
+def _claude_rows(host: Host, settings: Settings) -> list[CheckRow]:
+    install = choose_claude(host, settings.claude, reach_of(host))
     outcome = run(install.path, "--version")
     if STUB_MESSAGE in outcome.stdout + outcome.stderr:
         why = "its package was installed without running its install script"
-        return CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))
-    return CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")
+        return [CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))]
+    return [CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")]
 
 
-def _git_row(host: Host) -> CheckRow:
-    path = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
-    if path is None:
-        return CheckRow(
-            FAIL, "git", "not installed", "needed for commits and history", (install_command(host.tree, "git"),)
-        )
-    return CheckRow(OK, "git", path)
-
-
-def _certificates_row(host: Host) -> CheckRow:
+def _file_rows(host: Host, _: Settings) -> list[CheckRow]:
+    git = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
     bundle = find_certificates(host.tree, host.environ)
-    if bundle:
-        return CheckRow(OK, "certificates", bundle)
-    fix = install_command(host.tree, "ca-certificates")
-    return CheckRow(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", (fix,))
+    found = (
+        ("git", "git", git, "not installed", "needed for commits and history"),
+        ("certificates", "ca-certificates", bundle, "no bundle found", "nothing in the box could use TLS"),
+    )
+    return [
+        CheckRow(OK, name, path) if path else CheckRow(FAIL, name, lack, why, (install_command(host.tree, package),))
+        for name, package, path, lack, why in found
+    ]
 
 
-def _state_row(host: Host) -> CheckRow:
+def _names_rows(host: Host, settings: Settings) -> list[CheckRow]:
+    try:
+        nft = chosen("nft", host, settings)
+    except Problem:
+        nft = ""
+    return names_rows(settings, nft)
+
+
+def _state_rows(host: Host, _: Settings) -> list[CheckRow]:
     home = host.person.home
     path = State(home).directory
     status = host.tree.lstat(path)
-    if status is None:
-        if os.access(home, os.W_OK):
-            return CheckRow(OK, "state directory", f"{path}: not there yet")
-        return CheckRow(FAIL, "state directory", f"{home} is not writable", "there is no place for claude's state")
-    if not stat.S_ISDIR(status.st_mode):
-        return CheckRow(FAIL, "state directory", f"{path} is not a directory", "", (f"mv {path} {path}.old",))
-    if status.st_uid != host.person.uid:
+    row = CheckRow(OK, STATE, path)
+    if status is None and os.access(home, os.W_OK):
+        row = CheckRow(OK, STATE, f"{path}: not there yet")
+    elif status is None:
+        row = CheckRow(FAIL, STATE, f"{home} is not writable", "there is no place for claude's state")
+    elif not stat.S_ISDIR(status.st_mode):
+        row = CheckRow(FAIL, STATE, f"{path} is not a directory", "", (f"mv {path} {path}.old",))
+    elif status.st_uid != host.person.uid:
         fix = f"sudo chown -R {host.person.name} {path}"
-        return CheckRow(FAIL, "state directory", f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
-    if status.st_mode & 0o077:
-        why = "others can look into it"
-        return CheckRow(
-            FAIL, "state directory", f"{path} has mode {status.st_mode & 0o777:o}", why, (f"chmod 700 {path}",)
-        )
-    return CheckRow(OK, "state directory", path)
+        row = CheckRow(FAIL, STATE, f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
+    elif status.st_mode & 0o077:
+        what = f"{path} has mode {status.st_mode & 0o777:o}"
+        row = CheckRow(FAIL, STATE, what, "others can look into it", (f"chmod 700 {path}",))
+    return [row]
 
 
+# What is looked at, by the name of the row that says so if that is refused.
+LOOKS: dict[str, Callable[[Host, Settings], list[CheckRow]]] = {
+    "bwrap": _bwrap_rows,
+    "machine": _machine_rows,
+    "Ctrl-C": _signals_rows,
+    "claude": _claude_rows,
+    "git": _file_rows,
+    "network inet": uplink_rows,
+    "network names": _names_rows,
+    "Nix in the box": nix_rows,
+    STATE: _state_rows,
+}
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
 
@@ -195,55 +169,42 @@ def report_text(rows: list[CheckRow], title: str, style: Style) -> str:
 
 
 def _row(row: CheckRow, style: Style) -> list[str]:
-    measured, *more = fill(escape(row.measured).split(), COLUMN) or [""]
     state = style.paint(row.state, COLOUR[row.state]) + " " * (5 - len(row.state))
-    lines = [f"{state} {row.name:<{COLUMN - 7}} {measured}".rstrip()]
-    indent = " " * COLUMN
-    lines += [indent + line for line in (*more, *fill(escape(row.why).split(), COLUMN))]
+    lines = beside(f"{state} {row.name:<{COLUMN - 7}} ", escape(row.measured).split(), COLUMN)
+    lines += beside(" " * COLUMN, escape(row.why).split(), COLUMN) if row.why else []
     # A command stays on one line, so that it can be copied.
     return lines + [f"  {'fix:' if command is row.fix[0] else '    '} {escape(command)}" for command in row.fix]
 
 
 def report_json(rows: list[CheckRow]) -> str:
-    return dump(
-        {
-            "check": [
-                {
-                    "state": row.state.lower(),
-                    "name": row.name,
-                    "measured": row.measured,
-                    "why": row.why,
-                    "fix": list(row.fix),
-                }
-                for row in rows
-            ]
-        }
-    )
+    return dump({"check": [{**vars(row), "state": row.state.lower()} for row in rows]})
 
 
-def check(request: Request) -> tuple[str, int]:
-    """The report, and the exit status: 0 if a box can be started, 1 if not."""
+def show_check(request: Request) -> int:
+    """Show the report. The exit status is 0 if a box can be started, 1 if not."""
     host = read_host()
     settings, problem = _settings(host, request)
-    rows = all_rows(host, settings)
-    if problem is not None:
-        fix = tuple(map(str.strip, problem.hint.splitlines()))
-        rows.append(CheckRow(FAIL, "settings", problem.message, problem.excerpt, fix))
+    rows = all_rows(host, settings) + ([CheckRow.of_problem("settings", problem)] if problem is not None else [])
     rows = [row.replace(fix=tuple(for_account(fix, host.person.uid) for fix in row.fix)) for row in rows]
-    style = style_for(sys.stdout.isatty(), dict(os.environ))
-    text = report_json(rows) if request.json else report_text(rows, title(host), style)
-    return text, 1 if any(row.state == FAIL for row in rows) else 0
+    title = f"claudebox {__version__} on {find_distribution(host.tree).title}, Linux {os.uname().release}"
+    show(report_json(rows) if request.json else report_text(rows, title, output_style()))
+    return 1 if any(row.state == FAIL for row in rows) else 0
 
 
-def versions(request: Request) -> str:
-    """The versions of claudebox and of the programs that it starts."""
+def show_versions(request: Request) -> int:
+    """Show the versions of claudebox and of the programs that it starts."""
     host = read_host()
     settings, _ = _settings(host, request)
-    found = _versions(host, settings)
-    if request.json:
-        return dump({"version": __version__, "programs": dict(found)})
-    lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found)]
-    return "\n".join(lines) + "\n"
+    found = {}
+    for name in ("bwrap", "claude", "pasta", "nft"):
+        try:
+            path = _choose(name, host, settings)
+            found[name] = f"{program_version(path)} ({path})"
+        except Problem as problem:
+            found[name] = f"({problem.message})"
+    lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found.items())]
+    show(dump({"version": __version__, "programs": found}) if request.json else "\n".join(lines) + "\n")
+    return 0
 
 
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
@@ -252,14 +213,3 @@ def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
         return gather(host, request).settings, None
     except Problem as problem:
         return merge([*from_variables(host.environ), *from_options(request.said)]), problem
-
-
-def show_check(request: Request) -> int:
-    text, status = check(request)
-    show(text)
-    return status
-
-
-def show_versions(request: Request) -> int:
-    show(versions(request))
-    return 0

@@ -6,8 +6,17 @@ import os
 import stat
 import time
 
+from claudebox.files import (
+    DIRECTORY,
+    lstat,
+    make_directory,
+    open_hidden_directory,
+    open_lock,
+    remove_path,
+    remove_tree,
+    take_lock,
+)
 from claudebox.host import read_host
-from claudebox.layers.files import DIRECTORY, PRIVATE, open_hidden_directory, remove_path, remove_tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.problem import Problem
 from claudebox.quoting import quote
@@ -17,7 +26,7 @@ from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import CACHE_LOCK, INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.as_json import dump
-from claudebox.view.text import Style, bytes_text, escape, fill
+from claudebox.view.text import Style, beside, bytes_text, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,8 +126,7 @@ def summary(others: list[Entry], column: int) -> list[str]:
 
 
 def row(size: Size, text: str, column: int) -> list[str]:
-    first, *rest = fill(text.split(" "), column)
-    return [f"{size.shown:>{column - 2}}  {first}", *(" " * column + line for line in rest)]
+    return beside(f"{size.shown:>{column - 2}}  ", text.split(" "), column)
 
 
 def add_up(sizes: Iterable[Size]) -> Size:
@@ -131,41 +139,31 @@ def caches_of(instance: Instance) -> tuple[str, ...]:
     return instance.cache_layers, instance.cache_over_host, instance.cache
 
 
-def measure(path: str) -> Size:
+def measure(path: str, above: int | None = None, room: list[int] | None = None, depth: int = 0) -> Size:
     """The bytes of a file, or in a directory as far as it is reasonable to count: its shape is the choice of an agent.
 
     Nothing is followed, and a box that is at work in there can turn no name elsewhere: each directory is opened in the
-    one above it. There is no recursion, because Python recurses less deep than directories can be nested.
+    one above it. `room` holds how many files may still be counted.
     """
+    room = [MOST_COUNTED] if room is None else room
     try:
-        status = os.lstat(path)
+        status = os.stat(path, dir_fd=above, follow_symlinks=False)
     except OSError:
-        return Size(0)
+        return Size(0)  # a running box may have removed it
     if not stat.S_ISDIR(status.st_mode):
         return Size(status.st_size)
-    amount, counted, open_ones = 0, 0, [(_open(path), [""])]
-    is_whole = open_ones[0][0] >= 0
-    while open_ones:
-        here, waiting = open_ones[-1]
-        if here < 0 or not waiting or counted > MOST_COUNTED:
-            is_whole = is_whole and counted <= MOST_COUNTED
-            open_ones.pop()
-            if here >= 0:
-                os.close(here)
-            continue
-        name = waiting.pop() or "."
-        below = _open(name, here)
-        if below < 0:  # a running box may have removed it, or its mode keeps us out
-            is_whole = is_whole and not _exists(name, here)
-            continue
-        if len(open_ones) > DEEPEST:
-            os.close(below)
-            is_whole = False
-            continue
-        size, number, names = _list(below)
-        amount, counted = amount + size, counted + number
-        open_ones.append((below, names))
-    return Size(amount, is_whole)
+    here = _open(path, above) if depth <= DEEPEST and room[0] >= 0 else -1
+    if here < 0:  # its mode may keep us out
+        return Size(0, is_whole=False)
+    try:
+        size, number, names = _list(here)
+        room[0] -= number
+        sizes = [Size(size, is_whole=room[0] >= 0)]
+        for name in names:
+            sizes.append(measure(name, here, room, depth + 1))
+        return add_up(sizes)
+    finally:
+        os.close(here)
 
 
 def _open(name: str, parent: int | None = None) -> int:
@@ -173,14 +171,6 @@ def _open(name: str, parent: int | None = None) -> int:
         return os.open(name, DIRECTORY, dir_fd=parent)
     except OSError:
         return -1
-
-
-def _exists(name: str, parent: int) -> bool:
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def _list(directory: int) -> tuple[int, int, list[str]]:
@@ -214,15 +204,13 @@ def listing(instances: list[Listed], style: Style) -> str:
     lines = [style.paint("last use    size  project", "1")]
     for instance in instances:
         words = [escape(instance.project) or "(unknown)", *(["(gone)"] if instance.is_gone else [])]
-        first, *rest = fill(words, COLUMN)
-        lines.append(f"{_age(instance.last_use):<10} {instance.size.shown:>5}  {first}")
-        lines += [" " * COLUMN + line for line in rest]
+        lines += beside(f"{_age(instance.last_use):<10} {instance.size.shown:>5}  ", words, COLUMN)
         if instance.has_cache:
             lines.append(" " * COLUMN + f"of that {instance.cache.shown} cache (to remove it: --instances drop-cache)")
         for layer in instance.reviews:
             where = f", {escape(layer.project)}" if layer.project != instance.project else ""
             words = f"review {layer.number}, not landed: {measure(layer.directory).shown}{where}".split(" ")
-            lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
+            lines += beside(" " * COLUMN, words, COLUMN)
     return "\n".join(lines) + "\n"
 
 
@@ -254,17 +242,14 @@ def listing_json(state: State, instances: list[Listed], others: list[Entry]) -> 
     )
 
 
-def collect(instances: list[Listed]) -> list[Listed]:
-    """The instances whose project no longer exists."""
-    return [instance for instance in instances if instance.is_gone]
-
-
 def remove(instance: Listed) -> None:
     """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
         remove_path(instance.directory)
     except OSError as error:
-        raise Problem(f"cannot remove {instance.directory}: {error}", f"rm -r {quote(instance.directory)}") from None
+        raise Problem(
+            f"cannot remove {instance.directory}: {error.strerror}", f"rm -r {quote(instance.directory)}"
+        ) from None
 
 
 def _age(moment: float) -> str:
@@ -277,52 +262,45 @@ def tend_instances(request: Request) -> int:
     state = find_state(host)
     found = find_instances(state)
     if ("instances", COLLECT) in request.said:
-        _collect(found, yes=request.yes)
-    elif ("instances", DROP_CACHES) in request.said:
-        _drop_caches(found, yes=request.yes)
-    elif ("instances", DROP_CACHE) in request.said:
+        gone = [one for one in found if one.is_gone]
+        question = "Remove these, with their conversations? [y/N] "
+        for one in _confirmed(gone, "Every project is still there: nothing to remove.\n", question, yes=request.yes):
+            remove(one)
+        return 0
+    if ("instances", DROP_CACHE) in request.said:
         root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-        _drop_caches([one for one in found if one.project == root], yes=request.yes)
-    else:
+        found = [one for one in found if one.project == root]
+    elif ("instances", DROP_CACHES) not in request.said:
         others = find_others(state)
         show(listing_json(state, found, others) if request.json else overview(found, others, output_style()))
+        return 0
+    # What package managers downloaded goes also while a box runs: it then downloads again.
+    full = [one for one in found if one.has_cache]
+    question = "Remove the caches of these? [y/N] "
+    for one in _confirmed(full, "There is no cache to remove.\n", question, yes=request.yes):
+        for cache in caches_of(one.instance):
+            empty(cache)
     return 0
 
 
-def _collect(found: list[Listed], *, yes: bool) -> None:
-    gone = collect(found)
-    show(listing(gone, output_style()) if gone else "Every project is still there: nothing to remove.\n")
-    if gone and not yes and not says_yes("Remove these, with their conversations? [y/N] "):
+def _confirmed(chosen: list[Listed], none: str, question: str, *, yes: bool) -> list[Listed]:
+    """Show what would be removed, and ask. Raises a Problem unless the answer is yes."""
+    show(listing(chosen, output_style()) if chosen else none)
+    if chosen and not yes and not says_yes(question):
         raise Problem("nothing removed")
-    for instance in gone:
-        remove(instance)
-
-
-def _drop_caches(found: list[Listed], *, yes: bool) -> None:
-    """Remove what package managers downloaded, also while a box runs: it then downloads again."""
-    full = [instance for instance in found if instance.has_cache]
-    show(listing(full, output_style()) if full else "There is no cache to remove.\n")
-    if full and not yes and not says_yes("Remove the caches of these? [y/N] "):
-        raise Problem("nothing removed")
-    for instance in full:
-        for cache in caches_of(instance.instance):
-            empty(cache)
+    return chosen
 
 
 def _require_unused(layers: int) -> None:
     """What a box changes in the host's caches belongs to the kernel while the box runs. The lock lasts until we end."""
-    import fcntl
-
     try:
-        lock = os.open(CACHE_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=layers)
+        is_free = lstat(layers, CACHE_LOCK) is None or take_lock(open_lock(CACHE_LOCK, layers))
     except OSError:
         return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not is_free:
         raise Problem(
             "a box is running over this host's caches", "end it first; then: claudebox --instances drop-cache"
-        ) from None
+        )
 
 
 def _open_closed(directory: str) -> int:
@@ -349,7 +327,7 @@ def empty(cache: str) -> None:
         for name in os.listdir(here):
             if name != CACHE_LOCK:
                 remove_tree(here, name)
-                os.mkdir(name, PRIVATE, dir_fd=here)
+                make_directory(here, name)
     except OSError as error:
         raise Problem(f"cannot remove {cache}: {error.strerror}", f"rm -r {quote(cache)}") from None
     finally:

@@ -96,7 +96,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
-        preparations=(*facts.settings.preparations, *draft.preparations),
+        preparations=tuple(draft.preparations),
         told=tuple(draft.told),
         outside=_outside(facts, draft),
         state=facts.state,

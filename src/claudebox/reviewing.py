@@ -14,8 +14,7 @@ from claudebox.host.git.repository import find_repository
 from claudebox.instances import measure
 from claudebox.launch import launch
 from claudebox.layers import store
-from claudebox.layers.journal import read_journal
-from claudebox.layers.recovery import recover
+from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
@@ -58,7 +57,7 @@ def tend_layers(request: Request) -> int:
     place = Place(host, instance.layers)
     deed, *number = request.review
     if deed == "list":
-        return show_list_json(place) if request.json else show_list(place)
+        return show_list(place, as_json=request.json)
     if deed == "bundle":
         return make_bundle(place, request, number[0])
     layer = _choose(place, number)
@@ -104,63 +103,44 @@ def _choose(place: Place, number: list[str]) -> Layer:
     raise Problem("which one?" if not number else f"there is no review {number[0]} here", f"there are: {numbers}")
 
 
-def show_list(place: Place) -> int:
-    layers = store.list_layers(place.directory, place.host.cwd)
-    damaged = store.list_damaged(place.directory)
-    if not layers and not damaged:
-        show("Nothing is kept for this project.\n")
-    for directory in damaged:
-        show(f"Its note cannot be read: {escape(directory)}\n")
+def show_list(place: Place, *, as_json: bool) -> int:
+    """A layer that a box works in has no changes to list yet: they may be half written."""
+    layers, damaged = store.list_layers(place.directory, place.host.cwd), store.list_damaged(place.directory)
+    listed: list[dict[str, object]] = []
+    lines = [] if layers or damaged else ["Nothing is kept for this project.\n"]
+    lines += [f"Its note cannot be read: {escape(directory)}\n" for directory in damaged]
     for layer in layers:
         held = store.lock(layer)
-        if held < 0:
-            show(f"{layer.number:>4}  {measure(layer.directory).shown:>5}  in use: a box works in it\n")
-            continue
-        kept = Kept(layer, place.host.person.home)
-        show(f"{layer.number:>4}  {measure(layer.directory).shown:>5}  {counts(kept.items)}\n")
-        os.close(held)
-    return 0
-
-
-def show_list_json(place: Place) -> int:
-    """A layer that a box works in has no changes to list yet: they may be half written."""
-    listed: list[dict[str, object]] = []
-    for layer in store.list_layers(place.directory, place.host.cwd):
-        held = store.lock(layer)
-        changes = changes_json(Kept(layer, place.host.person.home)) if held >= 0 else None
-        listed.append({**_layer_json(layer), "is_in_use": held < 0, "changes": len(changes) if changes else 0})
+        items = Kept(layer, place.host.person.home).items if held >= 0 else []
+        said = counts(items) if held >= 0 else "in use: a box works in it"
+        lines.append(f"{layer.number:>4}  {measure(layer.directory).shown:>5}  {said}\n")
+        listed.append({**_layer_json(layer), "is_in_use": held < 0, "changes": len(items)})
         if held >= 0:
             os.close(held)
-    show(dump({"reviews": listed, "damaged": list(store.list_damaged(place.directory))}))
+    show(dump({"reviews": listed, "damaged": damaged}) if as_json else "".join(lines))
     return 0
 
 
 def show_layer_json(place: Place, layer: Layer) -> int:
     held = _take(layer)
     kept = Kept(layer, place.host.person.home)
-    never = [{"path": one.path, "reason": one.reason} for one in kept.never]
-    show(dump({**_layer_json(layer), "changes": changes_json(kept), "never_lands": never}))
-    os.close(held)
-    return 0
-
-
-def _layer_json(layer: Layer) -> dict[str, object]:
-    return {"number": int(layer.number), "project": layer.project, "size": measure(layer.directory).amount}
-
-
-def changes_json(kept: Kept) -> list[dict[str, object]]:
-    return [
+    changes = [
         {
-            "path": item.change.path,
-            "kind": item.change.kind,
-            "what": item.change.what,
-            "size": item.change.size,
+            **{name: getattr(item.change, name) for name in ("path", "kind", "what", "size")},
             "target": item.change.target or None,
             "is_conflict": item.change.is_conflict,
             "host_runs": item.reason or None,
         }
         for item in kept.items
     ]
+    never = [{"path": one.path, "reason": one.reason} for one in kept.never]
+    show(dump({**_layer_json(layer), "changes": changes, "never_lands": never}))
+    os.close(held)
+    return 0
+
+
+def _layer_json(layer: Layer) -> dict[str, object]:
+    return {"number": int(layer.number), "project": layer.project, "size": measure(layer.directory).amount}
 
 
 def show_layer(place: Place, layer: Layer) -> int:
@@ -217,7 +197,7 @@ def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
         memory=None,
         pids=None,
         cpu=None,
-        auth=NONE,
+        auth=Word(NONE, PACKS),
         network=Word(NO_NETWORK, PACKS),
         review=Word(ON, PACKS),
     )

@@ -6,11 +6,10 @@ import os
 import subprocess
 import tempfile
 
+from claudebox.files import prepare, remove_path
 from claudebox.host import read_host
-from claudebox.layers.files import remove_path
 from claudebox.model import Preparation
 from claudebox.own_command import own_command
-from claudebox.prepare import prepare
 from claudebox.problem import FAILED, Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON
@@ -128,7 +127,7 @@ def lines_for(parts: list[Part]) -> list[str]:
 
 
 def write_config(state: State, lines: list[str]) -> None:
-    head = "# Written by claudebox --setup. Every key: claudebox --help"
+    head = "# Written by claudebox --setup. Every key: claudebox --help all"
     content = "".join(f"{line}\n" for line in (head, *lines))
     prepare(
         (

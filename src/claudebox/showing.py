@@ -1,4 +1,4 @@
-"""Shows a box instead of starting it. Each function takes the request and returns an exit status."""
+"""Shows a box, or the profiles, instead of starting one. Each function takes the request and returns an exit status."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.problem import NOT_FOUND, Problem
 from claudebox.settings.gather import gather
+from claudebox.settings.profiles import list_profiles
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, say, show
-from claudebox.view.as_json import audit_json, dry_run_json
+from claudebox.view.as_json import audit_json, dry_run_json, dump
 from claudebox.view.audit import audit
-from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.explanation import explanation_json, explanation_text
 from claudebox.view.shell import shell_command
 from claudebox.view.text import escape
+from claudebox.view.wishes import profiles_text
 
 NO_PROGRAM = ("true",)
 
 
 def show_audit(request: Request) -> int:
     _, _, plan = _plan(request)
-    show(audit_json(plan) if request.json else audit(plan, output_style(), everything=True))
+    show(audit_json(plan) if request.json else audit(plan, output_style()))
     return 0
 
 
@@ -68,3 +70,10 @@ def _plan(request: Request) -> tuple[Host, Settings, Plan]:
     host = read_host()
     settings = gather(host, request).settings
     return host, settings, make_plan(host, request, settings)
+
+
+def show_profiles(request: Request) -> int:
+    profiles = list_profiles(read_host())
+    listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
+    show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
+    return 0

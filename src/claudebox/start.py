@@ -6,13 +6,13 @@ from claudebox.agreement import find_news, note_agreement, recall
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
+from claudebox.files import prepare
 from claudebox.host import Host, read_host
 from claudebox.host.kernel import doubts_namespaces
 from claudebox.host.tree import Tree
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Finding, Plan, Question
 from claudebox.plan import decide, make_plan, survey
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.values import PROJECT_FILE
@@ -47,7 +47,7 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
         # Nobody can say yes to that, so it counts as a no until the file changes.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.files.project import note_decision
+    from claudebox.settings.project_file import note_decision
     from claudebox.view.wishes import wishes_text
 
     say(wishes_text(project.wishes, errors_style()))

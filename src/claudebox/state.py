@@ -2,7 +2,6 @@
 
     config.toml, profiles/    settings that the user writes
     .credentials.json         a login of Claude for boxes only, if the user made one
-    cache/                    settings as they were understood the last time
     decisions                 what the user said about files of projects
     packages/                 what Nix said about packages
     nix-trial                 what came of trying the Nix daemon
@@ -44,12 +43,11 @@ if TYPE_CHECKING:
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
 INSTANCE_NAME_LENGTH = 16
-CACHE_NAME_LENGTH = 16
 PACKAGE_NAME_LENGTH = 32
 INSTANCES = "instances"
 PROJECT = "project"
 WRITABLE = "writable-"
-CACHE_LOCK = "lock"  # in the directory of what boxes changed in the host's caches
+CACHE_LOCK = "held"  # in the directory of what boxes changed in the host's caches
 CONFIG = "config.toml"
 PROFILES = "profiles"
 USERS_OWN = (CONFIG, PROFILES, LOGIN_FILE)  # what the user writes; no box sees it
@@ -79,13 +77,6 @@ class State(Record):
     def login(self) -> str:
         """Of boxes only, if the user made one: else they share the user's own."""
         return f"{self.directory}/{LOGIN_FILE}"
-
-    @property
-    def cache(self) -> str:
-        return f"{self.directory}/cache"
-
-    def cached(self, settings_file: str) -> str:
-        return f"{self.cache}/{sha256(settings_file.encode())[:CACHE_NAME_LENGTH]}"
 
     @property
     def decisions(self) -> str:

@@ -77,7 +77,7 @@ def _choose(
 ) -> tuple[str, Iterator[str]]:
     """The program to use, and further ones of the same name.
 
-    A program in a place where agents can write counts only if an option names it; a variable is not enough.
+    One in a place where agents can write is refused, whoever names it.
     """
     if named is not None:
         path = normalize(posixpath.join(cwd, named.text))
@@ -91,33 +91,27 @@ def _choose(
     first = next(candidates, None)
     if first is None:
         raise _not_installed(tree, name)
-    if not is_typed(named) and reach.leads_through(first):
-        raise Problem(
-            f"{name} would come from where an agent can write: {first}",
-            f"if you mean it, although the agent can change that file:\n      --{name} {quote(first)}",
-        )
+    if reach.leads_through(first):
+        raise Problem(f"{name} would come from where an agent can write: {first}", another(name))
     return tree.resolve(first) or first, candidates
 
 
 def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to_install: str) -> ClaudeInstall:
     """The agent to start: the one that somebody named, or else what PATH has. What an agent can write does not count.
 
-    Only Claude has an option to name it, called like itself.
+    Only Claude has a setting to name it, called like itself.
     """
     path = _named_agent(host, named) if named is not None else _find_agent(host, name, how_to_install)
     install = inspect(host.tree, path, host.environ.get("PATH", ""), host.cwd)
     parts = (path, install.real, install.way_to_interpreter)
-    if not is_typed(named) and (writable := next(filter(reach.leads_through, filter(None, parts)), "")):
-        mean_it = f"if you mean it, although the agent can change that file:\n      --claude {quote(path)}"
-        raise Problem(
-            f"{name} would come from where an agent can write: {writable}",
-            mean_it if name == CLAUDE else how_to_install,
-        )
+    if writable := next(filter(reach.leads_through, filter(None, parts)), ""):
+        raise Problem(f"{name} would come from where an agent can write: {writable}", how_to_install)
     if manager := manager_behind(host.tree, install.real):
         real = f'"$({manager} which {name})"'
+        on_path = f'PATH="$(dirname {real}):$PATH" claudebox --program {name}'
         raise Problem(
             f"{path} is a shim of {manager}, not {name}",
-            f"--claude {real}" if name == CLAUDE else f'PATH="$(dirname {real}):$PATH" claudebox --program {name}',
+            f"CLAUDEBOX_CLAUDE={real} claudebox" if name == CLAUDE else on_path,
         )
     if install.missing:
         raise Problem(
@@ -189,8 +183,9 @@ def is_privileged(tree: Tree, path: str) -> bool:
 
 def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
     plain = (tree.resolve(path) or path for path in candidates)
-    return next((f"--bwrap {path}" for path in plain if not is_privileged(tree, path)), "")
+    return next((f"CLAUDEBOX_BWRAP={quote(path)} claudebox" for path in plain if not is_privileged(tree, path)), "")
 
 
-def is_typed(named: Word | None) -> bool:
-    return named is not None and named.origin.is_typed
+def another(name: str) -> str:
+    """The hint that says how to use another program."""
+    return f'name another one: CLAUDEBOX_{name.upper()}=PATH\n      or {name} = "PATH" in config.toml'

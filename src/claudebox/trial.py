@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import tempfile
 
 from claudebox.host import Host, kernel, read_host
 from claudebox.host.tree import Tree
+from claudebox.own_command import own_command
 from claudebox.problem import Problem
+from claudebox.process.companion import die_with_parent
+from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.tools import trusted_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
@@ -54,6 +64,38 @@ def run(*command: str, text: str = "") -> Outcome:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(-1, "", str(error))
     return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def run_in_namespaces(module: str, question: object) -> Any:
+    """Have `main` of one of our modules, which calls `answer_in_namespaces`, answer a question. Raises a Problem.
+
+    It is a process of its own, because there is no way back from the namespaces that it enters.
+    """
+    outcome = run(*own_command(module), text=json.dumps(question))
+    try:
+        answer = json.loads(outcome.stdout)
+    except ValueError:
+        last = (outcome.stderr.strip().splitlines() or [f"exit status {outcome.status}"])[-1]
+        raise Problem(f"the trial failed: {last}") from None
+    if "problem" in answer:
+        raise Problem(answer["problem"])
+    return answer["answer"]
+
+
+def answer_in_namespaces(work: Callable[[Any], object]) -> None:
+    """Read a question, find the answer in a child that has the namespaces of a box, and print it. Both are JSON."""
+    question = json.load(sys.stdin)
+    try:
+        scope_to_box()
+        child = fork_into_namespaces()
+        if child != 0:
+            _, status = os.waitpid(child, 0)
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+        die_with_parent()
+        found = {"answer": work(question)}
+    except Problem as problem:
+        found = {"problem": problem.message}
+    json.dump(found, sys.stdout)
 
 
 def program_version(path: str) -> str:
@@ -136,3 +178,7 @@ class CheckRow(Record):
     measured: str
     why: str = ""
     fix: tuple[str, ...] = ()  # commands to paste
+
+    @classmethod
+    def of_problem(cls, name: str, problem: Problem, state: str = FAIL) -> CheckRow:
+        return cls(state, name, problem.message, problem.excerpt, tuple(map(str.strip, problem.hint.splitlines())))

@@ -14,18 +14,18 @@ import os
 import stat
 
 from claudebox.features.review.commits import REFS
+from claudebox.files import DIRECTORY, remove_tree
 from claudebox.host import Host, read_host
 from claudebox.host.git.refs import has_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.instances import Listed, find_instances, find_others, measure, row, summary
-from claudebox.layers.files import DIRECTORY, remove_tree
 from claudebox.problem import Problem, for_account
 from claudebox.quoting import quote
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state
 from claudebox.terminal import output_style, says_yes, show
-from claudebox.view.text import Style, counted, escape, fill
+from claudebox.view.text import Style, beside, counted, escape
 
 COLUMN = 10
 MOST_NAMED = 5  # running boxes in a message
@@ -130,7 +130,7 @@ def _listing(state: State, instances: list[Listed], style: Style) -> str:
     for instance in instances:
         for layer in instance.reviews:
             words = f"! not landed: review {layer.number} of {escape(layer.project)}".split(" ")
-            lines += [" " * COLUMN + line for line in fill(words, COLUMN)]
+            lines += beside(" " * COLUMN, words, COLUMN)
     return "\n".join(lines) + "\n"
 
 

@@ -132,7 +132,8 @@ def test_each_place_can_be_changed_without_the_guard(box: Box, full_project: Pat
 def test_no_place_can_be_changed_with_any_bwrap(box: Box, full_project: Path, bwrap: str) -> None:
     places = (".git/hooks/", "service/api/.envrc")
     before = states(full_project, places)
-    assert not any(tamper(box, full_project, places, "--bwrap", bwrap).values())
+    box.account.environ["CLAUDEBOX_BWRAP"] = bwrap
+    assert not any(tamper(box, full_project, places).values())
     assert states(full_project, places) == before
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -27,7 +26,8 @@ DEEDS = {
 def with_bwrap_after(box: Box, deed: str) -> Box:
     script = f'#!/bin/sh\nproject={box.project}\n{deed} || exit 99\nexec {BWRAP} "$@"\n'
     path = box.account.write(box.account.home / "standins" / "bwrap", script, 0o755)
-    return replace(box, options=("--bwrap", str(path)))
+    box.account.environ["CLAUDEBOX_BWRAP"] = str(path)
+    return box
 
 
 def test_layer_that_stays_is_accepted(box: Box) -> None:

@@ -250,9 +250,9 @@ def test_nothing_is_made_where_a_symlink_in_claudes_home_leads(box: Box) -> None
     """Claude lies below its own directory where an old installer has put it. So its state has places to mount that."""
     account = box.account
     program = ".claude/local/node_modules/@anthropic-ai/claude-code/cli.js"
-    options = ("--claude", str(account.write(account.home / program, FAKE, mode=0o755)))
+    account.environ["CLAUDEBOX_CLAUDE"] = str(account.write(account.home / program, FAKE, mode=0o755))
     target = account.write(account.home / ".config" / "file").parent
     plant = f"mv ~/.claude/local ~/.claude/away && ln -s {target} ~/.claude/local && echo planted"
-    assert box.sh(plant, options=options) == "planted\n"
-    assert box.sh("~/.local/bin/claude", options=options) == "started\n"
+    assert box.sh(plant) == "planted\n"
+    assert box.sh("~/.local/bin/claude") == "started\n"
     assert sorted(path.name for path in target.iterdir()) == ["file"]

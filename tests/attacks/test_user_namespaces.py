@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -82,8 +81,8 @@ def test_bwrap_that_cannot_switch_them_off_is_not_asked_to(box: Box) -> None:
         older = program.read().replace(name, name.replace(b"disable", b"unknown"))
     path = box.account.write(box.account.home / "older" / "bwrap", "", 0o755)
     path.write_bytes(older)
-    old_box = replace(box, options=("--bwrap", str(path)))
-    assert set(made(old_box).values()) == {"EPERM", "ENOSYS"}
+    box.account.environ["CLAUDEBOX_BWRAP"] = str(path)
+    assert set(made(box).values()) == {"EPERM", "ENOSYS"}
 
 
 @pytest.mark.parametrize("tier", ["full", "none"])

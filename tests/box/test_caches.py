@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from conftest import CLAUDEBOX, Box, git, make_repository
+from terminal.pseudoterminal import terminal
 
 pytestmark = pytest.mark.req("WORK-01")
 
@@ -189,6 +190,16 @@ def test_second_box_over_the_host_has_the_projects_own(shop: Box) -> None:
         assert "another box of this project has this host's caches" in second.stderr
         dropped = shop.claudebox("--instances", "drop-cache", "--yes")
         assert first.communicate("", timeout=PATIENCE)[0] == "of the host", dropped.stderr
+
+
+def test_box_at_a_terminal_has_the_hosts_cache_until_it_ends(shop: Box) -> None:
+    """The lock is watched there beside the terminal: a plain file would look as if whoever holds it had ended."""
+    shop.account.write(shop.account.home / ".cache" / "pip" / "wheel", "of the host")
+    script = "sleep 1; cat ~/.cache/pip/wheel"
+    words = (CLAUDEBOX, "--yes", "--cache", "host", "--run", "sh", "-c", script)
+    with terminal(shop.account, *words, cwd=shop.project) as opened:
+        opened.read_until("of the host")
+        assert opened.wait() == 0
 
 
 def state_of(box: Box) -> Path:

@@ -29,7 +29,8 @@ def path_with_claude(account: Account) -> dict[str, str]:
         (["-p", "fix the test"], ["-p", "fix the test"]),
         (["--continue", "--model", "opus"], ["--continue", "--model", "opus"]),
         (["mcp", "list"], ["mcp", "list"]),
-        (["mcp", "add", "--env", "KEY=value", "--yes", "name"], ["mcp", "add", "--env", "KEY=value", "--yes", "name"]),
+        (["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"], ["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"]),
+        (["--", "mcp", "add", "--env", "KEY=value", "--yes", "x"], ["mcp", "add", "--env", "KEY=value", "--yes", "x"]),
         (["--", "--help", "--yes", "--dry-run"], ["--help", "--yes", "--dry-run"]),
         (["-p", "a", "--", "--version"], ["-p", "a", "--version"]),
         (["--", "a", "--", "b"], ["a", "--", "b"]),
@@ -37,10 +38,9 @@ def path_with_claude(account: Account) -> dict[str, str]:
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
         ),
-        (["--model", "--yes", "last"], ["--model", "--yes", "last"]),
-        (["first", "-y", "last"], ["first", "last"]),
-        (["--append-system-prompt", "--shell"], ["--append-system-prompt", "--shell"]),
-        (["--output-format=json", "--json"], ["--output-format=json", "--json"]),
+        (["the first", "-y", "last"], ["the first", "last"]),
+        (["--append-system-prompt=--shell"], ["--append-system-prompt=--shell"]),
+        (["agents", "--json"], ["agents", "--json"]),
     ],
 )
 def test_arguments_arrive_unchanged_and_in_order(
@@ -96,6 +96,6 @@ def test_interpreter_outside_of_the_system_comes_along(box: Box, account: Accoun
 
 @pytest.mark.req("SAND-01")
 def test_real_claude_tells_its_version(box: Box, claude: str) -> None:
-    result = box.claudebox("--yes", "--claude", claude, "--", "--version")
+    result = box.claudebox("--yes", "--", "--version", env={"CLAUDEBOX_CLAUDE": claude})
     assert result.returncode == 0, result.stderr
     assert "(Claude Code)" in result.stdout

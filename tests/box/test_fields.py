@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.broker.server.journal import Journal
+from claudebox.features.broker.server.usage import Journal
+from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import Notes
-from claudebox.features.names.server.refusal import Refusal
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
-from claudebox.view import fields
 from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.fields import FIELDS, HEAD
 from conftest import CLAUDEBOX, Account, make_repository
+from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian
 
 pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05", "INST-03"), pytest.mark.attributes]
@@ -45,19 +44,19 @@ def by_name(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 KINDS: dict[str, Callable[[Any], bool]] = {
-    fields.STRING: is_string,
-    fields.NUMBER: is_number,
-    fields.BOOLEAN: lambda value: type(value) is bool,
-    fields.STRING_OR_NULL: or_null(is_string),
-    fields.OBJECT_OR_NULL: or_null(lambda value: type(value) is dict),
-    fields.STRINGS: listed(is_string),
-    fields.NUMBERS: listed(is_number),
-    fields.LISTS: listed(lambda value: type(value) is list),
-    fields.STRINGS_OR_NULLS: listed(or_null(is_string)),
-    fields.STRINGS_OR_NULL: or_null(listed(is_string)),
-    fields.STRINGS_BY_NAME: by_name(is_string),
-    fields.NUMBERS_BY_NAME: by_name(is_number),
-    fields.STRINGS_OR_NULLS_BY_NAME: by_name(or_null(is_string)),
+    "string": is_string,
+    "number": is_number,
+    "true or false": lambda value: type(value) is bool,
+    "string or null": or_null(is_string),
+    "object or null": or_null(lambda value: type(value) is dict),
+    "list of strings": listed(is_string),
+    "list of numbers": listed(is_number),
+    "list of lists": listed(lambda value: type(value) is list),
+    "list of strings or nulls": listed(or_null(is_string)),
+    "list of strings, or null": or_null(listed(is_string)),
+    "object of strings": by_name(is_string),
+    "object of numbers": by_name(is_number),
+    "object of strings or nulls": by_name(or_null(is_string)),
 }
 NOTHING: tuple[Any, ...] = (None, [], {})
 
@@ -78,7 +77,7 @@ class Documented:
             # If the meaning begins with the words that there are, it is one of them.
             words = re.findall(r"`(.+?)`", meaning) if meaning.startswith("`") else []
             self.faults += [f"{path}: {value!r}"] if words and value not in (None, *words) else []
-        if isinstance(value, dict) and kind in ("", fields.OBJECT_OR_NULL):
+        if isinstance(value, dict) and kind in ("", "object or null"):
             for name, inner in value.items():
                 self.look(inner, f"{path}.{name}".lstrip("."))
         elif isinstance(value, list) and not kind and any(known.startswith(f"{path}[]") for known in self.known):

@@ -91,7 +91,7 @@ def test_worktree_works(any_box: Box, account: Account) -> None:
 def test_claude_starts(any_box: Box, account: Account) -> None:
     fake = "#!/usr/bin/python3\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\nsys.exit(7)\n"
     program = account.write(account.home / "opt" / "claude", fake, mode=0o755)
-    result = any_box.claudebox("--yes", "--claude", str(program), "-p", "a b")
+    result = any_box.claudebox("--yes", "-p", "a b", env={"CLAUDEBOX_CLAUDE": str(program)})
     assert result.returncode == 7, result.stderr
     assert json.loads(result.stdout) == ["--dangerously-skip-permissions", "-p", "a b"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.settings.mistakes import REMOVED
 from conftest import CLAUDEBOX, Account, Box
 
 BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
@@ -40,6 +41,18 @@ def assert_refused(box: Box, result: subprocess.CompletedProcess[str], reason: s
     assert message.startswith("error: ")
     assert reason in " ".join(message.split())  # long messages are wrapped
     assert hint.strip()
+
+
+@pytest.mark.req("WORK-02", "FAIL-01")
+@pytest.mark.parametrize("said", REMOVED)
+@pytest.mark.root_repeats("words mean the same to everybody")
+def test_what_there_was_once_is_refused_with_what_to_do_instead(box: Box, alarm: Path, said: str) -> None:
+    options = said.split() if said.startswith("--") else []
+    if not options:
+        box.account.write(box.account.home / ".claudebox" / "config.toml", f'{said} ["x"]\n', 0o600)
+    result = start(box, alarm, *options)
+    assert_refused(box, result, said.removesuffix(" =").split()[-1])
+    assert REMOVED[said] in " ".join(result.stderr.split())
 
 
 @pytest.mark.req("FAIL-01")
@@ -186,8 +199,8 @@ def test_bwrap_from_where_an_agent_can_write_is_refused(box: Box, account: Accou
 @pytest.mark.req("FAIL-01", "SAND-09")
 def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account: Account, project: Path) -> None:
     key = account.write(account.home / ".ssh" / "id_rsa", "canary\n", mode=0o700)
-    account.write(project / "claude", f"#!{key}\n", mode=0o755)
-    result = box.claudebox("--yes", "--claude", "claude", "-p", "x")
+    claude = account.write(account.home / "opt" / "claude", f"#!{key}\n", mode=0o755)
+    result = box.claudebox("--yes", "-p", "x", env={"CLAUDEBOX_CLAUDE": str(claude)})
     assert result.returncode == 125
     assert "is secret (SSH keys)" in " ".join(result.stderr.split())
 

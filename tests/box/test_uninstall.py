@@ -100,8 +100,9 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
     """A box with what claude gets in it, which waits for its standard input to end."""
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
-    words = (CLAUDEBOX, "--yes", "--auth", "none", "--claude", str(claude))
-    with user.running(*words, cwd=project, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+    words = (CLAUDEBOX, "--yes", "--auth", "none")
+    environ = {"CLAUDEBOX_CLAUDE": str(claude)}
+    with user.running(*words, cwd=project, env=environ, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as started:
         assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
         assert started.poll() is None, started.communicate()
         yield started

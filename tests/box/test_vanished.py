@@ -32,7 +32,7 @@ def test_worktree_beside_the_project_is_named(shop: Box) -> None:
 
 def test_nothing_is_said_where_nothing_is_lost(shop: Box) -> None:
     script = """touch made /tmp/x /var/tmp/x ~/.bash_history
-        for place in .cache/pip .config/configstore .local/state/x .cargo .npm; do
+        for place in .cache/pip .config/configstore .local/bin go/pkg/sumdb; do
             mkdir -p ~/$place && touch ~/$place/file || exit 1
         done"""
     assert told(shop, script) == ""

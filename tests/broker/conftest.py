@@ -13,13 +13,12 @@ import pytest
 from broker.client import Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
 from broker.talk import API_KEY, Talk
+from claudebox.features.broker.act import BACKLOG
 from claudebox.features.broker.server.credentials import Fixed, Subscription
 from claudebox.features.broker.server.exchange import Session
-from claudebox.features.broker.server.journal import Journal
 from claudebox.features.broker.server.run import serve
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
-from claudebox.features.broker.server.usage import Allowance, Meter
-from claudebox.features.broker.terms import BACKLOG
+from claudebox.features.broker.server.usage import Allowance, Journal, Meter
 from claudebox.journal import read_journal
 from conftest import Account, Box
 from running.needs import needed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.standin import Certificates
-from claudebox.demo.stand_in import DemoStep, StandIn
+from claudebox.demo import DemoStep, StandIn
 from conftest import Account, Box
 
 API_KEY = "sk-ant-api03-w7Rk2pXz9QmLt4Vb8NcYd1Hs6Jf3Ga5Ue0KoTiZqWxCv"
@@ -33,6 +33,9 @@ class Talk:
     requests: list[dict[str, Any]] = field(default_factory=list)
     seen: list[dict[str, str]] = field(default_factory=list)  # headers
     results: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.account.environ["CLAUDEBOX_CLAUDE"] = self.claude
 
     @property
     def account(self) -> Account:
@@ -64,7 +67,7 @@ class Talk:
         self.results = [text for _, text in api.results]
 
     def words(self, *arguments: str) -> tuple[str, ...]:
-        return "--yes", "--claude", self.claude, *BROKER, *arguments
+        return "--yes", *BROKER, *arguments
 
     def __call__(self, *arguments: str, commands: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         with self.api(*commands):

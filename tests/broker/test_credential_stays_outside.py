@@ -73,7 +73,7 @@ def test_credential_is_nowhere_in_the_box(with_key: Talk) -> None:
 def test_credential_would_be_found(user_with_key: Talk) -> None:
     """Where it does enter, the same search finds it: in the environment, and in memory."""
     talk = user_with_key
-    words = ("--yes", "--claude", talk.claude, "--run", "sh", "-c", sweep(API_KEY))
+    words = ("--yes", "--run", "sh", "-c", sweep(API_KEY))
     found = talk.box.claudebox(*words, env=talk.environ).stdout
     assert "FOUND /proc/1/environ" in found
     assert "/mem" in found
@@ -84,9 +84,7 @@ def test_credential_would_be_found(user_with_key: Talk) -> None:
 def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
     file = log_in(talk.account.home / ".claude", 3600)
     talk.account.own(file.parent)
-    before = talk.box.claudebox(
-        "--yes", "--claude", talk.claude, "--run", "sh", "-c", "cat ~/.claude/.credentials.json"
-    )
+    before = talk.box.claudebox("--yes", "--run", "sh", "-c", "cat ~/.claude/.credentials.json")
     assert "access-token-0" in before.stdout
     assert comes_true(lambda: watchers(talk.account.home) == [])  # who would take it from there
     # One that a Claude stored where it usually is, and nobody has taken from there.

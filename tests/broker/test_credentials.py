@@ -29,8 +29,7 @@ from claudebox.features.broker.server.credentials import (
     Unavailable,
 )
 from claudebox.features.broker.server.upstream import Upstream, read_address, trust
-from claudebox.login.form import Tokens
-from claudebox.login.locks import Busy, Lock, Locks
+from claudebox.login import Busy, Lock, Locks, Tokens
 from patience import PATIENCE, comes_true
 
 HOUR = 3600.0
@@ -148,7 +147,7 @@ def test_lock_of_a_dead_process_is_taken_over(login: Login, issuer: Issuer, name
 
 
 def test_lock_is_kept_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.login.locks.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("claudebox.login.HEARTBEAT_SECONDS", 0.05)
     lock = tmp_path / "lock"
     with Locks(Lock(str(lock), 10), stays_fresh=True):
         os.utime(lock, (0, 0))
@@ -252,7 +251,7 @@ def test_full_disk_is_noticed_before_the_refresh_token_is_used(
 def test_what_could_not_be_stored_is_kept_and_stored_later(
     login: Login, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     held = login(-1)

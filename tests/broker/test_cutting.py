@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.broker.server.cutting import Cutter, Leak, decompressed
+from claudebox.features.broker.server.policy import Cutter, Leak, decompressed
 
 SECRET = "sk-ant-oat01-aaabaaab"
 OTHER = "sk-ant-ort01-cccc"

@@ -20,9 +20,9 @@ from claudebox.features.broker.server.credentials import Subscription, Unavailab
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Allowance
-from claudebox.login.form import Tokens
-from claudebox.view.fields import FIELDS
+from claudebox.login import Tokens
 from patience import PATIENCE, comes_true
+from reference import FIELDS
 
 HEAD = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {DUMMY}\r\n"
 EMPTY = f"{HEAD}Content-Length: 0\r\n\r\n".encode()
@@ -67,7 +67,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
 
 
 def test_journal_cannot_be_flooded_with_what_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.features.broker.server.journal.MOST_REFUSALS", 3)
+    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_REFUSALS", 3)
     broker = start()
     with broker.client() as client:
         assert client.ask().status == 200

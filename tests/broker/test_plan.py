@@ -19,7 +19,8 @@ def test_way_to_the_broker_is_an_address_and_no_name(box: Box) -> None:
     claude = box.account.write(box.account.home / "opt" / "claude", "#!/bin/sh\n", mode=0o755)
     with Server(hello) as api:
         environ = {"ANTHROPIC_API_KEY": "the-real-key-0123456789", "ANTHROPIC_BASE_URL": api.url}
-        words = ("--yes", "--claude", str(claude), "--auth", "broker", "--network", "none")
+        environ["CLAUDEBOX_CLAUDE"] = str(claude)
+        words = ("--yes", "--auth", "broker", "--network", "none")
         done = box.claudebox(*words, "--run", "sh", "-c", "echo $ANTHROPIC_BASE_URL", env=environ)
     assert done.stdout.startswith("http://127.0.0.1:"), done.stderr
 

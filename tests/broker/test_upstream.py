@@ -23,6 +23,7 @@ from claudebox.features.broker.server.upstream import (
     read_address,
     trust,
 )
+from claudebox.problem import Problem
 
 API = Address("api.example", 443, is_tls=True)
 
@@ -50,7 +51,7 @@ def test_address(url: str, address: Address) -> None:
     ],
 )
 def test_no_address(url: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(Problem, match="nothing that the broker can use"):
         read_address(url)
 
 
@@ -74,7 +75,7 @@ def test_proxy(environ: dict[str, str], proxy: Proxy | None) -> None:
 
 @pytest.mark.parametrize("url", ["socks5://proxy:1080", "https://proxy"])
 def test_other_kinds_of_proxy_are_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="cannot be used"):
+    with pytest.raises(Problem, match="cannot be used"):
         find_proxy({"HTTPS_PROXY": url}, API)
 
 

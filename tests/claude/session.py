@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claudebox.demo.stand_in import FAREWELL, DemoStep, StandIn
+from claudebox.demo import FAREWELL, DemoStep, StandIn
 from conftest import Account, Box
 
 ANSWER = FAREWELL
@@ -59,6 +59,9 @@ class Talk:
     box: Box
     claude: str
 
+    def __post_init__(self) -> None:
+        self.account.environ["CLAUDEBOX_CLAUDE"] = self.claude
+
     @property
     def account(self) -> Account:
         return self.box.account
@@ -69,7 +72,7 @@ class Talk:
 
     def words(self, api: StandIn) -> tuple[str, ...]:
         """Everything of the command line before what is Claude's."""
-        return "--yes", "--claude", self.claude, *QUIET, *base_url(api)
+        return "--yes", *QUIET, *base_url(api)
 
     def __call__(
         self,
@@ -88,7 +91,7 @@ class Talk:
 
     def inside(self, script: str, *options: str, **how: Any) -> subprocess.CompletedProcess[str]:
         """A shell script in the same box, without Claude: quicker where Claude would show nothing more."""
-        words = ("--yes", "--claude", self.claude, *options, "--run", "sh", "-c", script)
+        words = ("--yes", *options, "--run", "sh", "-c", script)
         return self.box.claudebox(*words, **how)
 
     @property

@@ -152,6 +152,6 @@ def test_two_boxes_of_a_project_at_once_both_work(user_talk: Talk) -> None:
 def test_missing_claude_says_how_to_get_it(user_talk: Talk) -> None:
     path = user_talk.account.environ["PATH"]
     assert shutil.which("claude", path=path) is None, "this machine has a claude in a system directory"
-    done = user_talk.box.claudebox("--yes", "-p", "x")
+    done = user_talk.box.claudebox("--yes", "-p", "x", env={"CLAUDEBOX_CLAUDE": ""})
     assert done.returncode == 127
     assert "@anthropic-ai/claude-code" in done.stderr

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.demo.stage import HOME_FILES, VARIABLES
-from claudebox.demo.stand_in import STEPS
+from claudebox.demo import HOME_FILES, STEPS, VARIABLES
 from conftest import CLAUDEBOX, Account
 from terminal.pseudoterminal import ROWS, terminal
 
@@ -21,7 +20,7 @@ LEAKY = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from claudebox import demo
-from claudebox.demo.stage import build_stage
+from claudebox.demo import build_stage
 def leaky(*arguments):
     stage = build_stage(*arguments)
     with open(stage.project + "/leak", "w") as file:
@@ -35,7 +34,7 @@ LAZY = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from claudebox import demo
-from claudebox.demo.agent import Agent
+from claudebox.demo import Agent
 demo.find_agent = lambda *_: Agent("nobody", ("--run", "true"))
 sys.exit(demo.run_demo(None))
 """

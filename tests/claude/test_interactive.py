@@ -156,6 +156,6 @@ def longest_rule(opened: Screen) -> int:
 def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     """The other tests look for questions in vain; here is one."""
     spoil = "echo '{\"hasCompletedOnboarding\": true}' > ~/.claude/.claude.json; exec claude"
-    words = [CLAUDEBOX, "--yes", "--claude", user_talk.claude, *QUIET, "--run", "sh", "-c", spoil]
+    words = [CLAUDEBOX, "--yes", *QUIET, "--run", "sh", "-c", spoil]
     with screen(user_talk.account, words, str(user_talk.project), DUMMY_KEY) as opened:
         assert comes_true(lambda: any(question in opened.text() for question in QUESTIONS)), opened.text()

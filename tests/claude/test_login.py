@@ -19,7 +19,7 @@ import pytest
 
 from claude.session import ANSWER, Talk, broke, load
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.login.form import FIELDS
+from claudebox.login import FIELDS
 from claudebox.model import Login
 from claudebox.state import State
 from conftest import CLAUDEBOX, Account
@@ -86,7 +86,7 @@ def on_a_host(tmp_path: Path, project: str = "/shop") -> Login:
 @contextlib.contextmanager
 def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A box that goes on until its standard input ends."""
-    words = (CLAUDEBOX, "--yes", "--claude", talk.claude, *options, "--run", "sh", "-c", script)
+    words = (CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script)
     with talk.account.running(*words, cwd=talk.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield process
 

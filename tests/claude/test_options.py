@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from claude.session import Session, Talk
+from claudebox.settings.mistakes import REMOVED
 from claudebox.settings.table import BY_OPTION
-from claudebox.settings.words import CLAUDE_TAKES_VALUE, parse
+from claudebox.settings.words import parse
 from conftest import Account
 
 FAILED = 125
@@ -111,7 +112,7 @@ def test_debug_file_in_a_linked_directory_is_written(user_talk: Talk) -> None:
 @pytest.mark.req("ARGS-01")
 def test_debug_file_is_not_made_unless_the_box_starts(user_talk: Talk) -> None:
     log = user_talk.account.write(user_talk.account.home / "logs" / "a").with_name("claude.log")
-    words = ("--claude", user_talk.claude, "--debug-file", str(log), "-p", "x")
+    words = ("--debug-file", str(log), "-p", "x")
     assert user_talk.box.claudebox("--dry-run", *words).returncode == 0
     assert user_talk.box.claudebox(*words).returncode == FAILED  # nobody to ask
     assert not log.exists()
@@ -145,7 +146,7 @@ def test_secret_place_is_refused(user_talk: Talk, option: str, path: str) -> Non
     for name in (".ssh/id_ed25519", ".ssh/sub/x", ".config/gh/hosts.yml", ".claudebox/config.toml", ".aws/x", ".netrc"):
         user_talk.account.write(home / name, "{}")
     (home / "keys").symlink_to(home / ".ssh")
-    done = user_talk.box.claudebox("--yes", "--claude", user_talk.claude, option, str(home / path), "-p", "x")
+    done = user_talk.box.claudebox("--yes", option, str(home / path), "-p", "x")
     assert done.returncode == FAILED, done.stderr
     assert not (home / path).with_name("new.log").exists()
 
@@ -154,7 +155,7 @@ def test_secret_place_is_refused(user_talk: Talk, option: str, path: str) -> Non
 def test_token_in_a_named_file_is_flagged_and_not_shown(user_talk: Talk) -> None:
     servers = {"tea": {"url": "https://example.org", "headers": {"Authorization": f"Bearer {TOKEN}"}}}
     file = user_talk.account.write(user_talk.account.home / "conf" / "mcp.json", json.dumps({"mcpServers": servers}))
-    done = user_talk.box.claudebox("--audit", "--json", "--claude", user_talk.claude, "--mcp-config", str(file))
+    done = user_talk.box.claudebox("--audit", "--json", "--mcp-config", str(file))
     findings = json.loads(done.stdout)["findings"]
     assert [finding for finding in findings if finding["kind"] == "secret" and finding["subject"] == str(file)]
     assert TOKEN not in done.stdout
@@ -163,7 +164,7 @@ def test_token_in_a_named_file_is_flagged_and_not_shown(user_talk: Talk) -> None
 @pytest.mark.req("SEC-01")
 def test_token_in_inline_json_is_flagged_and_not_shown(user_talk: Talk) -> None:
     text = json.dumps({"env": {"A": TOKEN}})
-    done = user_talk.box.claudebox("--audit", "--claude", user_talk.claude, "--settings", text)
+    done = user_talk.box.claudebox("--audit", "--settings", text)
     assert "looks secret" in done.stdout
     assert TOKEN not in done.stdout
 
@@ -173,11 +174,30 @@ def test_token_in_inline_json_is_flagged_and_not_shown(user_talk: Talk) -> None:
     "version",
     [pytest.param("claude", marks=pytest.mark.claude), pytest.param("old_claude", marks=pytest.mark.old_claude)],
 )
-def test_every_option_that_claude_tells_of_passes(version: str, user: Account, request: pytest.FixtureRequest) -> None:
-    """A new option of claude must not be taken for a mistyped one of ours; one with a value keeps the next word."""
-    told = user.run(request.getfixturevalue(version), "--help").stdout
-    options = dict(re.findall(r"^  (?:-\w, |--\w+, )?(--[\w-]+) ?([<\[]?)", told, re.MULTILINE))
-    assert len(options) > 30
-    for option in options.keys() - BY_OPTION.keys():
-        assert parse([option]).claude == (option,)
-    assert [option for option, value in options.items() if value == "<" and option not in CLAUDE_TAKES_VALUE] == []
+def test_everything_that_claude_tells_of_passes(version: str, user: Account, request: pytest.FixtureRequest) -> None:
+    """No option or subcommand of claude is taken for a mistyped one of ours."""
+    claude = request.getfixturevalue(version)
+
+    def told(*words: str) -> str:
+        return user.run(claude, *words, "--help").stdout
+
+    def options(text: str) -> set[str]:
+        return {*re.findall(r"^  (?:-\w, |--\w+, )?(--[\w-]+)", text, re.MULTILINE)} - BY_OPTION.keys() - REMOVED.keys()
+
+    main = told()
+    commands = re.findall(r"^  ([a-z][a-z-]*)", main.partition("Commands:")[2], re.MULTILINE)
+    assert (len(options(main)) > 30, len(commands) > 5) == (True, True)
+    for option in options(main):
+        assert parse([option, "x"]).claude == (option, "x")
+    for line in [*([one] for one in commands), ["mcp", "add"], ["plugin", "install"]]:
+        for words in [line, [*line, "--help"], *([*line, option] for option in options(told(*line)))]:
+            assert parse(words).claude == tuple(words)
+
+
+@pytest.mark.req("ARGS-01")
+def test_subcommand_works(user_talk: Talk) -> None:
+    words = ("mcp", "add", "tea", "-e", "COLOUR=violet", "--", "/usr/bin/env", "-u", "HOME")
+    done = user_talk.box.claudebox("--yes", *words)
+    assert done.returncode == 0, done.stderr
+    listed = user_talk.box.claudebox("--yes", "mcp", "list").stdout
+    assert "tea: /usr/bin/env -u HOME" in listed

@@ -12,7 +12,7 @@ import pytest
 
 from claude.session import DUMMY_KEY, Talk, stand_in, texts
 from claude.test_interactive import PROMPT, Screen
-from claudebox.demo.stand_in import StandIn
+from claudebox.demo import StandIn
 from conftest import CLAUDEBOX
 from patience import comes_true
 from terminal.pseudoterminal import children_of

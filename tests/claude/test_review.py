@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claude.session import DUMMY_KEY, Talk, fingerprint
-from claudebox.demo.stand_in import DemoStep, StandIn
+from claudebox.demo import DemoStep, StandIn
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 

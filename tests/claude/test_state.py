@@ -165,7 +165,7 @@ def test_damaged_state_is_an_error_and_stays_as_it_is(user_talk: Talk, content: 
     place.write_text(content)
     user_talk.account.write(user_talk.account.home / ".claude.json", '{"mcpServers": {}}')  # to be merged
     before = fingerprint(user_talk.state)
-    done = user_talk.box.claudebox("--yes", "--claude", user_talk.claude, "-p", "x")
+    done = user_talk.box.claudebox("--yes", "-p", "x")
     assert done.returncode == FAILED, done.stderr
     assert not broke(done), done.stderr
     assert str(place) in done.stderr
@@ -254,7 +254,7 @@ def test_full_disk_is_a_clear_error_and_loses_nothing(user_talk: Talk) -> None:
     user_talk()
     user_talk.account.write(user_talk.account.home / ".claude.json", '{"mcpServers": {}}')
     before = fingerprint(user_talk.instance)
-    words = ("--yes", "--claude", user_talk.claude, "--run", "true")
+    words = ("--yes", "--run", "true")
     limit = 'ulimit -f 1; exec "$@"'
     done = user_talk.account.run("sh", "-c", limit, "sh", CLAUDEBOX, *words, cwd=user_talk.project)
     assert done.returncode == FAILED, done.stderr
@@ -277,7 +277,7 @@ def test_really_full_disk_is_a_clear_error(user_talk: Talk) -> None:
         setpriv --reuid {account.uid} --regid {account.gid} --clear-groups "$@"; status=$?
         find {root} -type f -size 0 -o -name '.*.[0-9]*'
         exit $status"""
-    words = (CLAUDEBOX, "--yes", "--claude", user_talk.claude, "--run", "true")
+    words = (CLAUDEBOX, "--yes", "--run", "true")
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, "sh", *words],
         env=account.environ,
@@ -322,5 +322,5 @@ def test_what_is_left_out_is_shown_at_every_launch(user_talk: Talk) -> None:
 @pytest.mark.req("INST-01")
 def test_dry_run_and_audit_write_nothing(user_talk: Talk) -> None:
     for mode in ("--audit", "--dry-run"):
-        assert user_talk.box.claudebox(mode, "--claude", user_talk.claude).returncode == 0
+        assert user_talk.box.claudebox(mode).returncode == 0
     assert not (user_talk.account.home / ".claudebox").exists()

@@ -11,11 +11,14 @@ from claudebox.settings.words import parse
 
 
 @pytest.mark.req("FAIL-01")
-def test_check_and_version_work_beside_a_broken_project_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_and_version_work_beside_a_broken_project_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / ".claudebox.toml").write_text("network = lan\n")
     monkeypatch.chdir(tmp_path)
-    text, status = doctor.check(parse(["--check"]))
-    assert status == 1
+    assert doctor.show_check(parse(["--check"])) == 1
+    text = capfd.readouterr().out
     assert "FAIL  settings" in text
     assert ".claudebox.toml:1" in text
-    assert doctor.versions(parse(["--version"])).startswith("claudebox ")
+    assert doctor.show_versions(parse(["--version"])) == 0
+    assert capfd.readouterr().out.startswith("claudebox ")

@@ -104,7 +104,8 @@ def test_namespaces_are_really_tried(box: Box, tools: Path) -> None:
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
 def test_hole_of_old_bwraps_is_tried_not_read_off_the_version(box: Box, tools: Path, bwrap: str) -> None:
     expected = {"0.8.0": "note", "0.12.0": "ok", "0.13.1": "ok"}
-    found = rows(box, "--bwrap", bwrap)
+    box.account.environ["CLAUDEBOX_BWRAP"] = bwrap
+    found = rows(box)
     version = str(found["bwrap"]["measured"]).split(",")[0]
     assert found["CVE-2026-87766"]["state"] == expected.get(version, "ok"), version
 

@@ -14,11 +14,11 @@ import pytest
 from claudebox import trial
 from claudebox.doctor import report_text
 from claudebox.features.network import check as uplink
-from claudebox.features.network import tun
-from claudebox.features.network.tun import TUN
+from claudebox.features.network.uplink import OPEN_FOR_GOOD, OPEN_NOW, TUN
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
-from claudebox.settings.values import Settings, from_options, merge
+from claudebox.settings.gather import from_options, merge
+from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
 from claudebox.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
 from claudebox.view.text import WIDTH, Style, width
@@ -37,8 +37,11 @@ def rows_of(output: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in json.loads(output)["check"]}
 
 
-def check(box: Box, *options: str, around: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
-    done = box.account.run(*around, CLAUDEBOX, "--check", "--json", *options, cwd=box.project)
+def check(
+    box: Box, *options: str, pasta: str = "", nft: str = "", around: tuple[str, ...] = ()
+) -> dict[str, dict[str, Any]]:
+    environ = {"CLAUDEBOX_PASTA": pasta, "CLAUDEBOX_NFT": nft}
+    done = box.account.run(*around, CLAUDEBOX, "--check", "--json", *options, cwd=box.project, env=environ)
     assert done.stderr == ""
     return rows_of(done.stdout)
 
@@ -59,7 +62,7 @@ def program(account: Account, name: str, script: str) -> str:
 @pytest.mark.network
 @pytest.mark.parametrize("version", each(str))
 def test_box_is_connected_and_its_filter_holds(box: Box, version: str) -> None:
-    found = check(box, "--pasta", path("pasta", version), "--nft", path("nft", version))
+    found = check(box, pasta=path("pasta", version), nft=path("nft", version))
     assert [found[name]["state"] for name in ("pasta", "nft", "network inet")] == ["ok", "ok", "ok"]
     assert found["network inet"]["measured"] == "pasta and nft connected a box; its filter rejected a private address"
     assert found["nft"]["measured"][0].isdigit()
@@ -71,7 +74,7 @@ def test_nothing_is_left_behind(box: Box, account: Account) -> None:
     account.write(account.home / "bin" / "pasta")
     shutil.copy(shutil.which("pasta") or "", account.home / "bin" / "pasta")
     pasta = account.home / "bin" / "pasta"
-    assert check(box, "--pasta", str(pasta))["network inet"]["state"] == "ok"
+    assert check(box, pasta=str(pasta))["network inet"]["state"] == "ok"
     assert comes_true(lambda: running(pasta) == [])
 
 
@@ -90,7 +93,7 @@ def running(path: Path) -> list[str]:
 def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
     message = "netlink: Error: cache initialization failed: Protocol not supported"
     nft = program(account, "nft", f"[ $1 = --version ] || {{ echo '{message}' >&2; exit 1; }}")
-    row = check(box, "--nft", nft)["network inet"]
+    row = check(box, nft=nft)["network inet"]
     assert row["state"] == "note"
     assert row["measured"] == f"the network's filter cannot be loaded: {message}"
     assert row["fix"] == [uplink.MODULES if account.uid else uplink.MODULES.removeprefix("sudo ")]
@@ -99,16 +102,16 @@ def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
 @pytest.mark.req("UX-05", "NET-01", "FAIL-01")
 def test_what_only_may_be_there_must_be_there_if_it_is_wanted(box: Box, account: Account) -> None:
     nft = program(account, "nft", "exit 1")
-    assert check(box, "--nft", nft)["network inet"]["state"] == "note"
-    assert check(box, "--nft", nft, "--network", "inet")["network inet"]["state"] == "fail"
-    assert box.claudebox("--check", "--nft", nft, env={"CLAUDEBOX_NETWORK": "inet"}).returncode == 1
+    assert check(box, nft=nft)["network inet"]["state"] == "note"
+    assert check(box, "--network", "inet", nft=nft)["network inet"]["state"] == "fail"
+    assert box.claudebox("--check", env={"CLAUDEBOX_NETWORK": "inet", "CLAUDEBOX_NFT": nft}).returncode == 1
 
 
 @pytest.mark.req("UX-05", "NET-02")
 @pytest.mark.network
 @pytest.mark.exhaustive("it waits as long as the check does")
 def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
-    row = check(box, "--pasta", program(account, "pasta", "exit 1"))["network inet"]
+    row = check(box, pasta=program(account, "pasta", "exit 1"))["network inet"]
     assert (row["state"], row["measured"]) == ("note", "pasta cannot connect the box: it did not answer")
 
 
@@ -118,7 +121,7 @@ def test_pasta_that_says_nothing(box: Box, account: Account) -> None:
 def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> None:
     """In a network where nobody would answer: a packet that passes comes to nobody."""
     nft = program(account, "nft", "exit 0")
-    row = check(box, "--nft", nft, around=changed(CABLE + DEFAULT_ROUTE, "--net"))["network inet"]
+    row = check(box, nft=nft, around=changed(CABLE + DEFAULT_ROUTE, "--net"))["network inet"]
     assert row["state"] == "fail"
     assert row["measured"] == "not rejected: 10.255.255.1"
 
@@ -168,7 +171,7 @@ def test_closed_device_is_measured_by_the_check(users_box: Box) -> None:
     words = (*with_device(users_box.account, "0600"), CLAUDEBOX, "--check", "--json")
     row = rows_of(as_root(users_box, *words).stdout)["network inet"]
     assert (row["state"], row["why"]) == ("note", f"{TUN} has mode 0600 and belongs to root: you cannot open it")
-    assert row["fix"] == [tun.OPEN_NOW, tun.OPEN_FOR_GOOD]
+    assert row["fix"] == [OPEN_NOW, OPEN_FOR_GOOD]
 
 
 @pytest.mark.req("NET-02", "FAIL-01")
@@ -178,12 +181,12 @@ def test_closed_device_is_measured_by_the_launch(users_box: Box) -> None:
     assert done.returncode == 125
     assert "pasta cannot connect the box" in done.stderr
     assert f"hint: {TUN} has mode 0600 and belongs to root" in done.stderr
-    assert [line.strip() for line in done.stderr.splitlines()][-2:] == [tun.OPEN_NOW, tun.OPEN_FOR_GOOD]
+    assert [line.strip() for line in done.stderr.splitlines()][-2:] == [OPEN_NOW, OPEN_FOR_GOOD]
 
 
 @pytest.mark.req("UX-05", "NET-02")
 def test_device_with_the_mode_that_is_advised_works(users_box: Box) -> None:
-    mode = tun.OPEN_NOW.split()[2]
+    mode = OPEN_NOW.split()[2]
     words = with_device(users_box.account, mode)
     assert rows_of(as_root(users_box, *words, CLAUDEBOX, "--check", "--json").stdout)["network inet"]["state"] == "ok"
     done = as_root(users_box, *words, CLAUDEBOX, "--yes", "--network", "inet", "--run", "true")
@@ -296,12 +299,12 @@ def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     if name == "no-default-route":
         machine.neighbourhood = machine.neighbourhood.replace(has_ipv4=False, has_ipv6=False)
 
-    def try_it(_: object) -> list[str]:
+    def try_it(*_: object) -> list[str]:
         if isinstance(answer, str):
             raise Problem(answer)
         return answer
 
-    monkeypatch.setattr(uplink, "_try", try_it)
+    monkeypatch.setattr(trial, "run_in_namespaces", try_it)
     monkeypatch.setattr(trial, "program_version", {"/usr/bin/pasta": trial.NO_VERSION, "/usr/sbin/nft": "1.0.6"}.get)
     return uplink.uplink_rows(machine.host(), merge(from_options(parse(list(words)).said)))
 

@@ -9,7 +9,6 @@ from claudebox.plan import make_plan
 from claudebox.problem import FAILED
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
-from claudebox.view.completion import completion
 from errors.scene import Problems, Scene, Stage
 
 
@@ -29,7 +28,6 @@ PROBLEMS: Problems = {
     "argument-instances-with-words": (lambda scene: scene.plan("--instances", "foo"), FAILED),
     "argument-review-mistyped": (lambda scene: scene.plan("--review", "lsit"), FAILED),
     "argument-two-modes": (lambda scene: scene.plan("--audit", "--dry-run"), FAILED),
-    "completion-unknown": (lambda _: completion("tcsh"), FAILED),
     "explain-nothing": (lambda scene: explained(scene, " "), FAILED),
     "explain-no-port": (lambda scene: explained(scene, "65536"), FAILED),
     "explain-secret": (lambda scene: explained(scene, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"), FAILED),
@@ -39,7 +37,11 @@ PROBLEMS: Problems = {
     "mistake-pasted-dash": (lambda scene: scene.plan("–network", "none"), FAILED),  # noqa: RUF001
     "mistake-pasted-dash-of-no-option": (lambda scene: scene.plan("—zebra"), FAILED),
     "mistake-no-dash": (lambda scene: scene.plan("network", "none"), FAILED),
-    "mistake-other-word": (lambda scene: scene.plan("doctor"), FAILED),
+    "mistake-not-clear-whose": (lambda scene: scene.plan("mcp", "add", "x", "--env", "KEY=VALUE"), FAILED),
+    "mistake-removed": (lambda scene: scene.plan("--claude", "/opt/claude"), FAILED),
+    "mistake-removed-profile": (lambda scene: scene.plan("--profile", "node"), FAILED),
+    "argument-json-alone": (lambda scene: scene.plan("--json"), FAILED),
+    "argument-check-with-words": (lambda scene: scene.plan("--check", "inet"), FAILED),
     "mistake-variable": (lambda scene: scene.with_environ(CLAUDEBOX_NETWROK="none").plan(), FAILED),
     "mistake-variable-of-an-option": (lambda scene: scene.with_environ(CLAUDEBOX_HIDE="x").plan(), FAILED),
     "mistake-variable-of-nothing": (lambda scene: scene.with_environ(CLAUDEBOX_ZEBRA="x").plan(), FAILED),

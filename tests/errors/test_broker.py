@@ -12,6 +12,7 @@ from claudebox.features.broker.decide import find_upstream
 from claudebox.features.broker.server.run import make_session
 from claudebox.model import Broker, Origin
 from claudebox.problem import FAILED
+from claudebox.process.companion import Companion, start_beside
 from claudebox.settings.values import EnvWish
 from errors.scene import Problems, Scene, Stage, old_kernel
 
@@ -31,8 +32,8 @@ def broker_tries_itself(scene: Scene, **environ: str) -> None:
 
 
 def broker_on_old_kernel(scene: Scene) -> None:
-    plan = old_kernel(scene).machine.plan()
-    act.start_broker(plan, BROKER.replace(sockets=str(scene.machine.root / "broker")))
+    broker = BROKER.replace(sockets=str(scene.machine.root / "broker"))
+    act.beside(old_kernel(scene).machine.plan().replace(broker=broker))
 
 
 def box_without_python(scene: Scene) -> None:
@@ -44,7 +45,16 @@ def box_without_python(scene: Scene) -> None:
 def broker_that_ends_at_once(_: Scene) -> None:
     life, other = os.pipe()
     os.close(other)
-    act.require_ready(life, os.pidfd_open(os.getpid()))
+    Companion(life, act.ended, act.failed).require_ready(os.pidfd_open(os.getpid()))
+
+
+def broker_that_says_why(_: Scene) -> None:
+    life = start_beside(broker_without_trust, ())
+    Companion(life, act.ended, act.failed).require_ready(os.pidfd_open(os.getpid()))
+
+
+def broker_without_trust(_: int) -> None:
+    raise act.no_trust("No such file or directory")
 
 
 def broker_that_ended(_: Scene) -> None:
@@ -110,8 +120,9 @@ PROBLEMS: Problems = {
     "broker-address": (lambda scene: broker_tries_itself(scene, ANTHROPIC_BASE_URL="http://gateway.example"), FAILED),
     "broker-proxy": (lambda scene: broker_tries_itself(scene, HTTPS_PROXY="socks5://localhost:1080"), FAILED),
     "broker-certificates": (lambda scene: broker_tries_itself(scene, NODE_EXTRA_CA_CERTS="/nonexistent"), FAILED),
-    "broker-no-socket": (lambda scene: act.start_broker(scene.machine.plan(), BROKER), FAILED),
+    "broker-no-socket": (lambda scene: act.beside(scene.machine.plan().replace(broker=BROKER)), FAILED),
     "broker-ends": (broker_that_ends_at_once, FAILED),
+    "broker-says-why": (broker_that_says_why, FAILED),
     "broker-without-python": (box_without_python, FAILED),
     "broker-ended": (broker_that_ended, FAILED),
     "broker-old-kernel": (broker_on_old_kernel, FAILED),

@@ -34,7 +34,7 @@ def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
 
 PROBLEMS: Problems = {
     "bwrap-missing": (lambda scene: scene.without("/usr/bin/bwrap").plan(), FAILED),
-    "bwrap-named-missing": (lambda scene: scene.plan("--bwrap", "/opt/bwrap"), FAILED),
+    "bwrap-named-missing": (lambda scene: scene.with_environ(CLAUDEBOX_BWRAP="/opt/bwrap").plan(), FAILED),
     "bwrap-in-project": (program_from_the_project("bwrap"), FAILED),
     "bwrap-setuid": (setuid_bwrap, FAILED),
     "bwrap-setuid-before-another": (setuid_bwrap_before_another, FAILED),

@@ -50,7 +50,8 @@ def in_use(scene: Scene) -> None:
 
 
 def old_bwrap(scene: Scene) -> None:
-    scene.planted("/opt/bwrap*: \x7fELF without that option").plan("--bwrap", "/opt/bwrap", "--tmp-size", "1G")
+    scene.planted("/opt/bwrap*: \x7fELF without that option").with_environ(CLAUDEBOX_BWRAP="/opt/bwrap")
+    scene.plan("--tmp-size", "1G")
 
 
 def cannot_be_emptied(scene: Scene) -> None:

@@ -14,6 +14,10 @@ def shim_of_a_version_manager(scene: Scene) -> None:
     scene.with_environ(PATH="/home/alice/.asdf/shims:/usr/bin").plan()
 
 
+def naming_claude(scene: Scene) -> Scene:
+    return scene.with_environ(CLAUDEBOX_CLAUDE="/opt/claude")
+
+
 def without_claude(scene: Scene) -> Scene:
     return scene.without("/home/alice/.local/bin/claude").with_environ(PATH="/usr/bin")
 
@@ -37,20 +41,13 @@ PROBLEMS: Problems = {
         NOT_FOUND,
     ),
     "claude-beside-the-path": (lambda scene: scene.with_environ(PATH="/usr/bin").plan(), NOT_FOUND),
-    "claude-named-missing": (lambda scene: scene.plan("--claude", "/opt/claude"), NOT_FOUND),
-    "claude-named-by-variable-missing": (
-        lambda scene: scene.with_environ(CLAUDEBOX_CLAUDE="/opt/claude").plan(),
-        NOT_FOUND,
-    ),
-    "claude-not-executable": (
-        lambda scene: scene.planted("/opt/claude: ELF").plan("--claude", "/opt/claude"),
-        CANNOT_EXECUTE,
-    ),
+    "claude-named-missing": (lambda scene: naming_claude(scene).plan(), NOT_FOUND),
+    "claude-not-executable": (lambda scene: naming_claude(scene.planted("/opt/claude: ELF")).plan(), CANNOT_EXECUTE),
     "claude-on-path-not-executable": (claude_on_the_path_not_executable, CANNOT_EXECUTE),
     "claude-is-a-shim": (shim_of_a_version_manager, FAILED),
     "claude-in-project": (program_from_the_project("claude"), FAILED),
     "claude-without-interpreter": (
-        lambda scene: scene.planted("/opt/claude*: #!/usr/bin/env node\\n").plan("--claude", "/opt/claude"),
+        lambda scene: naming_claude(scene.planted("/opt/claude*: #!/usr/bin/env node\\n")).plan(),
         CANNOT_EXECUTE,
     ),
     "claude-directory-in-project": (
@@ -58,9 +55,7 @@ PROBLEMS: Problems = {
         FAILED,
     ),
     "claude-needs-a-secret": (
-        lambda scene: scene.planted("~/.ssh/tool*: x\n/opt/claude*: #!/home/alice/.ssh/tool\\n").plan(
-            "--claude", "/opt/claude"
-        ),
+        lambda scene: naming_claude(scene.planted("~/.ssh/tool*: x\n/opt/claude*: #!/home/alice/.ssh/tool\\n")).plan(),
         FAILED,
     ),
     "settings-too-deep": (settings_too_deep, FAILED),

@@ -6,7 +6,7 @@ import pytest
 
 from claudebox import cli, demo, prove
 from claudebox.problem import FAILED
-from claudebox.prove.run import Attempt
+from claudebox.prove import Attempt
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, Stage
 

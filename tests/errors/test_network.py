@@ -23,7 +23,7 @@ def without_a_default_route(scene: Scene, *words: str) -> None:
 def namespace_refused(scene: Scene, *, by_apparmor: bool = False) -> None:
     scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: by_apparmor)
-    isolation.enter_network_namespace()
+    isolation.enter_network_namespace(())
 
 
 def namespace_without_a_user(scene: Scene) -> None:
@@ -71,7 +71,7 @@ PROBLEMS: Problems = {
         FAILED,
     ),
     "network-nft-named-missing": (
-        lambda scene: with_uplink(scene).plan("--network", "inet", "--nft", "/opt/nft"),
+        lambda scene: with_uplink(scene).with_environ(CLAUDEBOX_NFT="/opt/nft").plan("--network", "inet"),
         FAILED,
     ),
     "network-no-default-route": (lambda scene: without_a_default_route(scene, "inet"), FAILED),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claudebox.features.nix import fetch as packages
-from claudebox.features.nix.packages import Inquiry, strict_problem
+from claudebox.features.nix.packages import Inquiry
 from claudebox.problem import FAILED
 from claudebox.state import State
 from errors.scene import Problems, Scene, Stage
@@ -29,11 +29,6 @@ def registry_leads_to_the_project(scene: Scene) -> None:
     entry = '{"from": {"type": "indirect", "id": "nixpkgs"}, "to": {"type": "path", "path": "/home/alice/shop"}}'
     scene.planted(f'~/.config/nix/registry.json: {{"flakes": [{entry}]}}')
     with_nix(scene).plan("--package", "hello")
-
-
-def strict_about_packages(scene: Scene) -> None:
-    reason = "flake 'flake:nixpkgs' does not provide attribute 'packages.x86_64-linux.helo', 'helo'"
-    raise strict_problem({"nixpkgs#helo": reason, "nixpkgs#other": "is not there"})
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
@@ -61,7 +56,6 @@ PROBLEMS: Problems = {
     ),
     "package-without-store": (lambda scene: scene.planted("/usr/bin/nix*").plan("--package", "hello"), FAILED),
     "package-with-nix-off": (lambda scene: with_nix(scene).plan("--package", "hello", "--nix", "off"), FAILED),
-    "package-strict": (strict_about_packages, FAILED),
     "package-nix-gone": (nix_gone_at_the_last_moment, FAILED),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from claudebox import reviewing, showing
+from claudebox import files, reviewing, showing
 from claudebox.features.review import act
 from claudebox.layers import Covered, Review, recovery, store
 from claudebox.layers.changes import Baseline
@@ -68,19 +68,19 @@ def cannot_be_undone(scene: Scene) -> None:
     os.mkdir("stage")
     row = '["sub/a", "deleted", "file", 0, 0, [1, 1, 1, 1, 1, 1]]'
     journal = f'{{"phase": "landing", "stage": "./stage", "operations": [[{row}, null]]}}'
-    store.replace_file(layer.journal, journal.encode())
+    files.write_whole(layer.journal, journal.encode())
     recover(layer)
 
 
 def cannot_be_put_in_order(scene: Scene) -> None:
     world = world_of(scene)
-    store.replace_file(world.layer.journal, b'{"phase": "staging", "stage": "/nonexistent/stage", "operations": []}')
+    files.write_whole(world.layer.journal, b'{"phase": "staging", "stage": "/nonexistent/stage", "operations": []}')
     recover(world.layer)
 
 
 def is_not_undone(scene: Scene) -> None:
     world = world_of(scene)
-    store.replace_file(world.layer.journal, b"{}")
+    files.write_whole(world.layer.journal, b"{}")
     store.discard(world.layer)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
 
 from claudebox import instances
+from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
-from claudebox.prepare import prepare
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from claudebox.state import Instance
@@ -52,8 +53,8 @@ def refused_to_remove(scene: Scene) -> None:
 
 
 def failed_to_remove(scene: Scene) -> None:
-    def refuse(path: str) -> None:
-        raise OSError(30, os.strerror(30), path)
+    def refuse(_: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     scene.monkeypatch.setattr(instances, "remove_path", refuse)
     instances.remove(

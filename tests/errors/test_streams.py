@@ -13,7 +13,7 @@ from claudebox import terminal
 from claudebox.launch import launch
 from claudebox.launch.parent import keeper, users_terminal
 from claudebox.problem import FAILED, Problem
-from claudebox.process import descriptors
+from claudebox.process import isolation
 from errors.scene import Problems, Scene, Stage
 
 
@@ -63,7 +63,7 @@ def socket_as_standard_input(scene: Scene) -> None:
     with socket.socket() as stream:
         os.dup2(stream.fileno(), 0)
         try:
-            descriptors.refuse_internet_sockets()
+            isolation.refuse_internet_sockets()
         finally:
             os.dup2(kept, 0)
             os.close(kept)

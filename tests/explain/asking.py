@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claudebox.answers import Answer, Explanation
 from claudebox.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
@@ -12,6 +11,7 @@ from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
+from claudebox.view.explanation import Answer, Explanation
 
 
 @dataclass

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.answers import HIDDEN, IN, MADE, OTHER, OUT, Answer
 from claudebox.host import read_host
 from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
+from claudebox.view.explanation import HIDDEN, IN, MADE, OTHER, OUT, Answer
 from explain.asking import Asked, ask
 
 TYPE_CHECKING = False

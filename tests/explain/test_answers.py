@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.answers import Explanation
-from claudebox.explain.programs import CLIENTS
+from claudebox.explain import CLIENTS
 from claudebox.host.tree import Tree
 from claudebox.places import secret_places
 from claudebox.problem import FAILED, Problem
-from claudebox.view.explain import explanation_json, explanation_text
+from claudebox.view.explanation import Explanation, explanation_json, explanation_text
 from claudebox.view.text import WIDTH, Style, escape, width
 from explain.asking import Asked, ask
 from golden import Golden, difference
@@ -213,9 +212,9 @@ def test_what_a_program_lacks_is_a_secret_place_or_a_socket() -> None:
     """Else the answer would say what is not so."""
     home = "/home/alice"
     places = [place.path for place in secret_places(Tree(), (home,))]
-    for client in CLIENTS:
-        path = client.needs.replace("~", home)
-        assert path in places or path == "/run/docker.sock", client.names
+    for names, needs, _ in CLIENTS:
+        path = needs.replace("~", home)
+        assert path in places or path == "/run/docker.sock", names
 
 
 def test_file_that_does_not_exist_is_not_taken_for_a_host(machine: Machine, golden: Golden) -> None:

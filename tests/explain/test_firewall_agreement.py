@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.answers import OUT
 from claudebox.ranges import PRIVATE4, PRIVATE6, translated
+from claudebox.view.explanation import OUT
 from explain.asking import Asked, ask
 from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
 from patience import PATIENCE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.repository import Repository, find_repository
+from claudebox.host.git.repository import Repository, find_repository, find_submodules
 from claudebox.host.tree import Tree
 from hosts.machine import plant
 
@@ -163,3 +163,22 @@ def test_fifo_instead_of_git_does_not_block(tmp_path: Path) -> None:
     plant(tmp_path, "~/shop/")
     os.mkfifo(tmp_path / "home/alice/shop/.git")
     assert find_repository(Tree(str(tmp_path)), SHOP).outside == ""
+
+
+@pytest.mark.req("GIT-03")
+def test_submodules_are_found_whatever_they_are_called(tmp_path: Path) -> None:
+    """Names have slashes, and one may be called like a file that makes the directory above it a repository."""
+    names = (
+        "plain/HEAD",
+        "a/b/HEAD",
+        "a/HEAD/HEAD",
+        "c/config/HEAD",
+        "half/config",
+        "half/whole/HEAD",
+        "plain/objects/x",
+    )
+    tree = plant(tmp_path, "\n".join(f"~/shop/.git/modules/{name}" for name in names))
+    modules = f"{SHOP}/.git/modules"
+    found = {path.removeprefix(f"{modules}/") for path in find_submodules(tree, modules)}
+    assert found >= {"plain", "a/b", "a/HEAD", "c/config", "half", "half/whole"}
+    assert "plain/objects" not in found

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
-from claudebox.settings.files.project import note_decision
 from claudebox.settings.gather import Layers, gather
+from claudebox.settings.project_file import note_decision
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
 from claudebox.view.text import Style

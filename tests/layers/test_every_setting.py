@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.problem import FAILED, NOT_FOUND
-from claudebox.settings.table import LIST, MOUNTS, PORTS, SETTINGS, TABLE, TEXT, VALUE, Setting
+from claudebox.settings.table import LIST, SETTINGS, VALUE, Setting
+from claudebox.settings.types import Mounted, PortNumber, Variables
 from hosts.machine import Machine
 from layers.own_files import own_file, profile, refusal, users_machine
 
@@ -23,7 +24,6 @@ BAD = {
     "drop_env": "A-B",
     "auth_limit": "requests=abc",
     "allow": "ht!p://",
-    "deny": "ht!p://",
     "publish": "70000",
     "host_port": "70000",
     "path": "",
@@ -57,13 +57,13 @@ def bad(setting: Setting) -> str:
 
 def in_toml(setting: Setting) -> str:
     text = bad(setting)
-    if setting.shape == TABLE:
+    if isinstance(setting.type, Variables):
         name, _, value = text.partition("=")
         return f"{setting.key} = {{ {json.dumps(name)} = {json.dumps(value)} }}\n"
-    if setting.shape == MOUNTS:
+    if isinstance(setting.type, Mounted):
         return f"{setting.key} = [{{ host = {json.dumps(text)} }}]\n"
-    value = text if setting.shape == PORTS else json.dumps(text)
-    return f"{setting.key} = {value if setting.shape == TEXT else f'[{value}]'}\n"
+    value = text if isinstance(setting.type, PortNumber) else json.dumps(text)
+    return f"{setting.key} = {value if setting.kind == VALUE else f'[{value}]'}\n"
 
 
 def say(machine: Machine, setting: Setting, place: str) -> tuple[str, ...]:

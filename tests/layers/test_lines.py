@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.settings.files.documents import Document, parse
-from claudebox.settings.files.lines import Path
+from claudebox.settings.documents import Document, Path, parse
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 DEEPEST_VALUE = 3

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from claudebox import terminal
 from claudebox.problem import Problem
-from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import describe, said_in
+from claudebox.settings.contents import describe, said_in
+from claudebox.settings.documents import parse
 from claudebox.settings.values import Statement
 from claudebox.view.text import WIDTH, width
 

@@ -16,9 +16,9 @@ from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.settings.gather import gather
-from claudebox.settings.table import BY_NAME, TIERS, VALUE
-from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word, merge
+from claudebox.settings.gather import gather, merge
+from claudebox.settings.table import BY_KEY, BY_NAME, TIERS, VALUE
+from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word
 from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -39,9 +39,7 @@ ORIGINS = [
 
 origins = st.sampled_from(ORIGINS)
 mounts = st.builds(
-    lambda access, source, place, origin: Statement(
-        "mount_rw" if access == RW else "mount_ro", MountWish(access, source, place, origin)
-    ),
+    lambda access, source, place, origin: Statement("mount_ro", MountWish(access, source, place, origin)),
     st.sampled_from([RO, RW]),
     st.sampled_from(PLACES),
     st.sampled_from(BOX_PLACES),
@@ -162,8 +160,14 @@ def test_last_value_wins(said: list[Statement]) -> None:
     merged = merge(said)
     last = {one.name: one.value for one in said if BY_NAME[one.name].kind == VALUE}
     assert merged.network == last.get("network", Word("full", BY_DEFAULT))
-    login = last.get("auth")
-    assert merged.auth == (login.text if isinstance(login, Word) else "passthrough")
+    assert merged.auth == last.get("auth", Word("passthrough", BY_DEFAULT))
+
+
+def test_every_setting_of_a_file_has_a_field_and_a_default_that_can_be_said() -> None:
+    defaults = merge([])
+    for setting in BY_KEY.values():
+        default = getattr(defaults, setting.field or setting.key)
+        assert default in ((), None) or default.text in setting.choices, setting.name
 
 
 @pytest.mark.req("EXT-03")
@@ -211,7 +215,7 @@ files = st.fixed_dictionaries(
         "host_ports": array(ports),
         "path": array(quoted(words)),
         "claude_args": array(quoted(words)),
-        "profiles": array(quoted(st.sampled_from(["python", "go", "aws-readonly", "default"]))),
+        "profiles": array(quoted(st.sampled_from(["strict", "aws-readonly", "default"]))),
         "packages": array(quoted(words)),
     },
 )

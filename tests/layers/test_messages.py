@@ -12,14 +12,14 @@ import pytest
 import claudebox
 from claudebox import terminal
 from claudebox.problem import FAILED, Problem
-from claudebox.settings.files import documents
-from claudebox.settings.files.documents import LARGEST_FILE_BYTES, Document, parse
-from claudebox.settings.files.schema import describe, said_in
+from claudebox.settings import documents
+from claudebox.settings.contents import Place, describe, said_in
+from claudebox.settings.documents import LARGEST_FILE_BYTES, parse
 from claudebox.view.text import WIDTH, width
 from golden import Golden
 from syntax import nodes
 
-SOURCE = Path(claudebox.__file__).parent / "settings" / "files"
+SOURCE = Path(claudebox.__file__).parent / "settings"
 TOML = "~/.claudebox/profiles/aws.toml"
 JSON = "~/.claudebox/profiles/aws.json"
 PROJECT = ".claudebox.toml"
@@ -172,7 +172,7 @@ def test_every_golden_text_is_used(golden: Golden) -> None:
 def test_every_message_of_the_source_is_provoked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new message in these files needs a row above. Those that only a broken parser could cause are none."""
     made: set[tuple[str, int]] = set()
-    problem_at, problem = documents.problem_at, Document.problem
+    problem_at, problem = documents.problem_at, Place.problem
 
     def remember() -> None:
         frame = sys._getframe(2)
@@ -187,12 +187,12 @@ def test_every_message_of_the_source_is_provoked(monkeypatch: pytest.MonkeyPatch
         return problem(*values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(documents, "problem_at", noted_at)
-    monkeypatch.setattr(Document, "problem", noted)
+    monkeypatch.setattr(Place, "problem", noted)
     for name in CASES:
         provoke(name)
     never = [
         f"{path.name}:{first}"
-        for path in (SOURCE / "documents.py", SOURCE / "schema.py")
+        for path in (SOURCE / name for name in ("documents.py", "contents.py", "types.py"))
         for first, last in constructions(path)
         if not any((str(path), line) in made for line in range(first, last + 1))
     ]
@@ -204,7 +204,7 @@ def constructions(path: Path) -> list[tuple[int, int]]:
     return [
         (call.lineno, call.end_lineno or call.lineno)
         for call in nodes(path)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("problem_at", "document.problem", "self.problem")
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("problem_at", "place.problem", "self.problem")
     ]
 
 

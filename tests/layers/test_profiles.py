@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.model import RO, RW, Plan
-from claudebox.settings.files.profiles import list_profiles, shipped_names
 from claudebox.settings.gather import gather
+from claudebox.settings.profiles import list_profiles, shipped_names
 from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
 from hosts.machine import Machine
@@ -118,15 +118,15 @@ def test_profile_that_two_others_build_on_is_read_once(machine: Machine) -> None
 
 @pytest.mark.req("EXT-03")
 def test_own_profile_goes_before_a_shipped_one_of_its_name(machine: Machine) -> None:
-    profile(machine, "go.toml", 'env = { MINE = "1" }')
-    assert "MINE" in variables(machine, "--profile", "go")
+    profile(machine, "strict.toml", 'env = { MINE = "1" }')
+    assert "MINE" in variables(machine, "--profile", "strict")
 
 
 @pytest.mark.req("EXT-03", "SEC-01")
 def test_everything_knows_its_file_and_line(machine: Machine) -> None:
     profile(machine, "aws.toml", '# comment\nhide = [\n  "~/x",\n]\n[env]\nA = "1"\n')
     found = settings(machine, "--profile", "aws")
-    assert found.hides[0].origin.shown == "~/.claudebox/profiles/aws.toml:3"
+    assert found.hide[0].origin.shown == "~/.claudebox/profiles/aws.toml:3"
     assert found.env[0].origin.shown == "~/.claudebox/profiles/aws.toml:6"
 
 
@@ -169,7 +169,7 @@ def test_home_and_variables_are_known_in_paths(machine: Machine, host: str) -> N
 def test_value_of_a_variable_is_not_looked_through_again(machine: Machine) -> None:
     machine.environ |= {"A": "$B", "B": "other"}
     profile(machine, "p.toml", 'hide = ["$A"]')
-    assert settings(machine, "--profile", "p").hides[0].text == "$B"
+    assert settings(machine, "--profile", "p").hide[0].text == "$B"
 
 
 @pytest.mark.req("EXT-03", "FAIL-01")
@@ -182,7 +182,7 @@ def test_variable_that_is_not_set_is_refused(machine: Machine, line: str) -> Non
 @pytest.mark.req("EXT-03")
 def test_many_variables_in_one_path_are_no_trouble(machine: Machine) -> None:
     profile(machine, "p.toml", f'hide = ["{"$HOME" * 20_000}"]')
-    assert len(settings(machine, "--profile", "p").hides[0].text) == 20_000 * len("/home/alice")
+    assert len(settings(machine, "--profile", "p").hide[0].text) == 20_000 * len("/home/alice")
 
 
 @pytest.mark.req("EXT-03")
@@ -230,7 +230,8 @@ def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> 
     for name in shipped_names():
         # The strict one wants a credential for its broker.
         machine.environ["ANTHROPIC_API_KEY"] = "sk-ant-made-up-for-this-test"
-        machine.plan("--profile", name, "--pasta", "/usr/bin/pasta", "--nft", "/usr/sbin/nft")
+        machine.environ |= {"CLAUDEBOX_PASTA": "/usr/bin/pasta", "CLAUDEBOX_NFT": "/usr/sbin/nft"}
+        machine.plan("--profile", name)
 
 
 @pytest.mark.req("EXT-03", "SEC-01")

@@ -52,7 +52,7 @@ def test_network_only_goes_down(machine: Machine, users: str, projects: str) -> 
 def test_option_goes_over_the_project(machine: Machine) -> None:
     says(machine, 'network = "none"\nauth = "none"')
     found = layers(machine, "--network", "inet", "--auth", "passthrough").settings
-    assert (found.network.text, found.auth) == ("inet", "passthrough")
+    assert (found.network.text, found.auth.text) == ("inet", "passthrough")
 
 
 @pytest.mark.req("EXT-01")

@@ -78,7 +78,7 @@ def test_huge_file_is_refused(machine: Machine, content: bytes) -> None:
 @pytest.mark.req("EXT-01", "FAIL-01")
 def test_many_lines_are_no_trouble(machine: Machine) -> None:
     says(machine, "\n" * 100_000 + 'hide = [".env"]')
-    assert layers(machine).settings.hides[0].origin.shown == f"{PROJECT_FILE}:100001"
+    assert layers(machine).settings.hide[0].origin.shown == f"{PROJECT_FILE}:100001"
 
 
 @pytest.mark.req("EXT-01", "SEC-01")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.remembered import write
-from claudebox.settings.files.project import FORM, MOST_DECISIONS, decisions
 from claudebox.settings.gather import gather
+from claudebox.settings.project_file import FORM, MOST_DECISIONS, decisions
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
 from hosts.machine import Machine

@@ -8,10 +8,11 @@ import pytest
 
 from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
-from claudebox.settings.files.documents import parse
-from claudebox.settings.files.schema import describe, said_in
+from claudebox.settings.contents import describe, said_in
+from claudebox.settings.documents import parse
+from claudebox.settings.gather import merge
 from claudebox.settings.table import BY_KEY
-from claudebox.settings.values import EnvWish, MountWish, Statement, Word, merge
+from claudebox.settings.values import EnvWish, MountWish, Statement, Word
 
 FILE = "~/.claudebox/profiles/aws.toml"
 
@@ -56,7 +57,7 @@ def test_everything_is_said_in_the_order_of_its_lines() -> None:
         Statement("env", EnvWish("AWS_REGION", "eu-central-1", at(11))),
         Statement("env", EnvWish("EMPTY", "", at(12))),
         Statement("env", EnvWish("LINES", "a\nb", at(13))),
-        Statement("mount_rw", MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
+        Statement("mount_ro", MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
     )
 
 

@@ -12,7 +12,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from claude.session import ANSWER, DUMMY_KEY, QUIET, stand_in
-from claudebox.demo.stand_in import StandIn
+from claudebox.demo import StandIn
 from conftest import Box
 from network.internet import Internet
 from network.names.world import make_certificate
@@ -53,8 +53,8 @@ def api_on_the_internet(internet: Internet, *commands: str) -> Iterator[StandIn]
 def talk(box: Box, claude: str, api: StandIn, *options: str) -> CompletedProcess[str]:
     address = ("--env", f"ANTHROPIC_BASE_URL=http://internet.example:{api.port}")
     patience = ("--env", "CLAUDE_CODE_MAX_RETRIES=1")
-    words = ("--yes", "--claude", claude, *QUIET, *address, *patience, *options, "-p", "do it")
-    return box.claudebox(*words, env=DUMMY_KEY)
+    words = ("--yes", *QUIET, *address, *patience, *options, "-p", "do it")
+    return box.claudebox(*words, env=DUMMY_KEY | {"CLAUDEBOX_CLAUDE": claude})
 
 
 @pytest.mark.req("NET-01", "SAND-01")
@@ -74,8 +74,8 @@ def test_claude_works_with_its_group_alone(box: Box, claude: str, internet: Inte
         _, begin, certificate = (tmp_path / "server.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
         authority = box.account.write(box.project / "authority.pem", begin + certificate)
         trust = ("--env", f"NODE_EXTRA_CA_CERTS={authority}", "--env", "CLAUDE_CODE_MAX_RETRIES=1")
-        words = ("--yes", "--claude", claude, *QUIET, *trust, "--network", "names", "--allow", "@claude", "-p", "do it")
-        done = box.claudebox(*words, env=DUMMY_KEY)
+        words = ("--yes", *QUIET, *trust, "--network", "names", "--allow", "@claude", "-p", "do it")
+        done = box.claudebox(*words, env=DUMMY_KEY | {"CLAUDEBOX_CLAUDE": claude})
         results = [text for _, text in api.results]
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert results == ["unreachable", "unreachable", "unreachable"]

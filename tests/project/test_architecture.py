@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "what can be said": (
         "settings.table",
         "settings.values",
-        "settings.parsing",
+        "settings.types",
         "settings.words",
         "settings.mistakes",
     ),
@@ -47,21 +47,21 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "contribution",
             "facts",
         ),
-        *("ranges", "addresses", "journal", "answers", "process", "process.*", "prepare", "login", "login.*"),
+        *("ranges", "addresses", "journal", "process", "process.*", "files", "login"),
         *("layers", "layers.*", "known_variables", "users_settings"),
     ),
     "what was said": ("settings", "settings.*"),
     "features decide": ("features", "features.table", "features.*", "agreement"),
     "views": ("view", "view.*", "terminal", "trial"),
-    "features act": ("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch"),
+    "features act": (
+        *("features.*.act", "features.*.check", "features.*.connection", "features.*.fetch", "features.*.explain"),
+    ),
     "all together": ("plan", "explain", "explain.*", "instances"),
     "launch": ("launch", "launch.*"),
     "modes": (
         "start",
         "asking",
-        "modes",
         "uninstall",
-        "printing",
         "showing",
         "reviewing",
         "features.*.log",
@@ -70,7 +70,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "prove",
         "prove.*",
         "demo",
-        "demo.*",
     ),
     "the command": ("cli",),
 }
@@ -78,22 +77,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
 EXCEPTIONS = {
     "features.guard.quarantine": "features act",
     "features.review.commits": "features act",
-    "features.network.carrier": "features act",
     "features.review.show": "features act",
     "features.review.end": "features act",
     "features.login.keep_in_step": "features act",
-    "features.broker.server.*": "views",
-    "features.names.server.*": "views",
+    "features.broker.server.*": "features act",
+    "features.names.server.*": "features act",
     "features.names.namespace": "views",
-    "features.names.trial": "features act",
-    "features.names.report": "views",
-    "features.names.suggest": "views",
 }
 
 # What only computes: it may know what the standard library calculates, and looks at the world through `host` alone.
 PURE = (
     *("problem", "record", "paths", "quoting", "pinned", "model", "settings", "settings.*", "state", "remembered"),
-    *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "answers", "plan", "agreement"),
+    *("places", "mounts", "reach", "secret_values", "tools", "contribution", "facts", "plan", "agreement"),
     *("ranges", "addresses", "allowed", "known_variables", "users_settings"),
     *("explain", "explain.*", "view", "view.*", "features.*"),
 )
@@ -101,13 +96,11 @@ ACTING = (
     *(
         "features.*.act",
         "features.*.check",
-        "features.network.connection",
-        "features.network.carrier",
         "features.nix.fetch",
     ),
     *("features.guard.quarantine", "features.review.commits", "features.review.show", "features.review.end"),
     *("features.broker.server", "features.broker.server.*", "features.login.*"),
-    *("features.names.server", "features.names.server.*", "features.names.namespace", "features.names.trial"),
+    *("features.names.server", "features.names.server.*", "features.names.namespace"),
     "features.table",
 )
 PURE_IMPORTS = {
@@ -251,14 +244,12 @@ def test_few_become_or_start_another_program() -> None:
     }
     assert becoming == {
         *("launch.child", "launch.parent.attend", "launch.parent.keeper"),
-        *("features.broker.act", "features.limits.act", "features.login.act", "features.network.act"),
-        "features.network.carrier",
-        *("features.names.act", "process.programs"),
+        *("features.limits.act", "features.network.act", "process.companion", "process.programs"),
         "prove.probe",  # which forks, to try what cannot be undone
     }
     starting = {module for module, path in MODULES.items() if "subprocess" in imports(path)}
     assert starting == {
-        "features.names.server.asking",
+        "features.names.server.notes",
         "features.nix.act",
         "features.nix.fetch",
         "features.review.commits",
@@ -266,10 +257,8 @@ def test_few_become_or_start_another_program() -> None:
         "trial",
         "setup",
         "demo",
-        "demo.stage",
-        "demo.agent",
         "prove.canaries",
-        "prove.run",
+        "prove",
     }
 
 

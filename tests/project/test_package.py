@@ -89,6 +89,8 @@ def test_wheel_holds_the_package_its_command_and_nothing_else(wheel: Path) -> No
     assert names == sources | {
         f"claudebox_cli-{__version__}.data/scripts/claudebox",
         f"{shared}/bash-completion/completions/claudebox",
+        f"{shared}/claudebox/config.schema.json",
+        f"{shared}/claudebox/project.schema.json",
         f"{shared}/fish/vendor_completions.d/claudebox.fish",
         f"{shared}/man/man1/claudebox.1",
         f"{shared}/zsh/site-functions/_claudebox",
@@ -125,8 +127,8 @@ def test_installed_command_has_its_scripts(installed: Path, somebody: Account) -
     for name in ("HEAD", "config", "objects/x", "refs/x"):
         somebody.write(project / ".git" / name)
     bwrap = somebody.write(somebody.home / "bwrap", "#!/bin/sh\n", 0o755)
-    audit = ("--bwrap", str(bwrap), "--audit", "--run", "true")
-    assert "/etc/claudebox/bin/git" in somebody.run(str(installed), *audit, cwd=project).stdout
+    words, environ = ("--audit", "--run", "true"), {"CLAUDEBOX_BWRAP": str(bwrap)}
+    assert "/etc/claudebox/bin/git" in somebody.run(str(installed), *words, cwd=project, env=environ).stdout
 
 
 def test_installed_command_loads_nothing_that_a_generated_script_would(installed: Path, somebody: Account) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import re
 import shutil
@@ -11,6 +13,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tools.shared_files import shared_files
 
 from claudebox import __version__
 from conftest import CHECKOUT, Account
@@ -20,9 +23,8 @@ from running.needs import needed
 pytestmark = [pytest.mark.slow("builds packages"), pytest.mark.xdist_group("packages")]
 
 BEFORE = "0.0.9"  # the version before this one, for what an update does
-PACKAGES = ("wheel", "sdist", "single-file", "deb")
+PACKAGES = ("wheel", "sdist", "single-file", "deb", "shared")
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "dist", "build")
-ALSO = {"bash": "bash-completion/completions/claudebox", "man": "man/man1/claudebox.1"}
 
 
 def copy_checkout(to: Path, version: str = __version__) -> Path:
@@ -83,6 +85,9 @@ def test_sdist_builds_the_same_wheel(now: dict[str, Path], tmp_path: Path) -> No
     assert build(source, tmp_path / "built", "wheel")["wheel"].read_bytes() == now["wheel"].read_bytes()
 
 
+IN_BOX = ("--network", "full", "--run", "sh", "-c", "echo inside; exit 7")
+
+
 def check_use(user: Account, command: str, version: str = __version__) -> None:
     """The version, the check of the machine, a real box."""
     shown = user.run(command, "--version")
@@ -90,7 +95,7 @@ def check_use(user: Account, command: str, version: str = __version__) -> None:
     checked = user.run(command, "--check")
     assert ("ok    bwrap " in checked.stdout, checked.stderr) == (True, ""), checked.stdout
     project = user.write(user.home / "shop/README.md").parent
-    box = user.run(command, "--yes", "--profile", "go", "--run", "sh", "-c", "echo inside; exit 7", cwd=project)
+    box = user.run(command, "--yes", "--profile", "aws-readonly", *IN_BOX, cwd=project)
     assert (box.returncode, box.stdout) == (7, "inside\n"), box.stderr
 
 
@@ -113,7 +118,7 @@ def test_wheel_is_installed_used_updated_and_removed(
         done = empty.run(*pip, "install", "--no-index", str(given(empty, package["wheel"])))
         assert done.returncode == 0, done.stderr
         check_use(empty, str(venv / "bin/claudebox"), version)
-    assert [place for place in ALSO.values() if not (venv / "share" / place).exists()] == []
+    assert {place: (venv / place).read_text() for place in shared_files()} == shared_files()
     done = empty.run(*pip, "uninstall", "--yes", "claudebox-cli")
     assert done.returncode == 0, done.stderr
     left = {path for path in set(venv.rglob("*")) - untouched if path.is_file() and "__pycache__" not in path.parts}
@@ -136,7 +141,11 @@ def test_single_file_is_used_updated_and_removed(empty: Account, before: dict[st
 def test_single_file_does_what_needs_more_than_modules(empty: Account, now: dict[str, Path], mode: str) -> None:
     project = empty.write(empty.home / "shop/README.md").parent
     done = empty.run(str(given(empty, now["single-file"])), mode, cwd=project, timeout=300)
-    expected = {"--prove": r"\d+ of \d+ attacks held", "--demo": r"(\d+) of \1 secrets stayed", "--profile": "  go  "}
+    expected = {
+        "--prove": r"\d+ of \d+ attacks held",
+        "--demo": r"(\d+) of \1 secrets stayed",
+        "--profile": "  strict  ",
+    }
     assert re.search(expected[mode], done.stdout), done.stdout + done.stderr
 
 
@@ -256,22 +265,39 @@ def test_debian_package_is_not_installed_without_bubblewrap(
     assert "claudebox depends on bubblewrap" in done.stderr
 
 
-def test_debian_package_recommends_what_the_network_needs(now: dict[str, Path]) -> None:
-    """Read as dpkg reads it: an ar archive with a tar archive that has a file of fields."""
-    content = now["deb"].read_bytes()
+def files_in(deb: Path, member: str) -> dict[str, bytes]:
+    """Read as dpkg reads it: an ar archive with tar archives in it."""
+    content = deb.read_bytes()
     assert content.startswith(b"!<arch>\ndebian-binary   ")
-    at = content.index(b"control.tar.gz  ")
+    at = content.index(f"{member:<16}".encode())
     size = int(content[at + 48 : at + 58])
-    archive = now["deb"].with_suffix(".control.tar.gz")
-    archive.write_bytes(content[at + 60 : at + 60 + size])
-    with tarfile.open(archive) as opened:
-        file = opened.extractfile("./control")
-        assert file is not None
-        fields = dict(line.split(": ", 1) for line in file.read().decode().splitlines() if ": " in line)
+    with tarfile.open(fileobj=io.BytesIO(content[at + 60 : at + 60 + size])) as opened:
+        return {one.name: file.read() for one in opened if (file := opened.extractfile(one)) is not None}
+
+
+def test_debian_package_recommends_what_the_network_needs(now: dict[str, Path]) -> None:
+    control = files_in(now["deb"], "control.tar.gz")["./control"].decode()
+    fields = dict(line.split(": ", 1) for line in control.splitlines() if ": " in line)
     assert (fields["Depends"], fields["Recommends"]) == (
         "python3 (>= 3.11), bubblewrap (>= 0.8.0)",
         "git, nftables, passt",
     )
+
+
+def test_debian_package_has_the_shared_files_where_debian_looks(now: dict[str, Path]) -> None:
+    files = files_in(now["deb"], "data.tar.gz")
+    for place, text in shared_files().items():
+        there = f"./usr/{place}".replace("site-functions", "vendor-completions")
+        content = gzip.decompress(files[f"{there}.gz"]) if "/man/" in place else files[there]
+        assert content.decode() == text
+
+
+def test_shared_files_are_unpacked_below_a_prefix(now: dict[str, Path], tmp_path: Path) -> None:
+    prefix = tmp_path / "local"
+    prefix.mkdir(mode=0o700)
+    subprocess.run(["tar", "-xzf", now["shared"], "-C", prefix], check=True)
+    assert {place: (prefix / place).read_text() for place in shared_files()} == shared_files()
+    assert prefix.stat().st_mode & 0o777 == 0o700
 
 
 def test_build_says_what_it_cannot_build() -> None:

@@ -67,6 +67,7 @@ def test_release_from_the_new_version_to_the_checksums(copy: Path) -> None:
     place = copy / "dist/9.9.9"
     assert {file.name for file in place.iterdir()} == {
         "SHA256SUMS",
+        "claudebox-9.9.9-shared.tar.gz",
         "claudebox-9.9.9.pyz",
         "claudebox_9.9.9_all.deb",
         "claudebox_cli-9.9.9-py3-none-any.whl",

@@ -215,8 +215,8 @@ def test_linked_worktree_is_a_layer_with_its_repository(box: Box, repository: Pa
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
 @pytest.mark.exhaustive("the default run has layers with this system's bwrap")
 def test_every_bwrap_shows_the_layer(box: Box, repository: Path, bwrap: str) -> None:
-    options = ("--review", "--bwrap", bwrap)
-    assert box.sh("echo 1 > new; mv .github ci; ls -d new ci", options=options) == "ci\nnew\n"
+    environ = {"CLAUDEBOX_BWRAP": bwrap}
+    assert box.sh("echo 1 > new; mv .github ci; ls -d new ci", options=("--review",), env=environ) == "ci\nnew\n"
     assert not (repository / "new").exists()
 
 

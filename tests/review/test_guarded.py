@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,7 +144,7 @@ def test_worktrees_are_on_this_host_at_once(box: Box, repository: Path) -> None:
     box.account.write(repository / ".claude/settings.json", "{}\n")
     # The launch makes the directory for them where there is Claude, and takes it away if nothing is in it.
     claude = box.account.write(box.account.home / "bin/claude", "#!/bin/sh\n", 0o755)
-    box = replace(box, options=("--claude", str(claude)))
+    box.account.environ["CLAUDEBOX_CLAUDE"] = str(claude)
     box.sh("ls .claude/worktrees")
     assert not (repository / ".claude/worktrees").exists()
     script = "git worktree add -q .claude/worktrees/side -b side && cd .claude/worktrees/side && echo x > x && "
@@ -224,7 +223,7 @@ def test_change_through_a_hard_link_is_told(box: Box, repository: Path) -> None:
 def test_every_bwrap_shows_layers_and_what_is_direct_in_them(box: Box, repository: Path, bwrap: str) -> None:
     box.account.write(repository / ".claude/worktrees/file", "x\n")
     script = "echo one > .github/workflows/ci.yml; echo {} > .claude/settings.json; echo y > .claude/worktrees/file"
-    box.sh(script, options=("--bwrap", bwrap))
+    box.sh(script, env={"CLAUDEBOX_BWRAP": bwrap})
     assert (repository / ".github/workflows/ci.yml").read_text() == "on: push\n"
     assert not (repository / ".claude/settings.json").exists()
     assert (repository / ".claude/worktrees/file").read_text() == "y\n"

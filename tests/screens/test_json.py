@@ -40,7 +40,6 @@ AUDIT = {
         "host_ports": [int],
         "rejected": [str],
         "allowed": [{"host": str, "ports": [int], "group": str, "reason": str, "rule": str}],
-        "denied": [str],
     },
     "nix": maybe({"mode": str, "rule": str, "holes": [str]}),
     "outside": {"variables": int, "places": [PLACE]},

@@ -63,16 +63,20 @@ def test_refusal_and_wrong_usage_give_125(box: Box) -> None:
 
 @pytest.mark.req("FAIL-01", "SAND-01")
 def test_claude_that_cannot_be_started_gives_127_or_126_and_else_its_own(box: Box) -> None:
-    def claude(text: str, mode: int) -> str:
-        return str(box.account.write(box.account.home / "bin" / "claude", text, mode=mode))
+    place = box.account.home / "bin" / "claude"
 
-    assert box.claudebox("--yes", "--claude", "/no/such/claude").returncode == 127
+    def status(text: str, mode: int) -> int:
+        return named(str(box.account.write(place, text, mode=mode)))
+
+    def named(claude: str) -> int:
+        return box.claudebox("--yes", env={"CLAUDEBOX_CLAUDE": claude}).returncode
+
+    assert named("/no/such/claude") == 127
     result = box.claudebox("--yes", env={"PATH": "/usr/bin:/bin"})
     assert (result.returncode, result.stderr.splitlines()[0]) == (127, "error: claude is not installed")
-    unusable = claude("#!/bin/sh\n", 0o644)
-    assert box.claudebox("--yes", "--claude", unusable).returncode == 126
-    result = box.claudebox("--yes", env={"PATH": f"{box.account.home}/bin:/usr/bin:/bin"})
-    assert (result.returncode, unusable in result.stderr) == (126, True), "as a shell answers"
+    assert status("#!/bin/sh\n", 0o644) == 126
+    result = box.claudebox("--yes", env={"PATH": f"{place.parent}:/usr/bin:/bin"})
+    assert (result.returncode, str(place) in result.stderr) == (126, True), "as a shell answers"
     for line in ("#!/no/such/node", "#!/usr/bin/env no-such-interpreter"):
-        assert box.claudebox("--yes", "--claude", claude(f"{line}\n", 0o755)).returncode == 126
-    assert box.claudebox("--yes", "--claude", claude("#!/bin/sh\nexit 42\n", 0o755)).returncode == 42
+        assert status(f"{line}\n", 0o755) == 126
+    assert status("#!/bin/sh\nexit 42\n", 0o755) == 42

@@ -93,12 +93,13 @@ def test_hostile_text_is_shown_escaped(box: Box, screen: tuple[str, ...], text: 
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("option", ["--claude", "--bwrap", "--mount-ro", "--mount-rw", "--env"])
+@pytest.mark.parametrize("option", ["CLAUDEBOX_CLAUDE", "CLAUDEBOX_BWRAP", "--mount-ro", "--mount-rw", "--env"])
 @pytest.mark.parametrize(
     "text", [f"/no{CLEAR_SCREEN}", f"/no\n{CLEAR_SCREEN}", f"README.md\n{CLEAR_SCREEN}"], ids=ascii
 )
 def test_hostile_text_in_an_error_is_shown_escaped(box: Box, option: str, text: str) -> None:
     if text.startswith("README"):
         box.account.write(box.project / text)  # there, but not executable
-    status, lines = shown(box, option, text, "--yes", env=PLAIN)
+    words, environ = ((option, text), {}) if option.startswith("--") else ((), {option: text})
+    status, lines = shown(box, *words, "--yes", env=PLAIN | environ)
     assert (status != 0, unsafe(lines)) == (True, [])

@@ -9,8 +9,6 @@ import pytest
 
 import claudebox
 from claudebox.model import BY_DEFAULT, Origin
-from claudebox.settings.files.cache import freeze, thaw
-from claudebox.settings.values import Statement, Word
 from syntax import nodes
 
 RULE = Origin.of_rule("guard", "the host runs it later")
@@ -18,7 +16,6 @@ OPTION = Origin.of_option("--env")
 VARIABLE = Origin.of_variable("CLAUDEBOX_NETWORK")
 FILE = Origin.of_file("~/.claudebox/config.toml", 3)
 PROJECT_FILE = Origin.of_file(".claudebox.toml", 12, is_project=True)
-EVERY_KIND = (RULE, BY_DEFAULT, OPTION, VARIABLE, FILE, PROJECT_FILE)
 
 
 @pytest.mark.parametrize(
@@ -53,23 +50,6 @@ def test_name_decides_nothing(name: str) -> None:
     assert [origin.is_said for origin in made] == [False, True, True, True, True]
     assert [origin.is_rule("other", name) for origin in made] == [True, False, False, False, False]
     assert not any(origin.is_rule("other") or origin.is_default for origin in made)
-
-
-@pytest.mark.parametrize("origin", EVERY_KIND)
-def test_kept_settings_know_all_of_their_origin(origin: Origin) -> None:
-    said = (Statement("claude_args", Word("--add-dir", origin.replace(reason="why"))),)
-    assert thaw(b"content", "file", freeze(b"content", "file", said)) == said
-
-
-def test_what_an_older_version_kept_is_read_anew() -> None:
-    """Its origins were a text and a reason."""
-    import marshal
-
-    said = (Statement("hide", Word("/x", FILE)),)
-    key, rows = marshal.loads(freeze(b"content", "file", said))
-    (name, kind, fields) = rows[0]
-    old = marshal.dumps((key, [(name, kind, fields | {"origin": ("~/.claudebox/config.toml:3", "")})]))
-    assert thaw(b"content", "file", old) is None
 
 
 def test_nobody_takes_the_shown_text_apart() -> None:

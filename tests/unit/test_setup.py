@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from claudebox.settings.files.profiles import shipped_profile
+from claudebox.settings.profiles import shipped_profile
 from claudebox.setup import PARTS, Refusal, _refusal, _row, lines_for
 from claudebox.view.text import Style
 

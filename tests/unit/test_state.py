@@ -54,7 +54,6 @@ def test_docstring_names_every_path() -> None:
 
 
 def test_what_hangs_on_a_name_is_in_a_known_directory() -> None:
-    assert is_inside(SHOWN.cached(SAMPLE), SHOWN.cache)
     for path in (SHOWN.package(SAMPLE), SHOWN.package_root(SAMPLE), SHOWN.closure((SAMPLE,))):
         assert is_inside(path, SHOWN.packages)
     assert is_inside(SHOWN.instance(SAMPLE).writable(SAMPLE), SHOWN.instances)
@@ -66,7 +65,6 @@ def test_layout_is_what_earlier_versions_left() -> None:
     shop = kept.instance("/home/alice/shop")
     assert shop.directory == "/home/alice/.claudebox/instances/c3085d9538be063a"
     assert shop.writable("/home/alice/shop") == f"{shop.directory}/writable-c3085d9538be063a"
-    assert kept.cached("/home/alice/.claudebox/config.toml") == "/home/alice/.claudebox/cache/87d74733bde141c4"
 
 
 @pytest.mark.req("FAIL-01")

@@ -94,7 +94,7 @@ AGENTS = {
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     agent = AGENTS[facts.settings.program.text]
-    if facts.settings.auth == BROKER:
+    if facts.settings.auth.text == BROKER:
         raise Problem(
             f"the broker knows only Claude's API, and {agent.name} has another one",
             "choose: --auth none for this start",

@@ -20,9 +20,11 @@ from claudebox.model import (
     Mount,
     Origin,
     Person,
+    Step,
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.tools import another
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -85,6 +87,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
         findings=() if size else (UNBOUNDED,),
+        steps=(Step(Step.MADE, "vanished"),),  # looks at the home when the box has ended
     )
 
 
@@ -139,12 +142,10 @@ def tmp_size(facts: Facts) -> int:
     program = facts.tree.read(facts.bwrap) or b""
     if program.startswith(b"\x7fELF") and b"--size" not in program:
         if said is not None:
-            raise Problem(f"{said.origin.shown} needs bwrap 0.7 or later", "name another one: --bwrap PATH")
+            raise Problem(f"{said.origin.shown} needs bwrap 0.7 or later", another("bwrap"))
         return 0
     if said is not None:
-        from claudebox.settings.parsing import TMP_SIZE, amount
-
-        return min(amount(TMP_SIZE, said), MOST_BYTES)
+        return min(said.number, MOST_BYTES)
     first, _, rest = (facts.tree.text("/proc/meminfo") or "").partition(" kB")
     memory = first.removeprefix("MemTotal:").strip()
     return int(memory) * 1024 // 4 if rest and memory.isascii() and memory.isdigit() else UNKNOWN_SIZE

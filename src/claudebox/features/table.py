@@ -9,7 +9,7 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 from __future__ import annotations
 
 from claudebox.facts import Facts
-from claudebox.host.system import NIX_STORE
+from claudebox.host.system import NIX_STORE, PLAIN_PATH
 from claudebox.known_variables import JUDGED, LEADING
 from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record
@@ -46,11 +46,11 @@ def _has_other_agent(facts: Facts) -> bool:
 
 
 def _shares_login(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth == PASSTHROUGH
+    return facts.install is not None and facts.settings.auth.text == PASSTHROUGH
 
 
 def _has_broker(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth == BROKER
+    return facts.install is not None and facts.settings.auth.text == BROKER
 
 
 def _shares_network(facts: Facts) -> bool:
@@ -67,7 +67,7 @@ def _goes_by_names(facts: Facts) -> bool:
 
 def _has_idle_list(facts: Facts) -> bool:
     settings = facts.settings
-    return settings.network.text != NAMES and bool(settings.allow or settings.deny or settings.ask.text != OFF)
+    return settings.network.text != NAMES and bool(settings.allow or settings.ask.text != OFF)
 
 
 def _has_nix(facts: Facts) -> bool:
@@ -94,9 +94,10 @@ def _has_layer(facts: Facts) -> bool:
 
 
 def _may_have_toolchains(facts: Facts) -> bool:
-    """Whether the host's PATH has a directory of the home, or one that may lead there, as fnm makes it."""
-    starts = (f"{facts.home}/", "/run/user/", *(f"{home}/" for home in facts.host.person.homes))
-    entries = facts.host.environ.get("PATH", "").split(":")
+    """Whether the host's PATH has a directory of the home, or one that may lead there, as fnm makes it, or one below
+    /usr/local that not every PATH has."""
+    starts = (f"{facts.home}/", "/run/user/", "/usr/local/", *(f"{home}/" for home in facts.host.person.homes))
+    entries = set(facts.host.environ.get("PATH", "").split(":")).difference(PLAIN_PATH)
     return facts.settings.toolchains.text != OFF and any(entry.startswith(starts) for entry in entries)
 
 
@@ -174,7 +175,6 @@ DECIDING = (
     Decision("git.shim", "decide", _has_repository),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
-    Decision("vanished.decide", "decide", _always),
 )
 
 # Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.

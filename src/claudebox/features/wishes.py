@@ -38,7 +38,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
 
 
 def decide_hides(facts: Facts, draft: Draft) -> Contribution:
-    tree, hides = facts.tree, facts.settings.hides
+    tree, hides = facts.tree, facts.settings.hide
     refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
     return Contribution(
         hides=(

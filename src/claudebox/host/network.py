@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _socket  # a tenth of what `socket` costs
+import socket
 
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -119,7 +119,7 @@ def _is_link(tree: Tree, route: _Route) -> bool:
 def _network(address: str) -> str:
     """The network of an address: 192.168.1.0/24 for 192.168.1.5/24."""
     text, _, length = address.partition("/")
-    packed = _socket.inet_pton(_socket.AF_INET6 if ":" in text else _socket.AF_INET, text)
+    packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
     rest = 8 * len(packed) - int(length) if length else 0
     number = int.from_bytes(packed, "big") >> rest << rest
     return f"{_text(number.to_bytes(len(packed), 'big'))}/{8 * len(packed) - rest}"
@@ -135,7 +135,7 @@ def _resolvers(tree: Tree) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _is_address(text: str) -> bool:
     try:
-        _socket.inet_pton(_socket.AF_INET6 if ":" in text else _socket.AF_INET, text)
+        socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
     except (OSError, ValueError):
         return False  # an address with a zone, fe80::1%eth0, is refused, too: the box is on another link
     return True
@@ -143,7 +143,7 @@ def _is_address(text: str) -> bool:
 
 def own_addresses() -> tuple[str, ...]:
     """Every address of this host. The kernel is asked, because no file of /proc has the prefixes of IPv4."""
-    kernel = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
     try:
         question = (HEADER + ADDRESS_HEADER, DUMP_ADDRESSES, IS_DUMP_REQUEST, 1, 0)
         sizes = (4, 2, 2, 4, 4)
@@ -182,4 +182,4 @@ def _addresses(body: bytes) -> list[str]:
 
 
 def _text(packed: bytes) -> str:
-    return _socket.inet_ntop(_socket.AF_INET if len(packed) == IPV4 else _socket.AF_INET6, packed)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == IPV4 else socket.AF_INET6, packed)

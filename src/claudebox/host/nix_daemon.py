@@ -8,8 +8,8 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _socket import socket
     from collections.abc import Iterator
+    from socket import socket
 
 SOCKET = f"{NIX_SOCKETS}/socket"
 CONFIG = "/etc/nix/nix.conf"
@@ -43,9 +43,9 @@ class Daemon(Record):
 
 def ask_daemon() -> Daemon:
     """Greet the daemon as a client would, and ask for nothing."""
-    import _socket  # a tenth of what `socket` costs
+    import socket
 
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC, 0)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0)
     try:
         connection.settimeout(GREETING_SECONDS)
         connection.connect(SOCKET)

@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 
 from claudebox.features.table import act
+from claudebox.files import prepare
 from claudebox.launch.child import become_bwrap, drop_groups, open_options
 from claudebox.launch.parent.attend import fork_below
 from claudebox.launch.parent.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
-from claudebox.prepare import prepare
-from claudebox.process.descriptors import check_standard_streams, refuse_internet_sockets, seal_standard_input
-from claudebox.process.isolation import leave_session_keyring
-from claudebox.process.lifetime import Companion
+from claudebox.process.companion import Companion
+from claudebox.process.isolation import (
+    check_standard_streams,
+    leave_session_keyring,
+    refuse_internet_sockets,
+    seal_standard_input,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

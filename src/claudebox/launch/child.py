@@ -1,17 +1,14 @@
-"""Becomes bwrap, with the options and descriptors of the Plan and the environment of the box.
-
-Imports: `signal` imports `enum`, which costs more than this whole module; `_signal` is its part in C.
-"""
+"""Becomes bwrap, with the options and descriptors of the Plan and the environment of the box."""
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.launch.parent.gate import Gate
 from claudebox.model import Plan
 from claudebox.problem import CANNOT_EXECUTE, Problem
-from claudebox.process.descriptors import close_all_but
+from claudebox.process import signal
+from claudebox.process.isolation import close_all_but
 from claudebox.view.argv import SECCOMP, Argument, Data, bwrap_operations, program_words
 
 TYPE_CHECKING = False
@@ -60,7 +57,7 @@ def drop_groups() -> None:
 
 def _set_signals() -> None:
     """Ignore Ctrl-C, which bwrap must outlive (a shim in the box undoes that), and undo what Python ignores."""
-    for number in (_signal.SIGINT, _signal.SIGQUIT):
-        _signal.signal(number, _signal.SIG_IGN)
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)

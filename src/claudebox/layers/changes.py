@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -19,11 +19,10 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Baseline, Change, Seen, count_below, seen
-from claudebox.layers.journal import DONE, LANDING, STAGING, Journal, Operation, write_journal
-from claudebox.layers.recovery import finish, recover
-from claudebox.layers.store import Layer, open_project
+from claudebox.layers.recovery import DONE, LANDING, STAGING, Journal, Operation, finish, recover, write_journal
+from claudebox.layers.store import Layer
 from claudebox.problem import Problem
 from claudebox.record import Record
 
@@ -39,7 +38,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
     `looked_at` is when the list was made, in nanoseconds. Who calls this holds the lock of the layer.
     """
     layer = recover(layer)
-    project = open_project(layer.project)
+    project = files.open_directory(layer.project)
     here = ""
     try:
         stage = _make_stage(layer, project)

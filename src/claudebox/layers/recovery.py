@@ -1,18 +1,79 @@
-"""Brings a landing that somebody ended back to its beginning, or to its end if everything had landed."""
+"""Notes in a journal how far a landing is, and brings one that somebody ended in order.
+
+It goes back to its beginning, or to its end if everything had landed.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change, Seen, is_opaque
-from claudebox.layers.journal import STAGING, Journal, Operation, read_journal, write_journal
-from claudebox.layers.store import Layer, note, open_project
+from claudebox.layers.store import Layer, note
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STAGING, LANDING = "staging", "landing"
+DONE = ".done"  # the end of the journal's name when everything has landed
 BESIDE = ".before-landing"  # the end of the name of what was there, if the user has put something else there meanwhile
+
+
+class Operation(Record):
+    """A change on its way, and what was made for it in the stage."""
+
+    change: Change
+    staged: Seen | None = None
+
+
+class Journal(Record):
+    """A landing that somebody began."""
+
+    file: str
+    is_done: bool
+    has_landed_some: bool  # whether anything in the project may have been touched
+    stage: str
+    operations: tuple[Operation, ...]
+
+
+def write_journal(layer: Layer, phase: str, stage: str, operations: list[Operation]) -> None:
+    import json
+
+    rows = [[_as_row(one.change), _numbers(one.staged)] for one in operations]
+    files.write_whole(layer.journal, json.dumps({"phase": phase, "stage": stage, "operations": rows}).encode())
+
+
+def _as_row(change: Change) -> list[Any]:
+    return [change.path, change.kind, change.what, change.mode, change.gone, _numbers(change.old)]
+
+
+def _numbers(one: Seen | None) -> list[int] | None:
+    return None if one is None else [one.device, one.inode, one.mode, one.size, one.modified, one.changed]
+
+
+def _operation(row: list[Any]) -> Operation:
+    (path, kind, what, mode, gone, old), staged = row
+    change = Change(path, kind, what, mode, 0, Seen(*old) if old else None, gone)
+    return Operation(change, Seen(*staged) if staged else None)
+
+
+def read_journal(layer: Layer) -> Journal | None:
+    import json
+
+    is_done = os.path.lexists(layer.journal + DONE)
+    file = layer.journal + (DONE if is_done else "")
+    try:
+        with open(file, encoding="ascii") as written:
+            said = json.load(written)
+    except FileNotFoundError:
+        return None
+    operations = tuple(_operation(row) for row in said["operations"])
+    return Journal(file, is_done, said["phase"] == LANDING, said["stage"], operations)
 
 
 def recover(layer: Layer) -> Layer:
@@ -36,7 +97,7 @@ def _recover(layer: Layer) -> Layer:
         return layer
     if journal.is_done:
         return finish(layer, journal, {}, {})
-    project = open_project(layer.project)
+    project = files.open_directory(layer.project)
     try:
         if journal.has_landed_some:
             layer = _go_back(layer, project, journal.stage, journal.operations)
@@ -54,7 +115,7 @@ def finish(layer: Layer, journal: Journal, landed: dict[str, tuple[int, int]], a
     `landed` is what is known already of files: inode and time of the last change. `around` has the inodes of the
     directories in which something has landed, if nobody else had touched them.
     """
-    project = open_project(layer.project)
+    project = files.open_directory(layer.project)
     try:
         layer = _remember(layer, project, journal.operations, landed, around)
         _empty(layer, journal.operations)

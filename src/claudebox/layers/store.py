@@ -16,7 +16,7 @@ import os
 import stat
 from _json import encode_basestring_ascii  # the part of `json` in C: the rest takes as long as making a layer
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.layers.changes import DELETED, Baseline, Changes, Never, read_changes
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
@@ -69,7 +69,7 @@ class Layer(Record):
     def read(self) -> Changes:
         """What it holds, compared with the project as it is now."""
         try:
-            upper, lower = os.open(self.upper, files.DIRECTORY), open_project(self.project)
+            upper, lower = os.open(self.upper, files.DIRECTORY), files.open_directory(self.project)
         except OSError as error:
             hint = f"if it is gone for good: claudebox --review discard {self.number}"
             raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
@@ -98,22 +98,6 @@ def _without_made_up(changes: Changes, decoys: str) -> Changes:
 
 def _join(directory: str, name: str) -> str:
     return f"{directory}/{name}" if name else directory
-
-
-def open_project(project: str) -> int:
-    """Open the directory of a project. A symlink on the way would be another directory than the box had."""
-    here = os.open("/", files.NAME_ONLY)
-    for name in filter(None, project.split("/")):
-        try:
-            # Who may pass through a directory need not be able to list it.
-            below = os.open(name, files.NAME_ONLY | os.O_DIRECTORY, dir_fd=here)
-        finally:
-            os.close(here)
-        here = below
-    try:
-        return os.open(".", files.DIRECTORY, dir_fd=here)
-    finally:
-        os.close(here)
 
 
 def list_layers(place: str, project: str = "") -> list[Layer]:
@@ -165,7 +149,7 @@ def _load(place: str, name: str) -> Layer | None:
 def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = ("",)) -> Layer:
     """Make a new layer over a project, or over some directories of it."""
     try:
-        os.makedirs(place, files.PRIVATE, exist_ok=True)
+        files.make_private(place)
         number = _next_number(place, is_noted="" in places)
         layer = Layer(number, f"{place}/{number}", project, git, Baseline(now(), {}, os.stat(project).st_ino))
         layer = layer.replace(places=places)
@@ -199,7 +183,7 @@ def _make_directories(layer: Layer) -> None:
             if not os.path.lexists(made):
                 os.mkdir(made, files.PRIVATE)
                 os.chmod(made, stat.S_IMODE(os.stat(_join(base, inner)).st_mode) & files.PERMISSIONS)
-        os.makedirs(work, files.PRIVATE, exist_ok=True)
+        files.make_private(work)
 
 
 def tidy(layer: Layer) -> None:
@@ -299,7 +283,7 @@ def _next_number(place: str, *, is_noted: bool) -> str:
         except FileExistsError:
             number += 1  # another box is starting
     if is_noted:
-        replace_file(f"{place}/{LAST}", str(number).encode())
+        files.write_whole(f"{place}/{LAST}", str(number).encode())
     return str(number)
 
 
@@ -313,24 +297,11 @@ def note(layer: Layer, *, is_safe: bool = True) -> None:
         f'"places": [{", ".join(map(_quoted, layer.places))}], "since": {layer.baseline.since}, '
         f'"inode": {layer.baseline.project}, "known": {{{known}}}}}'
     )
-    replace_file(f"{layer.directory}/note", text.encode(), is_safe=is_safe)
+    files.write_whole(f"{layer.directory}/note", text.encode(), is_safe=is_safe)
 
 
 def _quoted(text: str) -> str:
     return encode_basestring_ascii(text)
-
-
-def replace_file(path: str, content: bytes, *, is_safe: bool = True) -> None:
-    """Write a file whole, or not at all; if it is to be safe, not even a power failure leaves half of it."""
-    temporary = f"{path}.new"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        files.write_all(descriptor, content)
-        if is_safe:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.rename(temporary, path)
 
 
 def write_out(layer: Layer) -> None:
@@ -350,27 +321,12 @@ def write_out(layer: Layer) -> None:
 
 def lock(layer: Layer) -> int:
     """Take a layer for oneself. Returns a descriptor that holds it, or -1 if somebody else has it or it is gone."""
-    import fcntl
-
-    path = f"{layer.directory}/lock"
     try:
-        # A FIFO, to which nobody ever writes: whoever waits for something else beside it never takes it for readable.
-        if not os.path.lexists(path):
-            os.mkfifo(path, 0o600)
-    except FileExistsError:
-        pass
+        descriptor = files.open_lock(f"{layer.directory}/lock")
     except OSError:
         return -1
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return -1
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.lexists(f"{layer.directory}/note"):
-            return descriptor
-    except OSError:
-        pass
+    if files.take_lock(descriptor) and os.path.lexists(f"{layer.directory}/note"):
+        return descriptor
     os.close(descriptor)
     return -1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.layers.changes import is_opaque
 
 DIRECTORY, PLAIN_FILE, NOTHING = "directory", "file", ""

@@ -1,15 +1,17 @@
-"""Becomes one of the small programs that connect a box, and has nft load a ruleset."""
+"""Starts the small programs that connect a box, and says why they could not."""
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 
+from claudebox.model import Port
 from claudebox.problem import Problem
-from claudebox.process.descriptors import close_all_but
-from claudebox.process.isolation import advice
+from claudebox.process import signal
+from claudebox.process.companion import start_below
+from claudebox.process.isolation import advice, close_all_but
 
 LOG_SIZE = 4096
+FIRST_FREE_PORT = 1024  # only root may open those below
 
 
 def load_ruleset(nft: str, ruleset: str) -> str:
@@ -35,14 +37,34 @@ def filter_problem(refusal: str) -> Problem:
     return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *advice("nf_tables"))
 
 
+def start_carrier(listeners: list[tuple[int, int]]) -> None:
+    """Start a process in this network that carries what arrives at each listener to a port of the loopback here."""
+
+    def carry() -> None:
+        from claudebox.process.carrier import carry_to_loopback
+
+        carry_to_loopback(listeners)
+
+    start_below(carry, tuple(listener for listener, _ in listeners))
+
+
+def port_problem(ports: list[Port], why: str) -> Problem:
+    """Ports of this host that --publish names cannot be opened."""
+    numbers = ", ".join(str(port.host) for port in ports)
+    # Not even for root: pasta has no privileges on the host.
+    is_low = any(port.host < FIRST_FREE_PORT for port in ports)
+    hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
+    return Problem(f"{ports[0].origin.shown}: port {numbers} of this host cannot be opened: {why}", hint)
+
+
 def become_program(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:
     """Become a program. The first word counts: pasta and passt are one program."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     close_all_but([])
     os.chdir("/")
-    for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)  # Python has changed what these do
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python has changed what these do
     try:
         os.execve(program, words, {})
     except OSError as error:

@@ -5,10 +5,15 @@ Every attack is tried outside the box first. One that does not work there proves
 
 from __future__ import annotations
 
+import json
 import os
+import pty
 import shlex
+import subprocess
 import sys
+import tempfile
 
+from claudebox import files
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
@@ -18,7 +23,6 @@ from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
 from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
-from claudebox.prove.run import Attempt, run_inside, run_outside
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, OFF, ON
@@ -27,6 +31,10 @@ from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"
@@ -44,6 +52,31 @@ HOST_RUN = (
     *(".claude/settings.local.json", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".devcontainer"),
     *(".tool-versions", "mise.toml", ".mise.toml", "lefthook.yml", ".claudebox.toml"),
 )
+HELD, OPEN, CHOSEN, UNTESTED = "held", "OPEN", "chosen", "untested"
+STATE = 9  # columns
+PROBE_SECONDS = 120
+MARK = "claudebox-prove "
+# Only the leader of a session can make a terminal its own.
+TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Attempt(Record):
+    """What the probe reached, by the number of the trial; or why it could not say anything."""
+
+    found: dict[str, str]
+    error: str = ""
+
+
+class Result(Record):
+    """The result of a trial."""
+
+    trial: Trial
+    state: str
+    way: str
 
 
 def prove(request: Request) -> int:
@@ -74,10 +107,9 @@ def prove(request: Request) -> int:
 
 
 def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:
-    if not outside.found.get(trial.id):
-        return Result(trial, UNTESTED, "")
     way = inside.found.get(trial.id, "")
-    return Result(trial, OPEN if way and not trial.choice else HELD if not way else trial.choice, way)
+    state = (CHOSEN if trial.choice else OPEN) if way else HELD
+    return Result(trial, state, way) if outside.found.get(trial.id) else Result(trial, UNTESTED, "")
 
 
 def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings, *, is_ours: bool) -> None:
@@ -88,8 +120,7 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
         if place != home or title == "your home":
             canaries.plant_file(title, place)
     canaries.plant_descriptors("/var/tmp")
-    canaries.point_at_places(plan)
-    canaries.point_at_masked(plan)
+    canaries.point_at_files(plan)
     canaries.plant_variable()
     canaries.plant_process()
     canaries.plant_memory()
@@ -105,7 +136,11 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
         canaries.add(KERNEL, title, "kernel_call", name=name)
     canaries.add(KERNEL, "a socket to the hypervisor", "vsock")
     canaries.plant_servers(_own_addresses(), chosen["network"])
-    _point_at_project(canaries, plan, is_ours)
+    # What the plan guards, and what it should guard, to find out if it forgot something.
+    guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
+    usual = [f"{plan.project}/{name}" for name in HOST_RUN]
+    opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
+    canaries.point_at_host_run(dict.fromkeys((*guarded, *usual)), opened)
     canaries.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
 
 
@@ -119,14 +154,6 @@ def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
         "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
         "userns": settings.userns.origin.shown if settings.userns.text == ON else "",
     }
-
-
-def _point_at_project(canaries: Canaries, plan: Plan, is_ours: bool) -> None:
-    """Attack what the plan guards and what it should guard, to find out if the plan forgot something."""
-    guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
-    usual = [f"{plan.project}/{name}" for name in HOST_RUN]
-    opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
-    canaries.point_at_host_run(list(dict.fromkeys((*guarded, *usual))), opened)
 
 
 def _own_addresses() -> tuple[str, ...]:
@@ -176,18 +203,115 @@ def _interpreter(host: Host, plan: Plan) -> list[str]:
     return ["--mount-ro", sys.base_prefix, "--run", own]
 
 
-HELD = "held"
-OPEN = "OPEN"
-UNTESTED = "untested"
-MARK = 9
+# The probe, with a terminal of its own as standard input
 
 
-class Result(Record):
-    """The result of a trial. A state other than these three names the choice by which it is open."""
+def run_outside(canaries: Canaries) -> Attempt:
+    """Run the probe on this host itself. None of its files is in the project: an agent could replace them there."""
+    directory = canaries.directory(tempfile.gettempdir())
+    script = _write(directory, "probe.py", _probe())
+    return _run([sys.executable], canaries, script, _write(directory, "trials.json", _trials(canaries)))
 
-    trial: Trial
-    state: str
-    way: str
+
+def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
+    """Run the probe with `command`, which starts an interpreter. It is isolated: the project could give it modules.
+
+    Meanwhile the probe is in the project, which every sandbox shows, because some do not pass on long or odd words.
+    """
+    directory = canaries.directory(project)
+    script = _write(directory, "probe.py", _probe())
+    trials = _write(directory, "trials.json", _trials(canaries))
+    before = _state(directory, script, trials)
+    is_ours = all(files.has_content(None, *one) for one in ((script, _probe()), (trials, _trials(canaries))))
+    attempt = _run(command, canaries, script, trials) if is_ours else Attempt({})
+    if not is_ours or _state(directory, script, trials) != before:
+        return Attempt({}, "somebody else changed the probe, which is in the project meanwhile")
+    return attempt
+
+
+def _probe() -> bytes:
+    """The probe as this module's loader finds it: claudebox may be a single file."""
+    loader: Any = __spec__.loader
+    content: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "probe.py"))
+    return content
+
+
+def _write(directory: str, name: str, content: bytes) -> str:
+    """Write a new file, never through a symlink, which somebody may have put in the place of the directory, too."""
+    parent = os.open(directory, files.DIRECTORY)
+    try:
+        files.write_new(name, content, files.PRIVATE_FILE, parent)
+    finally:
+        os.close(parent)
+    return f"{directory}/{name}"
+
+
+def _trials(canaries: Canaries) -> bytes:
+    return json.dumps(
+        [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
+    ).encode()
+
+
+def _state(*paths: str) -> list[tuple[int, int] | None]:
+    """Which files these are, and when they were last changed, renamed or replaced, which nobody can forge."""
+    return [(status.st_ino, status.st_ctime_ns) if (status := _lstat(path)) else None for path in paths]
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _run(command: list[str], canaries: Canaries, script: str, trials: str) -> Attempt:
+    done = _with_terminal([*command, "-I", script, trials], canaries)
+    line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
+    if not line:
+        said = done.stderr.strip().splitlines() or ["nothing was said"]
+        return Attempt({}, f"{said[-1]} (status {done.returncode})")
+    found = json.loads(line.removeprefix(MARK))
+    if not {trial.id for trial in canaries.trials} <= found.keys():
+        return Attempt({}, "the probe did not report the result of every attack")
+    return Attempt(_checked(found, canaries))
+
+
+def _checked(said: dict[str, Any], canaries: Canaries) -> dict[str, str]:
+    """What the probe found. What it wrote counts only if it arrived on the host."""
+    found = {str(key): str(value) for key, value in said.items() if key != "errors"}
+    for trial in canaries.trials:
+        if trial.written:
+            has_arrived = os.path.lexists(trial.written)
+            if has_arrived:
+                os.unlink(trial.written)
+            else:
+                found[trial.id] = ""
+    return found
+
+
+def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.CompletedProcess[str]:
+    ours, theirs = pty.openpty()
+    try:
+        return subprocess.run(
+            [sys.executable, "-I", "-c", TAKE_TERMINAL, *command],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_SECONDS,
+            env={**os.environ, **canaries.variables},
+            pass_fds=canaries.descriptors,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"it took more than {PROBE_SECONDS} seconds")
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+# The report
 
 
 def report_text(title: str, results: list[Result], home: str, style: Style) -> str:
@@ -195,60 +319,47 @@ def report_text(title: str, results: list[Result], home: str, style: Style) -> s
     for group in GROUPS:
         members = [result for result in results if result.trial.group == group]
         tested = [result for result in members if result.state != UNTESTED]
-        if not members:
-            continue
-        held = sum(result.state == HELD for result in tested)
-        lines.append(style.paint(group, BOLD) + (f"  {held} of {len(tested)} held" if tested else "  nothing to test"))
-        lines += [line for result in members for line in _lines(result, home, style)]
+        if members:
+            held = _count(tested, HELD)
+            said = f"  {held} of {len(tested)} held" if tested else "  nothing to test"
+            lines += [style.paint(group, BOLD) + said, *(_line(result, home, style) for result in tested)]
     return "\n".join([*lines, "", *_conclusion(results, style)]) + "\n"
 
 
-def _lines(result: Result, home: str, style: Style) -> list[str]:
-    if result.state == UNTESTED:
-        return []
-    state = result.state if result.state in (HELD, OPEN) else "chosen"
-    colour = {HELD: GREEN, OPEN: RED}.get(state, YELLOW)
-    text = escape(result.trial.title.replace(f"{home}/", "~/"))
-    if state == OPEN:
-        text += f" (by {escape(shorten_home(result.way, home))})"
-    elif state != HELD:
-        text += f" (open by {escape(result.state)})"
-    return [f"  {style.paint(state, colour)}{' ' * (MARK - len(state))}{cut(text, WIDTH - MARK - 2)}"]
+def _count(results: list[Result], state: str) -> int:
+    return sum(result.state == state for result in results)
+
+
+def _line(result: Result, home: str, style: Style) -> str:
+    state, text = result.state, escape(result.trial.title.replace(f"{home}/", "~/"))
+    text += f" (by {escape(shorten_home(result.way, home))})" if state == OPEN else ""
+    text += f" (open by {escape(result.trial.choice)})" if state == CHOSEN else ""
+    colour = {HELD: GREEN, OPEN: RED, CHOSEN: YELLOW}[state]
+    return f"  {style.paint(state, colour)}{' ' * (STATE - len(state))}{cut(text, WIDTH - STATE - 2)}"
 
 
 def _conclusion(results: list[Result], style: Style) -> list[str]:
-    states = [result.state for result in results]
-    tested = len(states) - states.count(UNTESTED)
-    holes = states.count(OPEN)
-    chosen = tested - states.count(HELD) - holes
-    parts = [f"{states.count(HELD)} of {tested} attacks held"]
+    held, holes, chosen, untested = (_count(results, state) for state in (HELD, OPEN, CHOSEN, UNTESTED))
+    parts = [f"{held} of {len(results) - untested} attacks held"]
     parts += [f"{chosen} reached what you opened"] if chosen else []
     parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
     lines = [", ".join(parts) + "."]
-    if untested := [result.trial.title for result in results if result.state == UNTESTED]:
+    if untested:
         one, several = (f"more {work} outside the box either" for work in ("does not work", "do not work"))
-        lines.append(style.paint(f"{counted(len(untested), one, several)}: that proves nothing.", DIM))
+        lines.append(style.paint(f"{counted(untested, one, several)}: that proves nothing.", DIM))
     return lines
 
 
 def report_json(title: str, results: list[Result]) -> str:
-    states = [result.state for result in results]
-    return dump(
+    attacks = [
         {
-            "against": title,
-            "held": states.count(HELD),
-            "open": states.count(OPEN),
-            "untested": states.count(UNTESTED),
-            "chosen": len(states) - states.count(HELD) - states.count(OPEN) - states.count(UNTESTED),
-            "attacks": [
-                {
-                    "group": result.trial.group,
-                    "title": result.trial.title,
-                    "state": result.state if result.state in (HELD, OPEN, UNTESTED) else "chosen",
-                    "choice": result.trial.choice or None,
-                    "way": result.way or None,
-                }
-                for result in results
-            ],
+            "group": result.trial.group,
+            "title": result.trial.title,
+            "state": result.state,
+            "choice": result.trial.choice or None,
+            "way": result.way or None,
         }
-    )
+        for result in results
+    ]
+    counts = {state.lower(): _count(results, state) for state in (HELD, OPEN, UNTESTED, CHOSEN)}
+    return dump({"against": title, **counts, "attacks": attacks})

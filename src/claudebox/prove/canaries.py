@@ -18,7 +18,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 FILES = "files"
@@ -35,6 +35,10 @@ GROUPS = (FILES, ENVIRONMENT, PROCESSES, SOCKETS, KEYRING, TERMINAL, KERNEL, NET
 
 VARIABLE = "CLAUDEBOX_PROVE_CANARY"
 NAME = "claudebox-prove"
+LIBC = ctypes.CDLL(None, use_errno=True)
+KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}  # add_key and keyctl
+USER_KEYRING, REVOKE, SET_PERMISSIONS, EVERYTHING_FOR_THE_USER = -4, 3, 5, 0x3F3F0000
+SEGMENT_SIZE, CREATE_PRIVATELY, REMOVE = 4096, 0o1600, 0
 
 
 class Trial(Record):
@@ -118,11 +122,16 @@ class Canaries:
         self.add(PROCESSES, "the arguments of a process of this host", "arguments", digest=digest)
 
     def plant_memory(self) -> None:
+        """Make a System V segment of shared memory, which has a key instead of a path."""
         canary, digest = new_canary()
         key = secrets.randbits(30) | 1
-        segment = make_segment(key, canary)
+        segment = LIBC.shmget(key, SEGMENT_SIZE, CREATE_PRIVATELY)
         if segment >= 0:
-            self._undo.append(lambda: remove_segment(segment))
+            LIBC.shmat.restype = ctypes.c_void_p
+            address = LIBC.shmat(segment, None, 0)
+            ctypes.memmove(address, canary.encode(), len(canary))
+            LIBC.shmdt(ctypes.c_void_p(address))
+            self._undo.append(lambda: LIBC.shmctl(segment, REMOVE, None))
             self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
 
     def plant_sockets(self, places: dict[str, str]) -> None:
@@ -193,25 +202,26 @@ class Canaries:
         return digest
 
     def plant_key(self) -> None:
+        """Add a key to the user's keyring."""
         canary, digest = new_canary()
         name = f"{NAME}-{secrets.token_hex(6)}"
-        key = add_key(name, canary)
+        add_key, keyctl = KEY_CALLS.get(os.uname().machine, (-1, -1))
+        key = LIBC.syscall(add_key, b"user", name.encode(), canary.encode(), len(canary), USER_KEYRING)
         if key > 0:
-            self._undo.append(lambda: forget_key(key))
+            LIBC.syscall(keyctl, SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
+            self._undo.append(lambda: LIBC.syscall(keyctl, REVOKE, key))
             self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
 
-    def point_at_places(self, plan: Plan) -> None:
+    def point_at_files(self, plan: Plan) -> None:
         """Try to reach the real secrets of this host. None is read: opening one is enough."""
         for place in plan.outside.places:
             if identity := _identity(place.path):
                 self.add(FILES, f"{place.path} ({place.reason})", "reach", path=place.path, identity=identity)
-
-    def point_at_masked(self, plan: Plan) -> None:
         for mount in plan.mounts:
             if mount.kind == MASK and (digest := _digest(mount.path)):
                 self.add(FILES, f"the values in {mount.path}", "same_content", path=mount.path, digest=digest)
 
-    def point_at_host_run(self, paths: list[str], choices: dict[str, str]) -> None:
+    def point_at_host_run(self, paths: Iterable[str], choices: dict[str, str]) -> None:
         for path in paths:
             if identity := _identity(path):
                 choice = choices.get(path, "")
@@ -237,48 +247,3 @@ def _digest(path: str) -> str:
             return hashlib.sha256(file.read(1 << 20)).hexdigest()
     except OSError:
         return ""
-
-
-ADD_KEY = {"x86_64": 248, "aarch64": 217}
-KEYCTL = {"x86_64": 250, "aarch64": 219}
-USER_KEYRING = -4
-REVOKE = 3
-SET_PERMISSIONS = 5
-EVERYTHING_FOR_THE_USER = 0x3F3F0000
-CREATE_PRIVATELY = 0o1600
-REMOVE = 0
-SEGMENT_SIZE = 4096
-
-
-def add_key(name: str, canary: str) -> int:
-    """Add a key to the user's keyring. Returns its number, which is negative if that failed."""
-    text = canary.encode()
-    number = ADD_KEY.get(os.uname().machine, -1)
-    key = int(_library().syscall(number, b"user", name.encode(), text, len(text), USER_KEYRING))
-    _library().syscall(KEYCTL.get(os.uname().machine, -1), SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
-    return key
-
-
-def forget_key(key: int) -> None:
-    _library().syscall(KEYCTL[os.uname().machine], REVOKE, key)
-
-
-def make_segment(key: int, canary: str) -> int:
-    """Make a System V segment of shared memory, which has a key instead of a path."""
-    library = _library()
-    segment = int(library.shmget(key, SEGMENT_SIZE, CREATE_PRIVATELY))
-    if segment >= 0:
-        library.shmat.restype = ctypes.c_void_p
-        address = library.shmat(segment, None, 0)
-        text = canary.encode()
-        ctypes.memmove(address, text, len(text))
-        library.shmdt(ctypes.c_void_p(address))
-    return segment
-
-
-def remove_segment(segment: int) -> None:
-    _library().shmctl(segment, REMOVE, None)
-
-
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
-from claudebox.model import Finding, Preparation
+from claudebox.model import Finding, Origin, Port
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word, from_options, from_variables, merge
+from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE
+from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.settings.files.project import ProjectFile
+    from collections.abc import Iterable
+    from typing import Any
+
+    from claudebox.settings.project_file import ProjectFile
+    from claudebox.settings.table import Setting
 
 DEFAULT_PROFILE = "default"
 
@@ -33,22 +37,83 @@ class Layers(Record):
 def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
     """`decided` is the project's file as the user was just asked about it. The one on disk may have changed since."""
     variables, options = from_variables(host.environ), from_options(request.said)
-    own, to_keep = _own_files(host, variables, options)
+    own = _own_files(host, variables, options)
     project = decided
     if project is None and host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
-        from claudebox.settings.files.project import read_project_file
+        from claudebox.settings.project_file import read_project_file
 
         project = read_project_file(host, merge(own))
     if project is not None:
         own += _in_force(host, project)
     settings = merge([*own, *variables, *options])
-    return Layers(settings.replace(findings=_findings(project), preparations=tuple(to_keep)), project)
+    return Layers(settings.replace(findings=_findings(project)), project)
+
+
+def from_options(words: tuple[tuple[str, str], ...]) -> list[Statement]:
+    """Parse what was typed: pairs of a setting's name and its text."""
+    typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
+    return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
+
+
+def from_variables(environ: dict[str, str]) -> list[Statement]:
+    _refuse_unknown_variables(environ)
+    said = []
+    for setting in SETTINGS:
+        text = environ.get(setting.variable, "") if setting.variable else ""
+        parts = [part.strip() for part in text.split(",")] if setting.kind == LIST else [text]
+        said += [_said(setting, part, Origin.of_variable(setting.variable)) for part in parts if part]
+    return said
+
+
+def _said(setting: Setting, text: str, origin: Origin) -> Statement:
+    return Statement(setting.name, setting.type.parse(Word(text, origin), setting.name))
+
+
+def _refuse_unknown_variables(environ: dict[str, str]) -> None:
+    """Refuse a variable that is nearly ours: whoever set it believes that it counts."""
+    suspects = [name for name in environ if name.startswith("CLAUD") and "BOX_" in name]
+    known = [setting.variable for setting in SETTINGS if setting.variable] if suspects else []
+    for name in suspects:
+        if name not in known and name not in OTHER_VARIABLES:
+            from claudebox.settings.mistakes import refuse_variable
+
+            refuse_variable(name, known)
+
+
+def merge(said: Iterable[Statement]) -> Settings:
+    """Merge statements in the order of the layers: the last value wins, lists add up, and nothing undoes a hide."""
+    merged: dict[str, Any] = {}
+    lists: dict[str, list[Any]] = {}
+    for one in said:
+        setting = BY_NAME[one.name]
+        field = setting.field or setting.key
+        if setting.kind == VALUE:
+            merged[field] = one.value
+        else:
+            lists.setdefault(field, []).append(one.value)
+    for field, values in lists.items():
+        merged[field] = tuple(values if BY_KEY[field].type.repeats else dict.fromkeys(values))
+    settings = Settings(**merged)
+    _check_ports(settings.publish)
+    return settings
+
+
+def _check_ports(published: tuple[Port, ...]) -> None:
+    seen: dict[int, Port] = {}
+    for port in published:
+        first = seen.setdefault(port.host, port)
+        if first.box != port.box:
+            raise Problem(
+                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
+                f"({first.origin.shown})",
+                "choose another",
+            )
 
 
 def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     if project is None or not project.wishes or project.granted:
         return ()
-    names = ", ".join(dict.fromkeys(BY_NAME[wish.name].key or "mounts" for wish in project.wishes))
+    names = ", ".join(dict.fromkeys(BY_NAME[wish.name].key for wish in project.wishes))
     why = "you said no (change the file to be asked again)" if project.granted is False else "nobody was asked yet"
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
@@ -59,27 +124,27 @@ def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
     Variables are replaced only in what the user granted. What counts without a yes must not depend on their values: the
     agent would see the difference.
     """
-    from claudebox.settings.files.profiles import expanded, read_profiles
+    from claudebox.settings.profiles import expanded, read_profiles
 
     granted = project.wishes if project.granted else ()
-    named = [one.value for one in granted if one.name == "profile" and isinstance(one.value, Word)]
     rest = (expanded(one, host) for one in granted if one.name != "profile")
-    return [*read_profiles(host, named), *project.tightening, *rest]
+    return [*read_profiles(host, _profiles_in(granted)), *project.tightening, *rest]
 
 
-def _own_files(
-    host: Host, variables: list[Statement], options: list[Statement]
-) -> tuple[list[Statement], list[Preparation]]:
+def _own_files(host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
     _refuse_open(host.tree, state.directory)
-    named = [one for one in options if one.name == "profile"] or [one for one in variables if one.name == "profile"]
-    has_files = bool(named) or any(host.tree.lstat(path) is not None for path in (state.config, state.profiles))
-    if not has_files:
-        return [], []
-    from claudebox.settings.files.profiles import read_own_files
+    named = _profiles_in(options) or _profiles_in(variables)
+    if not named and all(host.tree.lstat(path) is None for path in (state.config, state.profiles)):
+        return []
+    from claudebox.settings.profiles import read_own_files
 
-    return read_own_files(host, [one.value for one in named if isinstance(one.value, Word)])
+    return read_own_files(host, named)
+
+
+def _profiles_in(said: Iterable[Statement]) -> list[Word]:
+    return [one.value for one in said if one.name == "profile" and isinstance(one.value, Word)]
 
 
 def _refuse_open(tree: Tree, directory: str) -> None:

@@ -1,6 +1,6 @@
-"""Words that are nearly ours. Such a word would go to claude, and the box would start with less than was asked for.
+"""Words that are nearly ours, or were once. Claude would get them, and the box start with less than was asked for.
 
-This is imported only for a word or a variable that neither claudebox nor claude is known to have.
+This is imported only for a word, a variable or a key that claudebox does not have.
 """
 
 from __future__ import annotations
@@ -11,25 +11,53 @@ from claudebox.settings.table import BY_OPTION, SETTINGS
 # Dashes that a web page or a word processor puts in the place of `-`.
 DASHES = frozenset("‐‑‒–—―−⸺⸻﹘﹣－")  # noqa: RUF001  (they are the point)
 AROUND = " \t\r\n\xa0\u2007\u202f\ufeff\u200b'\"“”„‘’‚«»"  # noqa: RUF001  (what stands around a word that was copied)
-SHORTEST_ABBREVIATION = 3
-SHORTEST_WITH_A_MISTAKE = 4  # what is shorter resembles too much
-SHORTEST_WITH_TWO = 7
-OTHER_WORDS = {"doctor": "--check"}  # what the command is called elsewhere
+SHORTEST_WITH_A_MISTAKE = 3  # what is shorter resembles too much
+SHORTEST_WITH_TWO = 6
+# What claudebox had once, as people wrote it, with what to do instead.
+REMOVED = {
+    **{
+        f"--{name}": f'CLAUDEBOX_{name.upper()}=PATH, or {name} = "PATH" in config.toml'
+        for name in ("bwrap", "claude", "nft", "pasta")
+    },
+    **dict.fromkeys(
+        ("--completion", "--schema"), "every package brings it; in the source: tools/shared_files.py ~/.local"
+    ),
+    "--man": "man claudebox, or claudebox --help all",
+    **dict.fromkeys(("--deny", "deny ="), "allow each host, instead of *.HOST or a group that has it"),
+    "--places": "everything is below ~/.claudebox; claudebox --instances lists it",
+    "--strict": "what is not available is named before the start: see whether you need it",
+    **dict.fromkeys(
+        (f"--profile {name}" for name in ("go", "node", "python", "rust")),
+        "toolchains on your PATH are there without it; for more, write your own",
+    ),
+}
 
 
-def refuse_nearly_ours(word: str) -> None:
+def refuse_nearly_ours(word: str, command: str = "") -> None:
     """Raise a Problem if an option that is not ours looks as if it was meant to be."""
     if word[0] not in {"-", *DASHES}:
         _refuse_quoted(word)
         return
-    name = _name(word)
-    meant = _meant_by(name)
+    typed, name = word.partition("=")[0], _name(word)
+    if typed in REMOVED:
+        raise Problem(
+            f"there is no option `{typed}` any more", REMOVED[typed] + "\n      " + _to_claude(command or typed)
+        )
+    meant = _meant_by(name, may_be_short=not command)  # such as `--all`, which subcommands of claude have
     if DASHES & set(word[:2]) and not any(map(str.isspace, word)):
-        raise _mistake(f"`{word}` begins with a dash that is not the ASCII one", meant, word)
+        raise _mistake(f"`{typed}` begins with a dash that is not the ASCII one", meant, command or typed)
     # One dash: what claude has of that kind are single letters, and each may be followed by its value.
-    is_long = word.startswith("--") or len(name) > SHORTEST_WITH_A_MISTAKE or f"--{name}" in BY_OPTION
+    is_long = word.startswith("--") or len(name) > SHORTEST_WITH_A_MISTAKE + 1 or f"--{name}" in BY_OPTION
     if meant and is_long:
-        raise _mistake(f"there is no option `{word.partition('=')[0]}`", meant, word)
+        raise _mistake(f"there is no option `{typed}`", meant, command or typed)
+
+
+def not_clear_whose(option: str, command: str) -> Problem:
+    """About an option of ours after a word that may be a subcommand of claude, and may have the same option."""
+    return Problem(
+        f"{option} after `{command}` may be meant for claudebox or for claude",
+        f"for claudebox, put it first: claudebox {option} … {command} …\n      {_to_claude(command)}",
+    )
 
 
 def _name(word: str) -> str:
@@ -46,19 +74,20 @@ def _refuse_quoted(word: str) -> None:
         raise _mistake(f"`{word}` has something before its dashes", meant, word)
 
 
-def refuse_without_dashes(word: str) -> None:
-    """Raise a Problem if the first word is the name of an option of ours: claude would take it for a prompt."""
-    name = word.partition("=")[0]
-    meant = OTHER_WORDS.get(name) or _exactly(name)
-    if not meant and len(name) >= SHORTEST_WITH_TWO - 1:
-        meant = next((option for option in _options() if _distance(name, option[2:]) == 1), "")
-    if meant:
-        raise _mistake(f"`{name}` without dashes is meant for claude", meant, word)
+def refuse_without_dashes(word: str, following: str) -> None:
+    """Raise a Problem if the first word is the name of an option of ours: claude would take it for a prompt.
+
+    Claude has subcommands of such names: after one that has choices here, such as `auth`, one of those has to follow.
+    """
+    name, has_value, _ = word.partition("=")
+    choices = BY_OPTION[f"--{name}"].choices
+    if has_value or not choices or following in choices:
+        raise _mistake(f"`{name}` without dashes is meant for claude", f"--{name}", word)
 
 
 def refuse_nearly_one_of(word: str, option: str, known: tuple[str, ...]) -> None:
     """Raise a Problem if what follows an option is nearly a word that may. Claude would take it for a prompt."""
-    meant = next((one for one in known if len(word) >= SHORTEST_ABBREVIATION and _distance(word, one) == 1), "")
+    meant = next((one for one in known if len(word) >= SHORTEST_WITH_A_MISTAKE and _distance(word, one) == 1), "")
     if meant:
         hint = f"did you mean `{option} {meant}`?\n      to give it to claude: claudebox {option} -- {word}"
         raise Problem(f"`{word}` is none of what may follow {option}", hint)
@@ -79,32 +108,28 @@ def refuse_variable(name: str, known: list[str]) -> None:
 
 def _mistake(what: str, meant: str, word: str) -> Problem:
     question = f"did you mean `{meant}`?\n      " if meant else ""
-    return Problem(what, f"{question}to give it to claude: claudebox -- {word}")
+    return Problem(what, f"{question}{_to_claude(word)}")
 
 
-def _options() -> list[str]:
-    return [option for option in BY_OPTION if option.startswith("--")]
+def _to_claude(word: str) -> str:
+    """How to give claude this word. What follows it is not repeated: it may be a secret."""
+    return f"to give it to claude: claudebox -- {word} …"
 
 
-def _exactly(name: str) -> str:
-    option = "--" + name.lower().replace("_", "-")
-    return option if option in BY_OPTION else ""
-
-
-def _meant_by(name: str) -> str:
-    """The option of ours that this resembles; "" if there is none."""
+def _meant_by(name: str, *, may_be_short: bool = True) -> str:
+    """The option of ours that this resembles or, if it may be short, abbreviates; "" if there is none."""
     plain = name.lower().replace("_", "-").removeprefix("no-")
-    if exact := _exactly(plain):
-        return exact
-    if len(plain) >= SHORTEST_ABBREVIATION:
-        for option in _options():
-            if option[2:].startswith(plain) or (len(option) > SHORTEST_WITH_TWO and plain.startswith(option[2:] + "-")):
-                return option
-    if len(plain) < SHORTEST_WITH_A_MISTAKE - 1:
-        return ""
-    distances = [(_distance(plain, option[2:]), option) for option in _options()]
-    distance, nearest = min(distances)
-    return nearest if distance <= (2 if min(len(plain), len(nearest) - 2) >= SHORTEST_WITH_TWO - 1 else 1) else ""
+    names = [option[2:] for option in BY_OPTION if option.startswith("--")]
+    if plain in names or len(plain) < SHORTEST_WITH_A_MISTAKE:
+        return f"--{plain}" if plain in names else ""
+    for own in names:
+        if (may_be_short and own.startswith(plain)) or (len(own) >= SHORTEST_WITH_TWO and plain.startswith(own + "-")):
+            return f"--{own}"
+    distance, nearest = min((_distance(plain, own), own) for own in names)
+    shortest = min(len(plain), len(nearest))
+    # Of three letters, one more or less makes another word.
+    is_near = distance <= (2 if shortest >= SHORTEST_WITH_TWO else 1) and (shortest > 3 or len(plain) == len(nearest))
+    return f"--{nearest}" if is_near else ""
 
 
 def _distance(one: str, other: str) -> int:

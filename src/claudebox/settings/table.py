@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+from claudebox.model import RO, RW
 from claudebox.record import Record
+from claudebox.settings.types import (
+    A_SECOND,
+    COMMANDS,
+    FILES,
+    HOSTS,
+    PROFILES,
+    Argument,
+    Choice,
+    Limit,
+    Mounted,
+    Path,
+    PortNumber,
+    Program,
+    ProjectPath,
+    Quantity,
+    Text,
+    Variable,
+    VariableName,
+    Variables,
+)
 
 MODE = "mode"  # does something else instead of starting claude
 SWITCH = "switch"
@@ -11,12 +32,16 @@ LIST = "list"  # each value adds to those before
 COMMAND = "command"  # takes the rest of the line
 OPERAND = "operand"  # says what a mode works on
 
-# How a setting is written in a file.
-TEXT = "a string"
-TEXTS = "an array of strings"
-PORTS = "an array of ports"
-TABLE = "a table of strings"
-MOUNTS = "an array of tables"
+# What settings are about. Help shows them in this order.
+START, SHOWN, NETWORK, CHANGES, LIMITS, LOOK, TEND = GROUPS = (
+    "What starts",
+    "What the box has",
+    "Network and login",
+    "What the agent may change",
+    "How much it may use",
+    "To look, and start nothing",
+    "To set up, to try and to clean up",
+)
 
 
 class Setting(Record):
@@ -24,21 +49,36 @@ class Setting(Record):
 
     name: str
     kind: str
-    help: str
+    group: str
+    help: str  # the short help says what is before the first semicolon
     short: str = ""
-    metavar: str = ""
+    type: Text = Text()
+    usage: str = ""  # how the help shows its value, if not as the type does
     variable: str = ""  # the environment variable with the same meaning
     key: str = ""  # the key of a file with the same meaning
-    shape: str = ""
-    choices: tuple[str, ...] = ()  # each gives less than the one before it
+    field: str = ""  # of Settings, if it is not called like the key
     tightens: bool = False  # it takes something away, so a project's file gets it without a yes
     is_users: bool = False  # it decides what runs on the host, so a project's file may never set it
-    in_files_only: bool = False
+    in_files_only: bool = False  # no option sets it; a variable may
     help_in_files: str = ""  # the help for the key, if it differs from that of the option
+    is_daily: bool = False  # the short help has it
 
     @property
     def option(self) -> str:
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def metavar(self) -> str:
+        return self.usage or self.type.metavar
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.type.choices
+
+    @property
+    def shape(self) -> str:
+        """How a file says it."""
+        return self.type.many if self.kind == LIST else self.type.one
 
 
 PASSTHROUGH = "passthrough"
@@ -49,7 +89,6 @@ INET = "inet"
 NAMES = "names"
 NO_NETWORK = "none"
 TIERS = (FULL, INET, NAMES, NO_NETWORK)
-LAST_PORT = 65535
 AUTO = "auto"
 DAEMON = "daemon"
 PRIVATE = "private"
@@ -63,250 +102,221 @@ GUARDED = "guarded"
 CLAUDE = "claude"
 PROGRAMS = (CLAUDE, "codex", "gemini", "opencode", "aider")
 
+SIZE = Quantity("4G", 16 << 20, is_size=True)
+NUMBER = Quantity("500", 10, is_whole=True)
+PROCESSORS = Quantity("1.5", A_SECOND // 100, unit=A_SECOND)
+
 SETTINGS = (
-    Setting("yes", SWITCH, "start without asking", short="-y"),
-    Setting("quiet", SWITCH, "say nothing but questions, errors and what looks secret and is new", short="-q"),
+    Setting("yes", SWITCH, START, "start without asking", short="-y", is_daily=True),
+    Setting("quiet", SWITCH, START, "say nothing but questions, errors and what looks secret and is new", short="-q"),
     Setting(
-        *("profile", LIST, "use the settings of a profile; without a name: list them"),
-        metavar="NAME",
+        *("profile", LIST, SHOWN, "use the settings of a profile; without a name: list them"),
+        type=Text(PROFILES),
+        usage="NAME",
         variable="CLAUDEBOX_PROFILE",
         key="profiles",
-        shape=TEXTS,
         help_in_files="profiles to build on",
+        is_daily=True,
     ),
     Setting(
-        *("mount_ro", LIST, "show PATH in the box, read-only"),
-        metavar="PATH[:DEST]",
+        *("mount_ro", LIST, SHOWN, "show PATH in the box, read-only"),
+        type=Mounted(RO),
         key="mounts",
-        shape=MOUNTS,
         help_in_files="files and directories to show in the box",
+        is_daily=True,
     ),
-    Setting("mount_rw", LIST, "show PATH in the box, writable", metavar="PATH[:DEST]"),
-    Setting("hide", LIST, "hide PATH, whatever shows it", metavar="PATH", key="hide", shape=TEXTS, tightens=True),
+    Setting("mount_rw", LIST, SHOWN, "show PATH in the box, writable", type=Mounted(RW), field="mounts", is_daily=True),
+    Setting("hide", LIST, SHOWN, "hide PATH, whatever shows it", type=Path(), key="hide", tightens=True),
     Setting(
-        *("env", LIST, "pass a variable, or set it"),
-        metavar="NAME[=VALUE]",
+        *("env", LIST, SHOWN, "pass a variable, or set it"),
+        type=Variables(),
         key="env",
-        shape=TABLE,
         help_in_files="variables with a value that is the same each time, as it is written; no secrets",
+        is_daily=True,
     ),
     Setting(
-        "pass_env",
-        LIST,
-        "variables of this host to pass, by name",
+        *("pass_env", LIST, SHOWN, "variables of this host to pass, by name"),
+        type=Variable(),
         variable="CLAUDEBOX_EXTRA_ENV",
         key="extra_env_passthrough",
-        shape=TEXTS,
+        field="env",
         in_files_only=True,
     ),
-    Setting("drop_env", LIST, "keep a variable out", metavar="NAME", key="drop_env", shape=TEXTS, tightens=True),
+    Setting("drop_env", LIST, SHOWN, "keep a variable out", type=VariableName(), key="drop_env", tightens=True),
     Setting(
-        *("auth", VALUE, "Claude's login: passthrough (default), broker (it stays outside) or none"),
-        metavar="HOW",
+        *("auth", VALUE, NETWORK, "Claude's login: passthrough (default), broker or none; the broker keeps it outside"),
+        type=Choice(PASSTHROUGH, BROKER, NONE),
         variable="CLAUDEBOX_AUTH",
         key="auth",
-        shape=TEXT,
-        choices=(PASSTHROUGH, BROKER, NONE),
+        is_daily=True,
     ),
     Setting(
-        *("auth_limit", LIST, "the most that a box may ask of the broker: requests, tokens, streams or minutes"),
-        metavar="WHAT=N",
+        *("auth_limit", LIST, NETWORK),
+        "the most that a box may ask of the broker: requests, tokens, streams or minutes",
+        type=Limit("requests", "tokens", "streams", "minutes"),
         key="auth_limits",
-        shape=TEXTS,
         tightens=True,
     ),
     Setting(
-        *(
-            "network",
-            VALUE,
-            "what the box reaches: full (default), inet (the internet), names (what --allow lists) or none",
-        ),
-        metavar="TIER",
+        *("network", VALUE, NETWORK),
+        "what it reaches: full (default), inet, names or none; inet is the internet, names is what --allow lists",
+        type=Choice(*TIERS),
+        usage="TIER",
         variable="CLAUDEBOX_NETWORK",
         key="network",
-        shape=TEXT,
-        choices=TIERS,
+        is_daily=True,
     ),
     Setting(
-        *(
-            "allow",
-            LIST,
-            "with --network names: let the box reach a host; *.HOST for those below it, @NAME for a group",
-        ),
-        metavar="HOST[:PORT]",
+        *("allow", LIST, NETWORK),
+        "with --network names: let the box reach a host; *.HOST for those below it, @NAME for a group",
+        type=Text(HOSTS),
+        usage="HOST[:PORT]",
         key="allow",
-        shape=TEXTS,
+        is_daily=True,
     ),
     Setting(
-        *("deny", LIST, "with --network names: keep this host out, although --allow or a group has it"),
-        metavar="HOST",
-        key="deny",
-        shape=TEXTS,
-        tightens=True,
-    ),
-    Setting(
-        *("ask", VALUE, "with --network names: ask about a host while the box runs: off (default) or desktop"),
-        metavar="HOW",
+        *("ask", VALUE, NETWORK, "with --network names: ask about a host while the box runs: off (default) or desktop"),
+        type=Choice(DESKTOP, OFF),
         key="ask",
-        shape=TEXT,
-        choices=(DESKTOP, OFF),
     ),
     Setting(
-        "publish",
-        LIST,
-        "open a port of the box on this host's localhost; of two, the first is the host's",
-        metavar="PORT[:PORT]",
+        *("publish", LIST, NETWORK, "open a port of the box on this host's localhost; of two, the first is the host's"),
+        type=PortNumber(is_pair=True),
         key="publish",
-        shape=PORTS,
     ),
     Setting(
-        "host_port",
-        LIST,
-        "let the box reach PORT of this host's localhost",
-        metavar="PORT",
+        *("host_port", LIST, NETWORK, "let the box reach PORT of this host's localhost"),
+        type=PortNumber(),
         key="host_ports",
-        shape=PORTS,
     ),
-    Setting("path", LIST, "directories that come first in PATH", key="path", shape=TEXTS, in_files_only=True),
-    Setting("claude_args", LIST, "arguments for claude", key="claude_args", shape=TEXTS, in_files_only=True),
+    Setting("path", LIST, SHOWN, "directories that come first in PATH", type=Path(), key="path", in_files_only=True),
+    Setting("claude_args", LIST, START, "arguments for claude", type=Argument(), key="claude_args", in_files_only=True),
     Setting(
-        *("nix", VALUE, "Nix in the box: auto (default), daemon, private, store or off"),
-        metavar="HOW",
+        *("nix", VALUE, SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
+        type=Choice(DAEMON, AUTO, PRIVATE, STORE, OFF),
         variable="CLAUDEBOX_NIX",
         key="nix",
-        shape=TEXT,
-        choices=(DAEMON, AUTO, PRIVATE, STORE, OFF),
     ),
     Setting(
-        *("package", LIST, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
-        metavar="NAME",
+        *("package", LIST, SHOWN, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
+        usage="NAME",
         key="packages",
-        shape=TEXTS,
     ),
-    Setting("strict", SWITCH, "do not start if a package is not available"),
     Setting(
-        *("reveal", LIST, "show PATH in the project as it is, although it looks secret; PATH:KEY for one value of it"),
-        metavar="PATH",
+        *("reveal", LIST, SHOWN),
+        "show PATH in the project as it is, although it looks secret; PATH:KEY for one value of it",
+        type=ProjectPath(),
         key="reveal",
-        shape=TEXTS,
     ),
     Setting(
-        *("writable", LIST, "let the agent change PATH in the project, although this host may run it later"),
-        metavar="PATH",
+        *("writable", LIST, CHANGES, "let the agent change PATH in the project, although this host may run it later"),
+        type=ProjectPath(),
         key="writable",
-        shape=TEXTS,
     ),
     Setting(
-        *("review", VALUE, "keep what the box changes until you land it; list, show, land or discard what is kept"),
-        metavar="[HOW]",
+        *("review", VALUE, CHANGES),
+        "keep what the box changes until you land it; list, show, land or discard what is kept",
+        type=Choice(OFF, GUARDED, ON),
+        usage="[HOW]",
         variable="CLAUDEBOX_REVIEW",
         key="review",
-        shape=TEXT,
-        choices=(OFF, GUARDED, ON),
         help_in_files="what is kept until you land it: nothing (off), what this host runs (guarded, default), all (on)",
+        is_daily=True,
     ),
     Setting(
-        *("land", VALUE, "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)"),
-        metavar="WHAT",
+        *("land", VALUE, CHANGES),
+        "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
+        type=Choice(ALL, SAFE, ASK),
+        usage="WHAT",
         key="land",
-        shape=TEXT,
-        choices=(ALL, SAFE, ASK),
         is_users=True,
     ),
     Setting(
-        *("userns", VALUE, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
-        metavar="HOW",
+        *("userns", VALUE, SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
+        type=Choice(ON, OFF),
         key="userns",
-        shape=TEXT,
-        choices=(ON, OFF),
     ),
     *(
-        Setting(name, VALUE, f"the most {what}; needs systemd", metavar=how, key=name, shape=TEXT, tightens=True)
+        Setting(name, VALUE, LIMITS, f"the most {what}; needs systemd", type=how, key=name, tightens=True)
         for name, how, what in (
-            ("memory", "SIZE", "memory that the box may use, such as 4G"),
-            ("pids", "NUMBER", "processes and threads that the box may have"),
-            ("cpu", "NUMBER", "processors that the box may use, such as 1.5"),
+            ("memory", SIZE, "memory that the box may use, such as 4G"),
+            ("pids", NUMBER, "processes and threads that the box may have"),
+            ("cpu", PROCESSORS, "processors that the box may use, such as 1.5"),
         )
     ),
     Setting(
-        *(
-            "toolchains",
-            VALUE,
-            "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off",
-        ),
-        metavar="HOW",
+        *("toolchains", VALUE, SHOWN),
+        "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off",
+        type=Choice(AUTO, OFF),
         key="toolchains",
-        shape=TEXT,
-        choices=(AUTO, OFF),
     ),
     Setting(
-        *("cache", VALUE, "what package managers download: kept for the project (default), over the host's, or none"),
-        metavar="WHERE",
+        *("cache", VALUE, SHOWN),
+        "what package managers download: kept for the project (default), over the host's, or none",
+        type=Choice(HOST, PROJECT, NONE),
+        usage="WHERE",
         key="cache",
-        shape=TEXT,
-        choices=(HOST, PROJECT, NONE),
         help_in_files="where what package managers download is kept: host means over this host's own, read-only",
     ),
     Setting(
-        *(
-            "tmp_size",
-            VALUE,
-            "the most that /tmp may hold, and the home as much again (default: a quarter of the memory)",
-        ),
-        metavar="SIZE",
+        *("tmp_size", VALUE, LIMITS),
+        "the most that /tmp may hold, and the home as much again (default: a quarter of the memory)",
+        type=SIZE,
         key="tmp_size",
-        shape=TEXT,
     ),
     Setting(
-        *("program", VALUE, "start another agent than claude: codex, gemini, opencode or aider"),
-        metavar="AGENT",
+        *("program", VALUE, START, "start another agent than claude: codex, gemini, opencode or aider"),
+        type=Choice(*PROGRAMS),
+        usage="AGENT",
         variable="CLAUDEBOX_PROGRAM",
         key="program",
-        shape=TEXT,
-        choices=PROGRAMS,
         is_users=True,
     ),
-    Setting("run", COMMAND, "run CMD in the box instead of claude", metavar="CMD ARG…"),
-    Setting("shell", SWITCH, "start a shell in the box instead of claude"),
+    Setting("run", COMMAND, START, "run CMD in the box instead of claude", usage="CMD ARG…", is_daily=True),
+    Setting("shell", SWITCH, START, "start a shell in the box instead of claude"),
     *(
         Setting(
-            *(name, VALUE, f"use this {name}"),
-            metavar="PATH",
+            *(name, VALUE, TEND, f"use this {name}"),
+            type=Program(),
             variable=f"CLAUDEBOX_{name.upper()}",
             key=name,
-            shape=TEXT,
             is_users=True,
+            in_files_only=True,
         )
         for name in ("bwrap", "claude", "pasta", "nft")
     ),
     Setting(
-        *(
-            "instances",
-            MODE,
-            "list all that is kept, by project; gc: remove what is gone; drop-cache: this project's cache",
-        ),
-        metavar="[HOW]",
+        *("instances", MODE, TEND),
+        "list all that is kept, by project; gc: remove what is gone; drop-cache: this project's cache",
+        usage="[HOW]",
     ),
-    Setting("uninstall", MODE, "remove everything that claudebox keeps, after a question"),
-    Setting("explain", MODE, "say why something is in the box or not, start nothing", metavar="THING"),
-    Setting("audit", MODE, "show everything about the box, start nothing"),
-    Setting("dry_run", MODE, "print the command to paste, start nothing"),
-    Setting("auth_log", MODE, "show what boxes of this project asked of the broker"),
-    Setting("network_log", MODE, "show what boxes of this project reached by name, and what was refused"),
-    Setting("suggest", SWITCH, "with --network-log: the settings that would allow it"),
-    Setting("check", MODE, "check this machine, say how to fix it"),
-    Setting("setup", MODE, "try what this machine can do of the strict box, and make it your choice"),
-    Setting("prove", MODE, "attack the box that these options build, from inside, and say what held"),
-    Setting("against", OPERAND, "with --prove: attack what this command starts instead", metavar="CMD"),
-    Setting("json", SWITCH, "with what prints data, such as --audit, --check or --instances: as JSON"),
-    Setting("demo", MODE, "watch an agent try to take fake secrets; needs no account"),
-    Setting("completion", MODE, "print what makes a shell complete options", metavar="bash|zsh|fish"),
-    Setting("man", MODE, "print the manual page"),
+    Setting("uninstall", MODE, TEND, "remove everything that claudebox keeps, after a question"),
     Setting(
-        "schema", MODE, "print the JSON Schema of your files with settings, or of a project's", metavar="[project]"
+        *("explain", MODE, LOOK),
+        "say why something is in the box or not",
+        type=Text(FILES),
+        usage="THING",
+        is_daily=True,
     ),
-    Setting("help", MODE, "show this help", short="-h"),
-    Setting("version", MODE, "show the versions of claudebox and its programs"),
+    Setting("audit", MODE, LOOK, "show everything about the box", is_daily=True),
+    Setting("dry_run", MODE, LOOK, "print the command that would start it, to paste"),
+    Setting("auth_log", MODE, LOOK, "show what boxes of this project asked of the broker"),
+    Setting("network_log", MODE, LOOK, "show what boxes of this project reached by name, and what was refused"),
+    Setting("suggest", SWITCH, LOOK, "with --network-log: the settings that would allow it"),
+    Setting("check", MODE, LOOK, "check this machine, say how to fix it", is_daily=True),
+    Setting("setup", MODE, TEND, "try what this machine can do of the strict box, and make it your choice"),
+    Setting("prove", MODE, TEND, "attack the box that these options build, from inside, and say what held"),
+    Setting(
+        *("against", OPERAND, TEND, "with --prove: attack what this command starts instead"),
+        type=Text(COMMANDS),
+        usage="CMD",
+    ),
+    Setting("json", SWITCH, LOOK, "with what prints data, such as --audit, --check or --instances: as JSON"),
+    Setting("demo", MODE, TEND, "watch an agent try to take fake secrets; needs no account"),
+    Setting(
+        "help", MODE, LOOK, "show what is used daily; all: every option, variable and key", short="-h", usage="[all]"
+    ),
+    Setting("version", MODE, LOOK, "show the versions of claudebox and its programs"),
 )
 
 # Variables of ours that are no settings.

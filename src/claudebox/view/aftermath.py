@@ -9,8 +9,8 @@ from claudebox.model import Trace
 from claudebox.paths import shorten_home
 from claudebox.quoting import quote
 from claudebox.record import Record
-from claudebox.view.difference import unified
-from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, counted, cut, escape, fill
+from claudebox.view.review import unified
+from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, beside, counted, cut, escape, fill, some
 
 MOST_LISTED = 12
 MOST_NAMED = 6
@@ -18,6 +18,7 @@ MOST_DETAILS = 3
 MOST_LINES = 24
 MOST_SHOWN = 100  # an agent may leave thousands
 LABEL = len("changed ")
+INDENT = LABEL + 4
 
 TITLE = "claudebox: left in the project, and this host may run it:"
 DETOURS = "claudebox: taken out of git's directory:"
@@ -37,47 +38,32 @@ class Where(Record):
 def report(leftovers: list[Leftover], where: Where, style: Style) -> str:
     """The report: a line for each thing that runs by itself, and one line for all others together."""
     grave = [leftover for leftover in leftovers if not leftover.is_ordinary]
-    lines = [style.paint(TITLE, BOLD)] if grave else []
-    for number, leftover in enumerate(grave[:MOST_LISTED], 1):
-        lines += _row(number, leftover, where, style)
-    if len(grave) > MOST_LISTED:
-        lines.append(f"  and {len(grave) - MOST_LISTED} more")
-    ordinary = [leftover for leftover in leftovers if leftover.is_ordinary]
-    lines += _ordinary(ordinary, where) if ordinary else []
+    ordinary = [_with_details(leftover, where) for leftover in leftovers if leftover.is_ordinary]
+    lines = _rows(TITLE, grave, where, style) if grave else []
+    if ordinary:
+        more = f" and {len(ordinary) - MOST_NAMED} more" if len(ordinary) > MOST_NAMED else ""
+        lines += beside("", f"{ORDINARY} {', '.join(ordinary[:MOST_NAMED])}{more}".split(" "), 2)
     return "".join(f"{line}\n" for line in lines)
 
 
 def detours(leftovers: list[Leftover], where: Where, style: Style) -> str:
     """What git on the host would have written through, which is moved away without a question."""
-    lines = [style.paint(DETOURS, BOLD)]
-    for number, leftover in enumerate(leftovers[:MOST_LISTED], 1):
-        lines += _row(number, leftover, where, style)
-    if len(leftovers) > MOST_LISTED:
-        lines.append(f"  and {len(leftovers) - MOST_LISTED} more")
+    lines = _rows(DETOURS, leftovers, where, style)
     if len(leftovers) >= MOST_FOUND:
         lines.append("There are others. Do not use git here before claudebox starts without a complaint.")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _row(number: int, leftover: Leftover, where: Where, style: Style) -> list[str]:
-    head = f"{number:>3} {leftover.what:<{LABEL}}"
-    words = [where.name(leftover.path), *f"({escape(leftover.reason)})".split(" ")]
-    first, *rest = fill(words, len(head))
-    lines = [f"{number:>3} {style.paint(leftover.what, RED)}{' ' * (LABEL - len(leftover.what))}{first}"]
-    lines += [" " * len(head) + line for line in rest]
-    for detail in leftover.details[:MOST_DETAILS]:
-        lines.append(" " * len(head) + style.paint(cut(escape(detail), WIDTH - len(head)), DIM))
-    if len(leftover.details) > MOST_DETAILS:
-        lines.append(" " * len(head) + f"and {len(leftover.details) - MOST_DETAILS} more")
-    return lines
-
-
-def _ordinary(leftovers: list[Leftover], where: Where) -> list[str]:
-    named = [_with_details(leftover, where) for leftover in leftovers[:MOST_NAMED]]
-    more = [f"and {len(leftovers) - MOST_NAMED} more"] if len(leftovers) > MOST_NAMED else []
-    words = [ORDINARY, *(f"{name}," for name in named[:-1]), *named[-1:], *more]
-    first, *rest = fill(" ".join(words).split(" "), 2)
-    return [first, *(f"  {line}" for line in rest)]
+def _rows(title: str, leftovers: list[Leftover], where: Where, style: Style) -> list[str]:
+    lines = [style.paint(title, BOLD)]
+    for number, leftover in enumerate(leftovers[:MOST_LISTED], 1):
+        label = style.paint(leftover.what, RED) + " " * (LABEL - len(leftover.what))
+        words = [where.name(leftover.path), *f"({escape(leftover.reason)})".split(" ")]
+        details = [style.paint(cut(escape(one), WIDTH - INDENT), DIM) for one in leftover.details]
+        lines += beside(f"{number:>3} {label}", words, INDENT)
+        lines += [" " * INDENT + detail for detail in some(details, MOST_DETAILS)]
+    more = len(leftovers) - MOST_LISTED
+    return [*lines, f"  and {more} more"] if more > 0 else lines
 
 
 def _with_details(leftover: Leftover, where: Where) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from claudebox import __version__
-from claudebox.layers import Review, layered
-from claudebox.model import FILE, Broker, EnvVar, Mount, Network, Nix, Plan, Uplink
+from claudebox.layers import layered
+from claudebox.model import FILE, EnvVar, Mount, Network, Plan
 from claudebox.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
@@ -14,41 +14,43 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from claudebox.allowed import Allowed, Names
+    from claudebox.allowed import Names
 
 
-SCHEMA = 1  # goes up when a field changes its meaning or goes
+SCHEMA = 2  # goes up when a field changes its meaning or goes
 
 
 def audit_json(plan: Plan) -> str:
+    broker, nix, review, outside = plan.broker, plan.nix, plan.review, plan.outside
+    more: dict[str, Any] = {}
+    if broker is not None:
+        more["broker"] = {"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal}
+    if review is not None:
+        layers, direct = ([one.path for one in part] for part in (review.covered, review.direct))
+        more["review"] = {"land": review.land, "rule": review.origin.shown, "layers": layers, "direct": direct}
     return dump(
         {
             "project": plan.project,
             "mounts": [_mount(mount) for mount in plan.mounts],
             "environment": [_variable(variable) for variable in plan.environment],
-            "packages": [
-                {"reference": package.reference, "paths": list(package.paths), "rule": package.origin.shown}
-                for package in plan.packages
-            ],
+            "packages": [_some(package, "reference", "paths", "rule") for package in plan.packages],
             "network": _network(plan.network, plan.names),
-            "nix": _nix(plan.nix),
+            "nix": _some(nix, "mode", "rule", "holes") if nix is not None else None,
             "outside": {
-                "variables": plan.outside.variables,
-                "places": [{"path": place.path, "reason": place.reason} for place in plan.outside.places],
+                "variables": outside.variables,
+                "places": [_some(place, "path", "reason") for place in outside.places],
             },
-            **({"broker": _broker(plan.broker)} if plan.broker is not None else {}),
-            **({"review": _review(plan.review)} if plan.review is not None else {}),
+            **more,
             "guard": _guard(plan),
             "program": [_argument(word) for word in plan.program.argv],
-            "findings": [
-                {"kind": finding.kind, "subject": finding.subject, "text": finding.text} for finding in plan.findings
-            ],
+            "findings": [_some(finding, "kind", "subject", "text") for finding in plan.findings],
         }
     )
 
 
-def _broker(broker: Broker) -> Any:
-    return {"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal}
+def _some(record: Any, *names: str) -> dict[str, Any]:
+    """These fields of a record; `rule` is what its origin is called."""
+    return {name: record.origin.shown if name == "rule" else getattr(record, name) for name in names}
 
 
 def _mount(mount: Mount) -> Any:
@@ -74,34 +76,13 @@ def _variable(variable: EnvVar) -> Any:
 
 
 def _network(network: Network, names: Names | None) -> Any:
+    allowed = names.allowed if names else ()
     return {
-        "tier": network.tier,
-        "meaning": network.meaning,
-        "rule": network.origin.shown,
-        "published": [{"host": port.host, "box": port.box} for port in network.published],
+        **_some(network, "tier", "meaning", "rule"),
+        "published": [_some(port, "host", "box") for port in network.published],
         "host_ports": [port.host for port in network.host_ports],
-        "rejected": list(network.uplink.near) if network.uplink else [],
-        "allowed": [_allowed(row) for row in names.allowed] if names else [],
-        "denied": list(names.denied) if names else [],
-    }
-
-
-def _allowed(row: Allowed) -> Any:
-    """A host, with its ports; none of them means all."""
-    rule = row.origin.shown
-    return {"host": row.host, "ports": list(row.ports), "group": row.group, "reason": row.reason, "rule": rule}
-
-
-def _nix(nix: Nix | None) -> Any:
-    return {"mode": nix.mode, "rule": nix.origin.shown, "holes": list(nix.holes)} if nix is not None else None
-
-
-def _review(review: Review) -> Any:
-    return {
-        "land": review.land,
-        "rule": review.origin.shown,
-        "layers": [covered.path for covered in review.covered],
-        "direct": [covered.path for covered in review.direct],
+        "rejected": network.uplink.near if network.uplink else [],
+        "allowed": [_some(row, "host", "ports", "group", "reason", "rule") for row in allowed],  # no ports: all
     }
 
 
@@ -113,36 +94,25 @@ def _guard(plan: Plan) -> Any:
         "opened": guard.opened,
         "cannot_be_held": guard.loose,
     }
-    rows = {
-        name: [{"path": guarded.path, "reason": guarded.reason} for guarded in part] for name, part in parts.items()
-    }
+    rows = {name: [_some(guarded, "path", "reason") for guarded in part] for name, part in parts.items()}
     return {**rows, "no_layers_because": guard.walls or None}
 
 
 def dry_run_json(plan: Plan, walls: tuple[str, ...] = ()) -> str:
     # Whoever uses these options has nobody who knows the list of names: then the box reaches nothing.
     operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))]
+    uplink = plan.network.uplink
+    pasta = [called_pasta(uplink.pasta), *uplink.options] if uplink else []
     return dump(
         {
-            "uplink": _uplink(plan.network.uplink),
-            **({"read_only_instead_of_layers": list(walls)} if walls else {}),
+            "uplink": {"pasta": pasta, "nft": uplink.nft, "ruleset": uplink.ruleset} if uplink else None,
+            **({"read_only_instead_of_layers": walls} if walls else {}),
             "executable": plan.bwrap,
             "options": operations,
             "program": [_argument(word) for word in program_words(plan)],
-            "environment": {
-                variable.name: None if variable.secret else variable.value
-                for variable in plan.environment
-                if not variable.late
-            },
+            "environment": {one.name: None if one.secret else one.value for one in plan.environment if not one.late},
         }
     )
-
-
-def _uplink(uplink: Uplink | None) -> Any:
-    if uplink is None:
-        return None
-    pasta = [called_pasta(uplink.pasta), *uplink.options]
-    return {"pasta": pasta, "nft": uplink.nft, "ruleset": uplink.ruleset}
 
 
 def _word(word: str | Data) -> Any:

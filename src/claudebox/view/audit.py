@@ -28,17 +28,19 @@ from claudebox.model import (
     Guarded,
     Mount,
     Network,
-    Nix,
     Package,
     Plan,
     Port,
 )
 from claudebox.paths import shorten_home
 from claudebox.secret_values import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, bytes_text, counted, escape, fill, table_row
+from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
     from claudebox.allowed import Allowed
 
 LABEL = 19
@@ -59,54 +61,33 @@ MARKS = {
 }
 LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
-TELLING_REASONS = (
-    "git",
-    "claude",
-    "cache",
-    "secret",
-    "root",
-)  # the reasons of other rules are the same each time
+# Rules from the usual to the telling; those of people come last.
 USUAL_RULES = (
-    "box",
-    "system",
-    "nix",
-    "etc",
-    "identity",
-    "resolver",
-    "certificates",
-    "root",
-    "kernel",
-    "claude",
-    "git",
-    "cache",
-    "toolchain",
-    "project",
+    *("box", "system", "nix", "etc", "identity", "resolver", "certificates", "root", "kernel", "claude", "git"),
+    *("cache", "toolchain", "project"),
 )
 LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
-MOST_MASKED = 8
 NOT_SHOWN = "(secret, not shown)"
 LATER = "lands later"
-GUARD_LEGEND = "what this host may run later"
-MOST_GUARDED = 8
-MOST_WAYS = 4
+MADE_UP = "(made-up values, read-only; the real ones with --reveal PATH)"
 OPENS = "(if that is what the agent is to work on: --writable PATH)"
 WEB = (80, 443)  # ports that need not be named
 
 
-def audit(plan: Plan, style: Style, *, everything: bool = False) -> str:
+def audit(plan: Plan, style: Style) -> str:
     """The audit. What differs between projects comes last, where a terminal that has scrolled still shows it."""
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
     lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
-    lines += [_heading("Stays outside", "", style), *_outside(plan, style, everything)]
-    mounts = tuple(mount for mount in plan.mounts if not is_guard(mount) and (everything or not _is_cache_link(mount)))
+    lines += [_heading("Stays outside", "", style), *_outside(plan, style)]
+    mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
     legend = LANDS if plan.review is not None and plan.review.is_whole else LEGEND
-    lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style, everything)]
-    lines += _guarded(plan, style, everything)
-    if plan.packages:
-        lines += [_heading("Packages", "", style), *_packages(plan.packages, style, everything)]
-    lines += [_heading("Network", "", style), *_network(plan.network, style, everything)]
-    lines += _names(plan.names.allowed, style, everything) if plan.names is not None else []
-    lines += [_heading("Nix", "", style), *_nix(plan.nix, style)] if plan.nix is not None else []
+    lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style)]
+    lines += _guarded(plan, style)
+    lines += [_heading("Packages", "", style), *_packages(plan.packages, style)] if plan.packages else []
+    lines += [_heading("Network", "", style), *_network(plan.network, style)]
+    lines += _names(plan.names.allowed, style) if plan.names is not None else []
+    if plan.nix is not None:
+        lines += [_heading("Nix", "", style), *table_row(plan.nix.mode, escape(plan.nix.meaning).split(), LABEL, style)]
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
     lines += ["", *findings_lines(plan.findings, style)] if plan.findings else []
     return "\n".join(lines) + "\n"
@@ -116,33 +97,32 @@ def _heading(title: str, legend: str, style: Style) -> str:
     return style.paint(title, BOLD) + (f"  ({legend})" if legend else "")
 
 
-def _files(shown: tuple[Mount, ...], home: str, style: Style, everything: bool) -> list[str]:
+def _by_label(items: Iterable[Any], label: Callable[[Any], str], text: Callable[[Any], str], style: Style) -> list[str]:
+    """A row for each label, with the texts of all that have it."""
+    groups: dict[str, list[str]] = {}
+    for item in items:
+        groups.setdefault(label(item), []).append(text(item))
+    return [line for name, texts in groups.items() for line in table_row(name, texts, LABEL, style)]
+
+
+def _rule_of(item: EnvVar | Package) -> str:
+    return item.origin.shown
+
+
+def _files(shown: tuple[Mount, ...], home: str, style: Style) -> list[str]:
     groups: dict[tuple[str, str], list[Mount]] = {}
     for mount in shown:
         groups.setdefault((mount.origin.shown, MARKS[mount.kind]), []).append(mount)
     lines: list[str] = []
     for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_last):
-        label = f"{rule:<{RULE}} {mark}"
-        reasons = dict.fromkeys(mount.origin.reason for mount in mounts if everything or rule in TELLING_REASONS)
-        words = [
-            *_paths(mounts, home),
-            *(_bounds(mounts, home) if everything else []),
-            *(f"({escape(reason)})" for reason in reasons if reason),
-        ]
-        words = words if rule != SECRETS else _masked(mounts, home, everything)
-        lines += table_row(label, words, LABEL, style)
+        if rule == SECRETS:
+            masked = (word for one in mounts for word in (mount_text(one, home), f"({one.origin.reason})"))
+            words = [*masked, MADE_UP]
+        else:
+            reasons = dict.fromkeys(mount.origin.reason for mount in mounts)
+            words = [*_paths(mounts, home), *_bounds(mounts, home), *(f"({escape(one)})" for one in reasons if one)]
+        lines += table_row(f"{rule:<{RULE}} {mark}", words, LABEL, style)
     return lines
-
-
-def _masked(mounts: list[Mount], home: str, everything: bool) -> list[str]:
-    named = mounts if everything else mounts[:MOST_MASKED]
-    words = [word for mount in named for word in (mount_text(mount, home), *_reason(mount, everything))]
-    words += [f"and {len(mounts) - len(named)} more"] if len(named) < len(mounts) else []
-    return [*words, "(made-up values, read-only; the real ones with --reveal PATH)"]
-
-
-def _reason(mount: Mount, everything: bool) -> list[str]:
-    return [f"({mount.origin.reason})"] if everything else []
 
 
 def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:
@@ -157,10 +137,6 @@ def _paths(mounts: list[Mount], home: str) -> list[str]:
     return shown + ([f"/etc/{escape(etc[0])}"] if len(etc) == 1 else ["/etc:", *map(escape, etc)] if etc else [])
 
 
-def _is_cache_link(mount: Mount) -> bool:
-    return mount.kind == SYMLINK and mount.origin.is_rule("cache")
-
-
 def _bounds(mounts: list[Mount], home: str) -> list[str]:
     sizes = [f"{escape(shorten_home(one.path, home))} {bytes_text(one.size)}" for one in mounts if one.size]
     return f"(in memory, at most: {', '.join(sizes)})".split(" ") if sizes else []
@@ -173,64 +149,42 @@ def mount_text(mount: Mount, home: str) -> str:
     return path
 
 
-def _guarded(plan: Plan, style: Style, everything: bool) -> list[str]:
+def _guarded(plan: Plan, style: Style) -> list[str]:
     """What the agent cannot change in the project, and what it can, although the host runs it later."""
-    guard = plan.guard
+    guard, later = plan.guard, layered(plan)
     if not guard.held and not guard.opened:
         return []
-    lines = [_heading("Guarded", GUARD_LEGEND, style)]
+    lines = [_heading("Guarded", "what this host may run later", style)]
     by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
-    waiting = tuple(guarded for guarded in by_name if guarded.path in layered(plan))
-    read_only = tuple(guarded for guarded in by_name if guarded.path not in layered(plan))
-    for label, members in (("read-only", read_only), (LATER, waiting), ("writable", guard.opened)):
-        if everything:
-            for number, guarded in enumerate(members):
-                words = [escape(within(guarded.path, plan.project)), f"({guarded.reason})"]
-                lines += table_row(label if number == 0 else "", words, LABEL, style)
-        elif members:
-            lines += table_row(label, _some_guarded(members, plan.project), LABEL, style)
-        if members is read_only and guard.walls:
-            lines += table_row("", f"(no layers here: {escape(guard.walls)})".split(" "), LABEL, style)
-    return lines + _ways(plan, style, everything)
-
-
-def _ways(plan: Plan, style: Style, everything: bool) -> list[str]:
-    """What is read-only because something outside leads there: a line for each, unless there are many."""
-    ways = [guarded for guarded in plan.guard.held if guarded.group == WAYS]
-    named = ways if everything else ways[:MOST_WAYS]
-    lines: list[str] = []
-    for number, way in enumerate(named):
-        words = [escape(within(way.path, plan.project)), *f"({escape(way.reason)})".split(" ")]
-        label = LATER if way.path in layered(plan) else "read-only"
-        lines += table_row(label if number == 0 or label == LATER else "", words, LABEL, style)
-    if len(ways) > len(named):
-        lines += table_row("", [f"and {len(ways) - len(named)} more that your home leads to"], LABEL, style)
+    read_only = tuple(guarded for guarded in by_name if guarded.path not in later)
+    lines += _with_reasons("read-only", read_only, plan.project, style)
+    if guard.walls:
+        lines += table_row("", f"(no layers here: {escape(guard.walls)})".split(" "), LABEL, style)
+    lines += _with_reasons(LATER, tuple(one for one in by_name if one.path in later), plan.project, style)
+    lines += _with_reasons("writable", guard.opened, plan.project, style)
+    # What is read-only because something outside leads there.
+    ways = tuple(guarded for guarded in guard.held if guarded.group == WAYS)
+    lines += _with_reasons("read-only", tuple(one for one in ways if one.path not in later), plan.project, style)
+    lines += _with_reasons(LATER, tuple(one for one in ways if one.path in later), plan.project, style)
     return lines + (table_row("", OPENS.split(" "), LABEL, style) if ways else [])
 
 
-def _some_guarded(members: tuple[Guarded, ...], project: str) -> list[str]:
-    named = [escape(within(guarded.path, project)) for guarded in members[:MOST_GUARDED]]
-    more = [f"and {len(members) - MOST_GUARDED} more"] if len(members) > MOST_GUARDED else []
-    return named + more
-
-
-def _packages(packages: tuple[Package, ...], style: Style, everything: bool) -> list[str]:
-    groups: dict[str, list[Package]] = {}
-    for package in packages:
-        groups.setdefault(package.origin.shown, []).append(package)
+def _with_reasons(label: str, members: tuple[Guarded, ...], project: str, style: Style) -> list[str]:
     lines: list[str] = []
-    for rule, group in groups.items():
-        lines += table_row(
-            rule, [word for package in group for word in _package_words(package, everything)], LABEL, style
-        )
+    for guarded in members:
+        words = [escape(within(guarded.path, project)), *f"({escape(guarded.reason)})".split(" ")]
+        lines += table_row("" if lines else label, words, LABEL, style)
     return lines
 
 
-def _package_words(package: Package, everything: bool) -> list[str]:
+def _packages(packages: tuple[Package, ...], style: Style) -> list[str]:
+    return _by_label(packages, _rule_of, _package_text, style)
+
+
+def _package_text(package: Package) -> str:
     from claudebox.features.nix.packages import store_name
 
-    paths = ", ".join(path if everything else store_name(path) for path in package.paths)
-    return [package_name(package), *f"({paths or 'not resolved yet'})".split()]
+    return f"{package_name(package)} ({', '.join(map(store_name, package.paths)) or 'not resolved yet'})"
 
 
 def package_name(package: Package) -> str:
@@ -240,52 +194,32 @@ def package_name(package: Package) -> str:
 
 
 def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:
-    groups: dict[str, list[EnvVar]] = {}
-    for variable in entering:
-        groups.setdefault(variable.origin.shown, []).append(variable)
-    lines: list[str] = []
-    for rule, variables in groups.items():
-        lines += table_row(rule, [variable_text(variable) for variable in variables], LABEL, style)
-    return lines
+    return _by_label(entering, _rule_of, variable_text, style)
 
 
 def variable_text(variable: EnvVar) -> str:
     return f"{variable.name} {NOT_SHOWN}" if variable.secret else f"{variable.name}={escape(variable.value)}"
 
 
-def _network(network: Network, style: Style, everything: bool) -> list[str]:
+def _network(network: Network, style: Style) -> list[str]:
     lines = _tier(network, style) + _ports(network.published, network.host_ports, style)
-    if everything and network.uplink is not None:
+    if network.uplink is not None:
         near = [*network.uplink.near, "(this host and its links)"] if network.uplink.near else []
         rest = "and everything private" if network.uplink.near else "everything else"
         lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
     return lines
 
 
-def _names(rows: tuple[Allowed, ...], style: Style, everything: bool) -> list[str]:
-    """The hosts in the list: those of a group together, or each with the reason why it is there."""
-    lines: list[str] = []
-    for label in dict.fromkeys(row.group or row.origin.shown for row in rows):
-        mine = [row for row in rows if (row.group or row.origin.shown) == label]
-        if everything and mine[0].group:
-            for row in mine:
-                words = [host_text(row), f"({row.reason})"]
-                lines += table_row(f"{label} {row.origin.shown}" if row is mine[0] else "", words, LABEL, style)
-        else:
-            lines += table_row(label, list(map(host_text, mine)), LABEL, style)
-    return lines
+def _names(rows: tuple[Allowed, ...], style: Style) -> list[str]:
+    """The hosts in the list, those of a group together. Why each is there: --explain HOST."""
+    return _by_label(rows, lambda row: row.group or row.origin.shown, host_text, style)
 
 
 def host_text(row: Allowed) -> str:
     """The host, and its ports if they are not those of the web."""
     host = f"[{row.host}]" if ":" in row.host else row.host
     ports = "" if row.ports == WEB else f":{','.join(map(str, row.ports)) or '*'}"
-    without = f" (without {', '.join(row.without)})" if row.without else ""
-    return f"{host}{ports}{without}"
-
-
-def _nix(nix: Nix, style: Style) -> list[str]:
-    return table_row(nix.mode, escape(nix.meaning).split(), LABEL, style)
+    return f"{host}{ports}"
 
 
 def _tier(network: Network, style: Style) -> list[str]:
@@ -304,20 +238,16 @@ def _ports(published: tuple[Port, ...], host_ports: tuple[Port, ...], style: Sty
     return lines
 
 
-def _outside(plan: Plan, style: Style, everything: bool) -> list[str]:
-    places, home = plan.outside.places, plan.person.home
+def _outside(plan: Plan, style: Style) -> list[str]:
+    home = plan.person.home
     lines = table_row("variables", [f"{plan.outside.variables} of the host's variables"], LABEL, style)
     if plan.broker is not None:
         lines += table_row("credential", _credential(plan.broker, home), LABEL, style)
-    if everything:
-        for place in places:
-            words = [escape(shorten_home(place.path, home)), f"({place.reason})"]
-            lines += table_row("secret places" if place is places[0] else "", words, LABEL, style)
-        return lines
-    named = [escape(shorten_home(place.path, home)) for place in places[:6]]
-    more = [f"and {len(places) - 6} more"] if len(places) > 6 else []
-    found = [f"{len(places)} found here:", *named, *more] if places else ["none found here"]
-    return lines + table_row("secret places", found, LABEL, style)
+    label = "secret places"
+    for place in plan.outside.places:
+        lines += table_row(label, [escape(shorten_home(place.path, home)), f"({place.reason})"], LABEL, style)
+        label = ""
+    return lines
 
 
 def _credential(broker: Broker, home: str) -> list[str]:
@@ -332,12 +262,8 @@ def limit_text(name: str, number: int) -> str:
 
 
 def _runs(plan: Plan, style: Style) -> list[str]:
-    return table_row(plan.program.origin.shown, _command(plan), LABEL, style)
-
-
-def _command(plan: Plan) -> list[str]:
-    home = plan.person.home
-    return [shown_argument(shorten_home(word, home)) for word in plan.program.argv]
+    words = [shown_argument(shorten_home(word, plan.person.home)) for word in plan.program.argv]
+    return table_row(plan.program.origin.shown, words, LABEL, style)
 
 
 def shown_argument(word: str) -> str:
@@ -353,8 +279,7 @@ def findings_lines(findings: tuple[Finding, ...], style: Style) -> list[str]:
         mark, colour = ("!", RED) if finding.is_grave else ("·", YELLOW)
         # Split, so that no spaces can forge a column.
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split()
-        first, *rest = fill(words, 2, columns=style.width)
-        lines += [f"{style.paint(mark, colour)} {first}", *(f"  {line}" for line in rest)]
+        lines += beside(f"{style.paint(mark, colour)} ", words, 2, style.width)
     return lines
 
 
@@ -362,11 +287,11 @@ def news_text(plan: Plan, news: News, style: Style) -> str:
     """What a box has beyond what was agreed to: this and nothing else, however much it is."""
     home = plan.person.home
     lines = [_heading("New since you agreed", "", style), *_environment(news.variables, style)]
-    lines += _packages(news.packages, style, everything=False)
+    lines += _packages(news.packages, style)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
-    lines += _names(news.names, style, everything=False)
-    lines += _files(news.mounts, home, style, everything=False)
+    lines += _names(news.names, style)
+    lines += _files(news.mounts, home, style)
     if news.login and plan.broker is not None:
         lines += table_row("credential", _credential(plan.broker, home), LABEL, style)
     if news.login and plan.login is not None:

@@ -114,70 +114,49 @@ def _findings(grave: tuple[Finding, ...], notes: tuple[Finding, ...], count: int
 
 def _rows(plan: Plan) -> list[Row]:
     """Every row that has something to say, what gives the agent most power first."""
+    home, project = plan.person.home, plan.project
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
+    read_only = [mount for mount in mounts if mount.kind == RO]
+    tools = tuple(mount_text(mount, home) for mount in read_only if mount.origin.is_rule(TOOLCHAIN))
+    masked = tuple(escape(within(mount.path, project)) for mount in mounts if mount.origin.is_rule(SECRETS))
+    hidden = tuple(mount_text(one, home) for one in mounts if one.kind == HIDE and one.origin.is_said)
+    empty = (one.path for one in mounts if one.kind == TMPFS and not one.path.startswith("/run"))
+    temporary = tuple(escape(shorten_home(path, home)) for path in empty if path not in PLAIN_PLACES)
     made = (
-        _runs(plan),
+        Row("runs", words=" ".join(shown_argument(shorten_home(word, home)) for word in plan.program.argv)),
         _writable(plan, mounts),
         *_guarded(plan),
-        _masked(plan, mounts),
+        Row("masked", masked, "(the box sees made-up values)" if masked else ""),
         _variables(plan),
         *_network(plan),
         _login(plan),
-        _read_only(plan, mounts),
-        _toolchains(plan, mounts),
-        _packages(plan),
-        _temporary(plan, mounts),
-        _hidden(plan, mounts),
+        _read_only(home, [mount for mount in read_only if not mount.origin.is_rule(TOOLCHAIN)]),
+        Row("tools", tools, "(read-only: your PATH has them)" if tools else ""),
+        Row("packages", tuple(map(package_name, plan.packages))),
+        Row("temporary", temporary, "(gone when the box ends)", is_usual=True),
+        Row("hidden", hidden),
         _outside(plan),
     )
-    return [row for row in made if row is not None and (row.items or row.words)]
+    return [row for row in made if row.items or row.words]
 
 
-def _runs(plan: Plan) -> Row:
-    home = plan.person.home
-    return Row("runs", words=" ".join(shown_argument(shorten_home(word, home)) for word in plan.program.argv))
-
-
-def _read_only(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
+def _read_only(home: str, shown: list[Mount]) -> Row:
     """What somebody asked for, by its path; what every box has, by its number."""
-    shown = [mount for mount in mounts if mount.kind == RO and not mount.origin.is_rule(TOOLCHAIN)]
-    asked = tuple(mount_text(mount, plan.person.home) for mount in shown if mount.origin.is_said)
+    asked = tuple(mount_text(mount, home) for mount in shown if mount.origin.is_said)
     claude = ", Claude and its configuration" if any(mount.origin.is_rule("claude") for mount in shown) else ""
     usual = f"{counted(len(shown) - len(asked), 'path')} of the system{claude}"
     return Row("read-only", asked, f"and {usual}" if asked else usual, is_usual=not asked)
-
-
-def _toolchains(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
-    found = tuple(
-        mount_text(one, plan.person.home) for one in mounts if one.kind == RO and one.origin.is_rule(TOOLCHAIN)
-    )
-    return Row("tools", found, "(read-only: your PATH has them)" if found else "")
-
-
-def _temporary(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
-    paths = (mount.path for mount in mounts if mount.kind == TMPFS and not mount.path.startswith("/run"))
-    shown = (escape(shorten_home(path, plan.person.home)) for path in paths)
-    places = tuple(place for place in shown if place not in PLAIN_PLACES)
-    return Row("temporary", places, "(gone when the box ends)", is_usual=True)
-
-
-def _packages(plan: Plan) -> Row:
-    return Row("packages", tuple(map(package_name, plan.packages)))
 
 
 def _writable(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     """The project, what somebody asked for, and the box's own state, which needs no path."""
     shown = sorted((mount for mount in mounts if mount.kind in WRITABLE), key=lambda mount: mount.path != plan.project)
     own = [mount for mount in shown if plan.state is not None and plan.state.has(mount.source)]
-    paths = tuple(_writable_text(mount, plan.person.home) for mount in shown if mount not in own)
+    later = {LAYER: " (kept until you land it)"}
+    paths = tuple(mount_text(one, plan.person.home) + later.get(one.kind, "") for one in shown if one not in own)
     kept = ["Claude's state"] if len(own) > (plan.cache is not None) else []
     kept += ["the cache"] if plan.cache is not None else []
     return Row("writable", paths, f"and {' and '.join(kept)} of this project" if kept else "")
-
-
-def _writable_text(mount: Mount, home: str) -> str:
-    later = " (kept until you land it)" if mount.kind == LAYER else ""
-    return f"{mount_text(mount, home)}{later}"
 
 
 def _guarded(plan: Plan) -> list[Row]:
@@ -191,25 +170,13 @@ def _guarded(plan: Plan) -> list[Row]:
     ]
 
 
-def _masked(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
-    masked = tuple(escape(within(mount.path, plan.project)) for mount in mounts if mount.origin.is_rule(SECRETS))
-    return Row("masked", masked, "(the box sees made-up values)" if masked else "")
-
-
-def _hidden(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
-    hidden = (mount for mount in mounts if mount.kind == HIDE and mount.origin.is_said)
-    return Row("hidden", tuple(mount_text(mount, plan.person.home) for mount in hidden))
-
-
 def _variables(plan: Plan) -> Row:
     """What somebody asked for, and how many others. Each that looks secret has a finding below."""
     plain = [variable for variable in plan.environment if not variable.secret]
     asked = tuple(variable_text(one) for one in plain if one.origin.is_said and not one.is_ours)
     secret = len(plan.environment) - len(plain)
     usual = f"{'and ' if asked else ''}{counted(len(plain) - len(asked), 'usual one')}"
-    looks = (
-        "none looks secret" if not secret else f"{secret} more that look{'s' if secret == 1 else ''} secret: see below"
-    )
+    looks = f"{secret} more that look{'s' if secret == 1 else ''} secret: see below" if secret else "none looks secret"
     return Row("variables", asked, f"{usual}, {looks}")
 
 
@@ -223,19 +190,19 @@ def _network(plan: Plan) -> list[Row]:
         Row("network", words=f"{network.tier}: {network.meaning}{said}"),
         Row("ports", tuple(ports)),
         Row("hosts", hosts),
-        *([Row("nix", words=f"{plan.nix.mode}: {plan.nix.meaning}")] if plan.nix is not None else []),
+        Row("nix", words=f"{plan.nix.mode}: {plan.nix.meaning}" if plan.nix is not None else ""),
     ]
 
 
-def _login(plan: Plan) -> Row | None:
-    home = plan.person.home
+def _login(plan: Plan) -> Row:
+    words = ""
     if plan.broker is not None:
         limits = ", ".join(limit_text(*limit) for limit in plan.broker.limits)
-        most = f"; at most {limits}" if limits else ""
-        return Row("login", words=f"{escape(shorten_home(plan.broker.shown, home))} stays outside (broker){most}")
-    if plan.login is not None and plan.login.file:
-        return Row("login", words=f"{escape(shorten_home(plan.login.file, home))} enters: Claude can use it")
-    return None
+        shown = escape(shorten_home(plan.broker.shown, plan.person.home))
+        words = f"{shown} stays outside (broker){f'; at most {limits}' if limits else ''}"
+    elif plan.login is not None and plan.login.file:
+        words = f"{escape(shorten_home(plan.login.file, plan.person.home))} enters: Claude can use it"
+    return Row("login", words=words)
 
 
 def _outside(plan: Plan) -> Row:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from claudebox.settings.table import BY_KEY, SETTINGS, Setting
+from claudebox.settings.table import BY_KEY, GROUPS, SETTINGS, Setting
+from claudebox.settings.words import Request
+from claudebox.terminal import show
 from claudebox.view.text import fill
 
 COLUMN = 30
+COLUMN_OF_SHORT = 26
 INDENT = 2
-HEAD = """\
-usage: claudebox [OPTIONS] [anything for claude]
+USAGE = "usage: claudebox [OPTIONS] [anything for claude]\n"
+# It has to fit a screen of 24 lines, of which the shell needs one.
+SHORT = """\
+Claude Code in a box: this project, the system's programs, no keys or tokens.
 
+{options}
+All else goes to claude, and all after `--`. More: claudebox --help all
+"""
+WHOLE = """
 Starts Claude Code in a box around the current directory. The box has this
 project, the system's programs and claude; no keys, tokens or other projects.
-"""
-TAIL = """\
+
+{options}
 Everything else goes to claude unchanged, as does everything after `--`:
   claudebox -p "fix the failing test"
   claudebox --continue
   claudebox mcp list
+After a first word that may be a command of claude, such as `mcp`, an option of
+claudebox is refused: put it first, or `--` if it is claude's.
+  claudebox --network none mcp list
+  claudebox -- mcp add shop --env PORT=8080 ./server
 
 Environment:
   CLAUDEBOX_EXTRA_ENV=A,B     pass these variables too
@@ -50,28 +63,45 @@ EXIT_STATUSES = (
 )
 
 
-def help_text() -> str:
-    rows = "".join(_row(setting) for setting in SETTINGS if not setting.in_files_only)
+def show_help(request: Request) -> int:
+    show(whole_help() if request.said else short_help())
+    return 0
+
+
+def short_help() -> str:
+    """The options that are used daily."""
+    return USAGE + SHORT.format(options=_groups([one for one in SETTINGS if one.is_daily], is_short=True))
+
+
+def whole_help() -> str:
+    """Everything there is."""
     variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
     keys = [f"{key}," for key in BY_KEY]
     width = max(len(path) for path, _ in FILES)
     statuses = "; ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES[1:])
-    tail = TAIL.format(
+    return USAGE + WHOLE.format(
+        options=_groups([one for one in SETTINGS if not one.in_files_only], is_short=False),
         variables=_lines([*variables, "NO_COLOR"]),
         files="\n".join(f"  {path:<{width}}  {meaning}" for path, meaning in FILES),
         keys=_lines([*keys[:-1], keys[-1].rstrip(",")]),
         statuses="\n".join(fill(f"Exit status: claude's own; {statuses}.".split(), 0)),
     )
-    return f"{HEAD}\nOptions:\n{rows}\n{tail}"
+
+
+def _groups(settings: list[Setting], *, is_short: bool) -> str:
+    """The options below what they are about."""
+    rows = {group: [_row(one, is_short=is_short) for one in settings if one.group == group] for group in GROUPS}
+    return ("" if is_short else "\n").join(f"{group}:\n{''.join(found)}" for group, found in rows.items() if found)
 
 
 def _lines(words: list[str]) -> str:
     return "\n".join(f"  {line}" for line in fill(words, INDENT))
 
 
-def _row(setting: Setting) -> str:
+def _row(setting: Setting, *, is_short: bool) -> str:
+    column = COLUMN_OF_SHORT if is_short else COLUMN
     names = f"{setting.short}, {setting.option}" if setting.short else setting.option
     left = f"  {names} {setting.metavar}".rstrip()
-    lines = fill(setting.help.split(), COLUMN)
-    head = f"{left:<{COLUMN}}{lines[0]}\n" if len(left) < COLUMN else f"{left}\n{' ' * COLUMN}{lines[0]}\n"
-    return head + "".join(f"{' ' * COLUMN}{line}\n" for line in lines[1:])
+    lines = fill((setting.help.partition(";")[0] if is_short else setting.help).split(), column)
+    head = f"{left:<{column}}{lines[0]}\n" if len(left) < column else f"{left}\n{' ' * column}{lines[0]}\n"
+    return head + "".join(f"{' ' * column}{line}\n" for line in lines[1:])

@@ -6,8 +6,21 @@ import posixpath
 
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
-from claudebox.view.difference import unified
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape, fill
+from claudebox.view.text import (
+    BOLD,
+    DIM,
+    GREEN,
+    RED,
+    WIDTH,
+    YELLOW,
+    Style,
+    bytes_text,
+    counted,
+    cut,
+    escape,
+    some,
+    table_row,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +31,12 @@ if TYPE_CHECKING:
 LABEL = 14
 MOST_NAMED = 12
 HUGE = 1 << 20  # bytes
-UNITS = ("B", "K", "M", "G", "T")
 LONGEST_DIFF = 1 << 20  # bytes of a file that are compared line by line
 NO_END = "\\ No newline at end of file"
+# Steps that difflib may take: at worst, it looks at every pair of equal lines once for each line. This many take it a
+# few seconds.
+MOST_STEPS = 30_000_000
+POPULAR_SINCE = 200  # lines: from there on, difflib leaves out those that are more than one in a hundred
 MEANWHILE = "changed on this host meanwhile: lands only if you choose it"
 
 
@@ -69,15 +85,8 @@ def _directories(number: int) -> str:
 
 
 def _row(label: str, names: list[str], style: Style, colour: str, why: str = "") -> list[str]:
-    if not names:
-        return []
-    more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    shown = [*names[:MOST_NAMED], *more]
-    words = [word for name in [*(f"{one}," for one in shown[:-1]), shown[-1]] for word in name.split(" ")]
-    words += why.split(" ") if why else []
-    first, *rest = fill(words, LABEL)
-    head = f"  {style.paint(label, colour) if colour else label}{' ' * (LABEL - 2 - len(label))}"
-    return [head + first, *(" " * LABEL + line for line in rest)]
+    words = ", ".join(some(names, MOST_NAMED)).split(" ") + ([why] if why else [])
+    return table_row(label, [part for word in words for part in word.split(" ")], LABEL, style, colour) if names else []
 
 
 def _is_room(change: Change) -> bool:
@@ -104,16 +113,7 @@ def _is_large(change: Change) -> bool:
 
 
 def _sized(change: Change) -> str:
-    return f"{_name(change)} {amount(change.size)}"
-
-
-def amount(size: int) -> str:
-    number = float(size)
-    for unit in UNITS:
-        if number < 1000 or unit == UNITS[-1]:
-            break
-        number /= 1024
-    return f"{number:.0f}{unit}"
+    return f"{_name(change)} {bytes_text(change.size)}"
 
 
 def listing(items: list[Item], style: Style) -> str:
@@ -152,10 +152,10 @@ def diff(item: Item, old: bytes | None, new: bytes | None, style: Style) -> Iter
     if change.what == DIRECTORY or change.kind == MODE:
         return
     if change.is_binary or b"\0" in (old or b"")[:LONGEST_DIFF] or max(len(old or b""), change.size) > LONGEST_DIFF:
-        yield style.paint(f"  {'binary' if change.is_binary else 'large'}: {amount(change.size)}", DIM)
+        yield style.paint(f"  {'binary' if change.is_binary else 'large'}: {bytes_text(change.size)}", DIM)
         return
     if new is None and change.kind != DELETED:
-        yield style.paint(f"  cannot be read: {amount(change.size)}", RED)
+        yield style.paint(f"  cannot be read: {bytes_text(change.size)}", RED)
         return
     yield from _unified(_lines(old), _lines(new), style)
 
@@ -201,3 +201,29 @@ def commits_text(commits: Commits, number: str, style: Style) -> str:
     if commits.head:
         lines += _row("checked out", [escape(commits.head)], style, "")
     return "".join(f"{line}\n" for line in lines)
+
+
+def unified(old: list[str], new: list[str], around: int = 3) -> Iterator[str]:
+    """The lines of the difference, without the names of the files.
+
+    Where it would take too long to find out which lines stayed, all of them were replaced.
+    """
+    if _steps(old, new) > MOST_STEPS:
+        yield f"@@ -1,{len(old)} +1,{len(new)} @@"
+        yield from (f"-{line}" for line in old)
+        yield from (f"+{line}" for line in new)
+        return
+    import difflib
+
+    for number, line in enumerate(difflib.unified_diff(old, new, lineterm="", n=around)):
+        if number >= 2:  # a line of the file may look like a name, too: `++i` becomes `+++i`
+            yield line
+
+
+def _steps(old: list[str], new: list[str]) -> int:
+    counts: dict[str, int] = {}
+    for line in new:
+        counts[line] = counts.get(line, 0) + 1
+    most = len(new) // 100 + 1 if len(new) >= POPULAR_SINCE else len(new)
+    pairs = sum(counts[line] for line in old if counts.get(line, most + 1) <= most)
+    return pairs * min(len(old), len(new))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import layered
-from claudebox.model import RO, WRITABLE, EnvVar, Mount, Plan
+from claudebox.layers import Covered, layered
+from claudebox.model import RO, WRITABLE, EnvVar, Guarded, Mount, Plan
 from claudebox.paths import shorten_home
-from claudebox.view.text import bytes_text
+from claudebox.view.text import bytes_text, some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,11 +155,10 @@ def _files(plan: Plan) -> str:
 
 def _masked(plan: Plan) -> list[str]:
     masks = [mount for mount in plan.mounts if mount.origin.is_rule(SECRETS)]
-    paths = [f"- `{_path(mount, plan)}`" for mount in masks]
+    paths = [f"`{_path(mount, plan)}`" for mount in masks]
     if not paths:
         return []
-    more = [f"- and {len(paths) - MOST_MASKED} more"] if len(paths) > MOST_MASKED else []
-    return [MASKED + "\n".join([*paths[:MOST_MASKED], *more]) + "\n"]
+    return [MASKED + "".join(f"- {line}\n" for line in some(paths, MOST_MASKED))]
 
 
 def _layered(plan: Plan) -> list[str]:
@@ -168,10 +167,8 @@ def _layered(plan: Plan) -> list[str]:
         return []
     if plan.review.is_whole:
         return [REVIEWED]
-    names = [f"`{_plain(within(covered.path, plan.project))}`" for covered in plan.review.covered]
-    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
     direct = DIRECT if plan.guard.direct else ""
-    text = REVIEWED_PARTS.format(names=", ".join([*names[:MOST_NAMED], *more]), direct=direct)
+    text = REVIEWED_PARTS.format(names=_named(plan, plan.review.covered), direct=direct)
     return [text.replace(" \n", "\n")]
 
 
@@ -180,10 +177,13 @@ def _guarded(plan: Plan) -> list[str]:
     held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered(plan))
     if not held:
         return []
-    names = [f"`{_plain(within(guarded.path, plan.project))}`" for guarded in held]
-    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    text = GUARDED.format(names=", ".join([*names[:MOST_NAMED], *more]))
+    text = GUARDED.format(names=_named(plan, held))
     return [text + GUARDED_GIT if any(guarded.group == "git" for guarded in held) else text]
+
+
+def _named(plan: Plan, places: tuple[Guarded | Covered, ...]) -> str:
+    names = [f"`{_plain(within(place.path, plan.project))}`" for place in places]
+    return ", ".join(some(names, MOST_NAMED))
 
 
 def _told(plan: Plan) -> list[str]:
@@ -228,7 +228,6 @@ def _names(names: Names) -> str:
         ports = f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
         by_ports.setdefault(ports, []).append(f"`{row.host}`")
     lines = [f"- {', '.join(hosts)}: {ports}" for ports, hosts in by_ports.items()] or ["- none"]
-    lines += [f"- not: {', '.join(f'`{host}`' for host in names.denied)}"] if names.denied else []
     return "\n" + "\n".join(lines) + "\n" + NAMES
 
 

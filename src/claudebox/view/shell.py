@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from claudebox.allowed import Names
 
 FIRST_DESCRIPTOR = 3
-LAST_DESCRIPTOR = 9
+LAST_DESCRIPTOR = 9  # more are unknown to some shells
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
@@ -30,21 +30,22 @@ IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box un
 
 
 def shell_command(plan: Plan, layered: tuple[str, ...] = ()) -> str:
-    """The whole launch. Descriptors read from here-documents, or from a pipe if the content is binary.
+    """The whole launch. What bwrap is given through descriptors is written into a directory first.
 
     `layered` are directories of the project that are layers in a launch, and read-only here.
     """
-    data: list[Data] = []
-    covers: list[Data] = []
+    files: list[Data] = []
+    redirections: list[str] = []
     # With an uplink, the groups have been dropped already.
     clear_groups = plan.drop_groups and plan.network.uplink is None
     limits = "" if plan.network.uplink else _limits(plan)
     lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
-    lines += [f"  {_line(operation, data, covers)} \\" for operation in bwrap_operations(plan.replace(names=None))]
-    lines += [f"  {' '.join(_argument(word) for word in program_words(plan))}"]
-    box = _with_covers(_with_descriptors("\n".join(lines), data), covers)
+    operations = bwrap_operations(plan.replace(names=None))
+    lines += [f"  {_line(operation, files, redirections)} \\" for operation in operations]
+    lines += [f"  {' '.join([*(_argument(word) for word in program_words(plan)), *redirections])}"]
+    box = _with_files("\n".join(lines), files)
     comments = NO_LAYERS.format(names=" ".join(map(quote, layered))) if layered else ""
     return comments + _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
 
@@ -95,23 +96,21 @@ def _preparations(plan: Plan) -> str:
         elif item.is_private:
             text += f"# claudebox also writes {quote(item.path)}\n"
         elif item.kind in (Preparation.FILE, Preparation.SANDBOX):
-            text += _written_file(item, sandbox_md(plan))
+            is_file = item.kind == Preparation.FILE
+            text += _written(
+                quote(item.path), item.content if is_file else sandbox_md(plan).encode(errors="surrogateescape")
+            )
     return text
 
 
 def _names(names: Names) -> str:
     """What a launch would do, as comments: the rules, and the list."""
+    from claudebox.features.names.namespace import ruleset
     from claudebox.features.names.rules import as_text
-    from claudebox.features.names.ruleset import ruleset
 
     rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())
     hosts = "".join(f"#   {as_text(row)}\n" for row in names.allowed) or "#   (nothing)\n"
     return f"{NO_NAMES}{rules}# The list:\n{hosts}"
-
-
-def _written_file(item: Preparation, sandbox: str) -> str:
-    content = item.content if item.kind == Preparation.FILE else sandbox.encode(errors="surrogateescape")
-    return _written(quote(item.path), content)
 
 
 def _assignment(variable: EnvVar) -> str:
@@ -123,40 +122,28 @@ def _argument(word: str) -> str:
     return "'(secret, not shown)'" if secret_value(word) else quote(word)
 
 
-def _line(operation: Operation, data: list[Data], covers: list[Data]) -> str:
-    if operation[2:3] == ("--ro-bind-data",) or (operation[2:3] == ("--file",) and not _fits(operation[3], data)):
-        return _cover(operation, covers)
-    words = []
-    for word in operation:
-        if isinstance(word, Data):
-            words.append(str(FIRST_DESCRIPTOR + len(data)))
-            data.append(word)
-        else:
-            words.append(quote(word))
-    return " ".join(words)
+def _line(operation: Operation, files: list[Data], redirections: list[str]) -> str:
+    """An option. The content of a file is added to those that are written, and read by a descriptor if one is left."""
+    data = next((word for word in operation if isinstance(word, Data)), None)
+    if data is None:
+        return " ".join(quote(str(word)) for word in operation)
+    name, descriptor = f'"$made/{len(files) + 1}"', FIRST_DESCRIPTOR + len(redirections)
+    if operation[2:3] == ("--ro-bind-data",) or descriptor > LAST_DESCRIPTOR:
+        _, mode, _, _, path = operation
+        files.append(data.replace(label=str(mode)))
+        return f"--ro-bind {name} {quote(str(path))}"
+    files.append(data.replace(label=""))
+    redirections.append(f"{descriptor}<{name}")
+    return " ".join(str(descriptor) if isinstance(word, Data) else quote(word) for word in operation)
 
 
-def _fits(word: str | Data, data: list[Data]) -> bool:
-    """Whether a file can be a here-document with a descriptor of one digit: more are unknown to some shells."""
-    return isinstance(word, Data) and _is_text(word) and FIRST_DESCRIPTOR + len(data) <= LAST_DESCRIPTOR
-
-
-def _cover(operation: Operation, covers: list[Data]) -> str:
-    """Bind the file from a directory: there may be many such files, and a shell has only ten descriptors."""
-    _, mode, _, content, path = operation
-    assert isinstance(content, Data)
-    covers.append(content.replace(label=str(mode)))
-    return f'--ro-bind "$covers/{len(covers)}" {quote(str(path))}'
-
-
-def _with_covers(command: str, covers: list[Data]) -> str:
-    if not covers:
-        return command
-    lines = ["covers=$(mktemp -d) || exit 125"]
-    for number, item in enumerate(covers, 1):
-        lines.append(_written(f'"$covers/{number}"', item.content) + f'chmod {item.label} "$covers/{number}"')
-    written = "\n".join(lines)
-    return f'({written}\n{command}status=$?; rm -rf "$covers"; exit $status)\n'
+def _with_files(command: str, files: list[Data]) -> str:
+    """The command after what writes the files. Where one is bound, its label is its mode."""
+    lines = [f"({IGNORE_CTRL_C}", "made=$(mktemp -d) || exit 125"]
+    for number, item in enumerate(files, 1):
+        lines.append(_written(f'"$made/{number}"', item.content).rstrip("\n"))
+        lines += [f'chmod {item.label} "$made/{number}"'] if item.label else []
+    return "\n".join([*lines, command, 'status=$?; rm -rf "$made"; exit $status)']) + "\n"
 
 
 def _written(file: str, content: bytes) -> str:
@@ -165,23 +152,6 @@ def _written(file: str, content: bytes) -> str:
         return f"cat >{file} <<'{mark}'\n{content.decode()}{mark}\n"
     octal = "".join(f"\\{byte:03o}" for byte in content)
     return f"printf '{octal}' >{file}\n"
-
-
-def _with_descriptors(command: str, data: list[Data]) -> str:
-    pipes = [(number, item) for number, item in enumerate(data, FIRST_DESCRIPTOR) if not _is_text(item)]
-    texts = [(number, item) for number, item in enumerate(data, FIRST_DESCRIPTOR) if _is_text(item)]
-    documents = "".join(f" {number}<<'{_end_mark(item.content)}'" for number, item in texts)
-    bodies = "".join(f"\n{item.content.decode()}{_end_mark(item.content)}" for _, item in texts)
-    if not pipes:
-        return f"({IGNORE_CTRL_C}\n{command}{documents}{bodies}\n)\n"
-    # The terminal is kept as descriptor 9 while the pipe is standard input.
-    ((number, item),) = pipes
-    octal = "".join(f"\\{byte:o}" for byte in item.content)  # every byte, so that no digit follows an octal number
-    return f"({IGNORE_CTRL_C}\nprintf '{octal}' |\n{command} {number}<&0 <&9 9<&-{documents}{bodies}\n) 9<&0\n"
-
-
-def _is_text(data: Data) -> bool:
-    return is_visible_text(data.content)
 
 
 def is_visible_text(content: bytes) -> bool:

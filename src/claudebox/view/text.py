@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 WIDTH = 80
 NARROWEST = 40
 
@@ -50,6 +54,11 @@ def _escape_character(character: str) -> str:
 def counted(number: int, thing: str, things: str = "") -> str:
     """How many there are of something: `1 file`, `2 files`. Whatever is called otherwise says how."""
     return f"{number} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def some(names: Sequence[str], most: int) -> list[str]:
+    """The first of the names, and how many more there are."""
+    return [*names[:most], *([f"and {len(names) - most} more"] if len(names) > most else [])]
 
 
 def bytes_text(size: int) -> str:
@@ -111,12 +120,15 @@ def _pieces(word: str, room: int) -> list[str]:
     return [*pieces, word]
 
 
-def table_row(label: str, words: list[str], indent: int, paint_label: Style | None = None) -> list[str]:
+def beside(head: str, words: list[str], indent: int, columns: int = WIDTH) -> list[str]:
+    """The wrapped words, the first line of them after the head."""
+    first, *rest = fill(words, indent, columns=columns) or [""]
+    return [f"{head}{first}".rstrip(), *(" " * indent + line for line in rest)]
+
+
+def table_row(label: str, words: list[str], indent: int, style: Style, colour: str = DIM) -> list[str]:
     """A label and, beside it, the wrapped words."""
-    lines = fill(words, indent, columns=paint_label.width if paint_label else WIDTH) or [""]
+    head = f"  {style.paint(label, colour)}"
     if len(label) > indent - 3:
-        return [f"  {label}", *(" " * indent + line for line in lines)]
-    head = f"  {label:<{indent - 3}} "
-    if paint_label:
-        head = "  " + paint_label.paint(label, DIM) + " " * (len(head) - 2 - len(label))
-    return [f"{head}{lines[0]}".rstrip(), *(" " * indent + line for line in lines[1:])]
+        return [head, *beside(" " * indent, words, indent, style.width)]
+    return beside(head + " " * (indent - 2 - len(label)), words, indent, style.width)

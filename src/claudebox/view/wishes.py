@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 COLUMN = 25
 PLACE = 21
-YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help"
+YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help all"
 
 
 def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
         words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
-        lines += table_row(f"+ {BY_NAME[wish.name].key or 'mounts'}", words, COLUMN, style)
+        lines += table_row(f"+ {BY_NAME[wish.name].key}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
 
 

@@ -121,7 +121,7 @@ def test_first_process_of_the_box_holds_nothing_of_the_network(box: Box) -> None
 
 
 def test_process_outside_cannot_be_seen(box: Box) -> None:
-    """Neither it nor the one that makes sockets for --publish."""
+    """Neither it nor the one that carries for --publish."""
     script = "cat /proc/[0-9]*/comm | sort -u"
     seen = box.sh(script, options=(*LIST, "--publish", "3000")).split()
     assert set(seen) <= {"bwrap", "cat", "sh", "sort"}

@@ -103,16 +103,13 @@ def test_list_that_is_edited_changes_no_running_box(box: Box, account: Resident,
     assert len(internet.lookups("refused.example")) == before
 
 
-def test_projects_file_may_shorten_the_list_alone(box: Box, account: Resident, internet: Internet) -> None:
-    """What it adds needs a yes; what it keeps out stays out."""
+def test_projects_file_cannot_lengthen_the_list(box: Box, account: Resident, internet: Internet) -> None:
     knock = KNOCK.format(host="{}", port=PORT, token="hello")
     script = f"({knock.format('allowed.example')}) 2>/dev/null || echo nobody; "
     script += f"({knock.format('four.example')}) 2>/dev/null || echo nobody"
     options = ("--network", "names", "--allow", f"allowed.example:{PORT}")
     account.write(box.project / ".claudebox.toml", f'allow = ["four.example:{PORT}"]\n')
     assert box.inside("bash", "-c", script, options=options).stdout == "internetnobody\n"
-    account.write(box.project / ".claudebox.toml", 'deny = ["allowed.example"]\n')
-    assert box.inside("bash", "-c", script, options=options).stdout == "nobody\nnobody\n"
 
 
 def test_journal_tells_what_happened_and_suggests_what_is_needed(

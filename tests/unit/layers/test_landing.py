@@ -18,9 +18,10 @@ from typing import NoReturn
 
 import pytest
 
-from claudebox.layers import files, journal, recovery, store
-from claudebox.layers.journal import Operation
+from claudebox import files
+from claudebox.layers import recovery, store
 from claudebox.layers.landing import _Mover, land
+from claudebox.layers.recovery import Operation
 from claudebox.problem import Problem
 from claudebox.reviewing import _discard
 from conftest import CHECKOUT
@@ -404,8 +405,7 @@ def test_full_disk_while_it_is_put_back_is_tried_again(tmp_path: Path, monkeypat
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for module in (recovery, journal):
-        monkeypatch.setattr(module, "note" if module is recovery else "replace_file", full)
+    monkeypatch.setattr(files, "write_whole", full)
     with pytest.raises(Problem, match="cannot be brought in order: No space left on device"):
         world.again().recover()
     monkeypatch.undo()

@@ -7,10 +7,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.problem import Problem
-from claudebox.settings.mistakes import DASHES
-from claudebox.settings.table import BY_OPTION, SETTINGS
-from claudebox.settings.values import from_variables
-from claudebox.settings.words import CLAUDE_OPTIONS, CLAUDE_SUBCOMMANDS, Request, parse
+from claudebox.settings.gather import from_variables
+from claudebox.settings.mistakes import DASHES, REMOVED
+from claudebox.settings.profiles import shipped_names
+from claudebox.settings.table import BY_KEY, BY_OPTION, SETTINGS
+from claudebox.settings.words import Request, parse
+from claudebox.view.text import WIDTH
 
 OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))
 
@@ -55,16 +57,19 @@ def test_mistyped_option_is_refused(typed: str, meant: str) -> None:
 def test_one_letter_too_few_is_refused(option: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(2, len(option) - 1))
     typed = option[:place] + option[place + 1 :]
-    assume(typed not in BY_OPTION and typed not in CLAUDE_OPTIONS and len(typed) > len("--ab"))
+    assume(typed not in BY_OPTION and len(typed) > len("--abc"))
     refusal(typed)
 
 
 @pytest.mark.req("WORK-02")
-@pytest.mark.parametrize("word", ["help", "check", "doctor", "version", "network", "netwrok", "audit", "demo", "prove"])
-def test_option_without_dashes_is_no_prompt(word: str) -> None:
-    assert "did you mean `--" in refusal(word)
-    assert parse(["--", word]) == Request(claude=(word,))
-    assert parse(["-p", word]) == Request(claude=("-p", word))
+@pytest.mark.parametrize(
+    "line", ["help", "check", "version", "network none", "audit", "demo", "prove", "run make", "auth none", "env A=1"]
+)
+def test_option_without_dashes_is_no_prompt(line: str) -> None:
+    words = line.split()
+    assert f"did you mean `--{words[0]}`?" in refusal(*words)
+    assert parse(["--", *words]) == Request(claude=tuple(words))
+    assert parse(["-p", *words]) == Request(claude=("-p", *words))
 
 
 @pytest.mark.req("ARGS-01")
@@ -79,9 +84,22 @@ def test_prompt_may_follow_review(prompt: str) -> None:
     assert parse(["--review", prompt]).claude == (prompt,)
 
 
-def test_every_option_and_subcommand_of_claude_passes() -> None:
-    for word in sorted(CLAUDE_OPTIONS | CLAUDE_SUBCOMMANDS):
-        assert parse([word]) == Request(claude=(word,))
+@pytest.mark.req("WORK-02")
+def test_mistake_after_what_may_be_a_subcommand_is_one_too() -> None:
+    assert "claudebox -- hello …" in refusal("hello", "--netwrok=none")
+
+
+@pytest.mark.parametrize("said", [said for said in REMOVED if said.startswith("--") and " " not in said])
+def test_removed_option_names_its_successor(said: str) -> None:
+    for line in ([said, "x"], [f"{said}=x"], ["-p", "hi", said]):
+        assert refusal(*line).startswith(f"there is no option `{said}` any more; {REMOVED[said]}")
+    assert parse(["--", said]).claude == (said,)
+
+
+def test_what_is_removed_is_no_setting() -> None:
+    assert [text for text in REMOVED.values() if len(f"hint: {text}") > WIDTH] == []
+    assert REMOVED.keys().isdisjoint({*BY_OPTION, *(f"{key} =" for key in BY_KEY)})
+    assert {f"--profile {name}" for name in shipped_names()}.isdisjoint(REMOVED)
 
 
 @pytest.mark.req("ARGS-01")
@@ -90,7 +108,7 @@ def test_every_option_and_subcommand_of_claude_passes() -> None:
     [
         *(["-pc", "hi"], ["-cp", "hi"], ["-nwork"], ["--zebra"], ["--debug=network"], ["--resume", "network"]),
         *(["fix"], ["hello"], ["explain this"], ["check the tests"], ["— what is this?"], ["-r", "check"]),
-        ["fix", "network"],
+        *(["fix", "network"], ["--ide"], ["agents", "--all"], ["doctor"], ["auth", "login"], ["network", "is slow"]),
     ],
     ids=" ".join,
 )

@@ -10,13 +10,10 @@ from claudebox.cli import MODES
 from claudebox.problem import Problem
 from claudebox.settings.table import BY_OPTION, COMMAND, LIST, MODE, OPERAND, SETTINGS, SWITCH, VALUE, Setting
 from claudebox.settings.words import (
-    CLAUDE_SUBCOMMANDS,
-    CLAUDE_TAKES_VALUE,
     JSON_MODES,
     LAUNCH,
     PROFILES,
-    WITH_ARGUMENT,
-    WITHOUT_CLAUDE,
+    WITH_CLAUDE,
     Request,
     parse,
 )
@@ -28,16 +25,7 @@ QUICK = settings(deadline=None, max_examples=100)
 anything = st.text(max_size=8)
 of_claude = st.sampled_from(
     [
-        *(
-            *sorted(CLAUDE_TAKES_VALUE),
-            *sorted(CLAUDE_SUBCOMMANDS),
-            "-p",
-            "--continue",
-            "--resume",
-            "-c",
-            "-",
-            "--verbose",
-        ),
+        *("--model", "--mcp-config", "mcp", "auth", "doctor", "-p", "--continue", "--resume", "-c", "-", "--verbose"),
         *("--zebra", "-yy", "-h2", "---", "-Y", "fix the bug", "", "--model=opus"),
     ]
 )
@@ -51,6 +39,10 @@ def is_subsequence(few: tuple[str, ...], many: list[str]) -> bool:
 
 def is_ours(word: str) -> bool:
     return word in BY_OPTION or (word.startswith("--") and word.partition("=")[0] in BY_OPTION) or word == "--"
+
+
+def may_be_a_subcommand(word: str) -> bool:
+    return word.isascii() and word.replace("-", "").isalpha() and not word.startswith("-")
 
 
 def understood(line: list[str]) -> Request:
@@ -81,37 +73,65 @@ def test_words_that_are_not_ours_pass_unchanged(line: list[str]) -> None:
 @QUICK
 @given(words, words)
 def test_everything_after_two_dashes_is_for_claude(before: list[str], after: list[str]) -> None:
-    assume("--" not in before and not CLAUDE_SUBCOMMANDS.intersection(before) and "--run" not in before)
-    assume(not before or (before[-1] not in CLAUDE_TAKES_VALUE and before[-1] not in VALUED))
+    assume("--" not in before and "--run" not in before and (not before or before[-1] not in VALUED))
     first = understood(before)
     assume(not first.shell)
-    assume("--json" not in first.claude)
-    assert understood([*before, "--", *after]) == first.replace(claude=(*first.claude, *after))
+    # A subcommand may need it itself: `mcp add NAME -- COMMAND`.
+    dashes = ("--",) if first.claude and may_be_a_subcommand(first.claude[0]) else ()
+    assert understood([*before, "--", *after]) == first.replace(claude=(*first.claude, *dashes, *after))
 
 
 @pytest.mark.req("ARGS-01")
 @QUICK
 @given(st.lists(anything, max_size=6), st.integers(0, 6))
 def test_ours_are_claimed_wherever_they_stand(line: list[str], place: int) -> None:
-    assume(not any(is_ours(word) or word in CLAUDE_TAKES_VALUE or word in CLAUDE_SUBCOMMANDS for word in line))
+    assume(not any(is_ours(word) for word in line))
+    assume(not any(may_be_a_subcommand(word) for word in line[:1]))
     with_yes = [*line[:place], "--yes", *line[place:]]
     with_env = [*line[:place], "--env", "--yes", *line[place:]]
     assert understood(with_yes) == Request(yes=True, claude=tuple(line))
     assert understood(with_env) == Request(said=(("env", "--yes"),), claude=tuple(line))
 
 
+# What may be a subcommand of claude, and what follows it.
 @pytest.mark.req("ARGS-01")
-@QUICK
-@given(st.sampled_from(sorted(CLAUDE_TAKES_VALUE)), st.sampled_from([*OURS, "--", "mcp"]))
-def test_value_of_an_option_of_claude_is_not_ours(option: str, value: str) -> None:
-    assert parse([option, value, "-y"]) == Request(yes=True, claude=(option, value))
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("mcp list", "mcp --help", "mcp -h", "agents --all --json", "auth login --console", "auth status --json"),
+        *("mcp add x -e KEY=VALUE -- npx -y server --env A", "plugin validate . --version", "doctor", "update"),
+        *("setup-token", "auth", "hello world", "fix -- --yes", "project purge --all", "import --json=x"),
+    ],
+)
+def test_subcommand_gets_every_word(line: str) -> None:
+    assert parse(line.split()) == Request(claude=tuple(line.split()))
+    assert parse(["-y", "--network", "none", *line.split()]).claude == tuple(line.split())
 
 
-@pytest.mark.req("ARGS-01")
-@QUICK
-@given(st.sampled_from(sorted(CLAUDE_SUBCOMMANDS)), words)
-def test_everything_after_a_subcommand_is_for_claude(subcommand: str, line: list[str]) -> None:
-    assert parse(["-y", subcommand, *line]) == Request(yes=True, claude=(subcommand, *line))
+@pytest.mark.req("ARGS-01", "WORK-02")
+@pytest.mark.parametrize("word", ["mcp", "hello", "plug-in"])
+@pytest.mark.parametrize("setting", BY_OPTION.values(), ids=lambda setting: setting.name)
+def test_option_that_may_be_of_a_subcommand_is_refused_or_harmless(word: str, setting: Setting) -> None:
+    """Never is it silently left to claude, if it would change the box, nor taken from claude."""
+    for option in filter(None, (setting.option, setting.short, f"{setting.option}=x")):
+        if setting.name in ("help", "version", "json"):
+            assert parse([word, option]).claude == (word, option)
+            continue
+        with pytest.raises(Problem, match=f"{option.partition('=')[0]} after `{word}` may be") as caught:
+            parse([word, "add", option, "KEY=secret"])
+        assert f"claudebox -- {word}" in caught.value.hint
+        assert "secret" not in caught.value.hint
+        assert parse(["--", word, option]).claude == (word, option)
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize(
+    "before", ["-p|hi", "fix the bug", "/init", "--model|opus|hi", "Fix!", "--append-system-prompt|x|hi", "", "-c"]
+)
+def test_box_gets_what_stands_after_words_of_claude(before: str) -> None:
+    line = before.split("|")
+    said = (("network", "none"), ("env", "A=1"))
+    assert parse([*line, "--network", "none", "--env=A=1", "-y"]) == Request(yes=True, said=said, claude=tuple(line))
 
 
 @pytest.mark.req("ARGS-01")
@@ -144,11 +164,6 @@ def test_first_word_of_a_command_does_not_get_lost_behind_an_equals_sign() -> No
 
 
 @pytest.mark.req("ARGS-01")
-def test_word_given_twice_arrives_twice() -> None:
-    assert parse(["--json", "x", "--json"]) == Request(claude=("--json", "x", "--json"))
-
-
-@pytest.mark.req("ARGS-01")
 @pytest.mark.parametrize("setting", BY_OPTION.values(), ids=lambda setting: setting.name)
 def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
     expected = {
@@ -159,15 +174,14 @@ def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
         OPERAND: None,
         SWITCH: Request(claude=("value",)),
     }[setting.kind]
-    if expected is not None and setting.name in ("yes", "quiet", "strict"):
+    if expected is not None and setting.name in ("yes", "quiet"):
         expected = expected.replace(**{setting.name: True})
-    if setting.name == "json":  # on its own it is claude's
-        expected = Request(claude=("--json", "value"))
-    if setting.name in WITH_ARGUMENT:
+    if setting.name == "explain":
         expected = Request(mode=setting.name, said=((setting.name, "value"),))
     if setting.name == "review":  # it needs no value
         expected = Request(said=(("review", "on"),), claude=("value",))
-    if setting.name in {"shell", "against", "suggest"} | (WITHOUT_CLAUDE - {"review", "completion"}):
+    alone = {"shell", "against", "suggest", "json"}
+    if setting.name in alone or (setting.kind == MODE and setting.name not in WITH_CLAUDE):
         with pytest.raises(Problem):
             parse([setting.option, "value"])
         return
@@ -181,15 +195,15 @@ def test_profile_without_a_name_lists_them(line: list[str]) -> None:
 
 
 @pytest.mark.req("EXT-03")
-@pytest.mark.parametrize("line", [["--profile", "aws", "--profile", "go"], ["--profile=aws", "-p", "--profile=go"]])
+@pytest.mark.parametrize("line", [["--profile", "aws", "--profile", "own"], ["--profile=aws", "-p", "--profile=own"]])
 def test_profiles_are_named_one_by_one(line: list[str]) -> None:
-    assert parse(line).said == (("profile", "aws"), ("profile", "go"))
+    assert parse(line).said == (("profile", "aws"), ("profile", "own"))
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != LAUNCH])
 def test_json_is_for_each_mode_that_prints_data_and_an_error_with_the_others(mode: str) -> None:
     option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))
-    words = [option, {"explain": "git", "completion": "bash", "review": "list"}.get(mode, "")]
+    words = [option, {"explain": "git", "review": "list"}.get(mode, "")]
     line = [*filter(None, words), "--json"]
     if mode in JSON_MODES:
         assert (parse(line).mode, parse(line).json, parse(line).claude) == (mode, True, ())
@@ -204,10 +218,16 @@ def test_json_is_an_error_where_something_is_done(line: str) -> None:
         parse([*line.split(), "--json"])
 
 
-@pytest.mark.parametrize("mode", ["audit", "dry_run", "check"])
-@pytest.mark.parametrize("first", [True, False])
-def test_json_is_ours_only_where_it_has_a_meaning(mode: str, first: bool) -> None:
-    option = "--" + mode.replace("_", "-")
-    line = ["--json", option] if first else [option, "--json"]
-    assert parse(line) == Request(mode=mode, json=True)
-    assert parse(["-p", "--json", "x"]) == Request(claude=("-p", "--json", "x"))
+@pytest.mark.parametrize("line", ["--json --audit", "--audit --json", "--dry-run --json", "--json --check"])
+def test_json_may_stand_before_and_after_the_mode(line: str) -> None:
+    assert parse(line.split()).json
+
+
+@pytest.mark.parametrize("line", ["--json", "-p x --json", "--json --run ls"])
+def test_json_without_a_mode_is_an_error(line: str) -> None:
+    with pytest.raises(Problem, match="--json says how"):
+        parse(line.split())
+
+
+def test_help_has_two_sizes() -> None:
+    assert (parse(["-h"]), parse(["--help", "all"]).said) == (Request(mode="help"), (("help", "all"),))

@@ -49,7 +49,7 @@ def test_cut_text_fits_and_says_that_it_is_cut(word: str, room: int) -> None:
 @QUICK
 @given(st.text(alphabet="ab", max_size=30), st.lists(words, max_size=6))
 def test_table_row_stays_within_the_screen(label: str, given_words: list[str]) -> None:
-    assert all(width(line) <= WIDTH for line in table_row(label, given_words, 19))
+    assert all(width(line) <= WIDTH for line in table_row(label, given_words, 19, Style(False)))
 
 
 @pytest.mark.req("UX-01")

@@ -7,79 +7,85 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.broker.decide import AT_START
-from claudebox.features.broker.server.preflight import OTHERWISE, check
-from claudebox.features.broker.terms import BACKLOG, LONGEST_MESSAGE, READY, SOCKET
+from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
+from claudebox.files import make_private
+from claudebox.known_variables import BASE_URL
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
+from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import c_function
-from claudebox.process.lifetime import Companion, detach, has_ended, watch_own_end
 
 NOT_YET = "not-yet"
+BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
-PRIVATE = 0o700
+PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
+    """Start the broker. The plan gets its socket and the token of this launch."""
     assert plan.broker is not None
-    plan, life, directory = start_broker(plan, plan.broker)
-    return plan, Companion(
-        life=life,
-        require_ready=lambda end: require_ready(life, end),
-        why_ended=lambda: ended() if has_ended(life) else None,
-        clear=lambda: remove(directory),
+    broker = plan.broker
+    check(broker, dict(os.environ))
+    end = watch_own_end("for --auth broker", "--auth none")  # before anything is made
+    directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
+    token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
+    try:
+        make_private(directory)
+        listener = listen(directory)
+    except OSError as error:
+        raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
+    life = start_beside(lambda report: _serve(broker, token, listener, end, report, directory), (listener, end))
+    mounts = tuple(mount.replace(source=directory) if mount.path == broker.place else mount for mount in plan.mounts)
+    variables = tuple(
+        variable.replace(value=token) if variable.value == AT_START else variable for variable in plan.environment
     )
+    return plan.replace(mounts=mounts, environment=variables), Companion(life, ended, failed, lambda: remove(directory))
 
 
 def ended() -> Problem:
     return Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
 
 
-def require_ready(life: int, end: int) -> None:
-    """Wait until the broker has tried itself, or the box has ended. Raises a Problem with the broker's reason."""
-    import select
-
-    poll = select.poll()
-    for descriptor in (life, end):
-        poll.register(descriptor, select.POLLIN)
-    if life not in dict(poll.poll()):
-        return
-    said = os.read(life, LONGEST_MESSAGE)
-    if said != READY:
-        message, _, hint = said.decode(errors="replace").partition("\0")
-        raise Problem(message or "the broker ended before it had begun", hint or OTHERWISE)
+def failed() -> Problem:
+    return Problem("the broker ended before it had begun", OTHERWISE)
 
 
-def start_broker(plan: Plan, broker: Broker) -> tuple[Plan, int, str]:
-    """Start it. Returns the plan with the socket and the token of this launch, a pipe that ends with the broker, and
-    the directory of the socket."""
-    check(broker, dict(os.environ))
-    os.close(watch_own_end("for --auth broker", "--auth none"))  # before anything is made
-    directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
-    token = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}"
-    try:
-        os.makedirs(directory, PRIVATE)
-        listener = listen(directory)
-    except OSError as error:
-        raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
-    life, report = os.pipe()
-    end = os.pidfd_open(os.getpid())
-    if os.fork() == 0:
-        _become_broker(broker, token, listener, end, report, directory)
-    for descriptor in (listener, end, report):
-        os.close(descriptor)
-    mounts = tuple(mount.replace(source=directory) if mount.path == broker.place else mount for mount in plan.mounts)
-    variables = tuple(
-        variable.replace(value=token) if variable.value == AT_START else variable for variable in plan.environment
+def check(broker: Broker, environ: dict[str, str]) -> None:
+    """Raise a Problem if the broker could not reach or trust the API, as far as next to no time tells."""
+    for path in filter(None, (broker.certificates, broker.extra_certificates)):
+        if not os.access(path, os.R_OK):
+            raise no_trust(f"{path} cannot be read")
+    is_usual = not broker.url or _is_plain(broker.url)
+    if not is_usual or any(environ.get(name) for name in (*PROXIES, TOKEN_URL)):
+        from claudebox.features.broker.server.upstream import API, find_proxy, read_address
+
+        find_proxy(environ, read_address(broker.url or API, BASE_URL))
+        read_address(environ.get(TOKEN_URL) or API, TOKEN_URL)
+
+
+def _is_plain(url: str) -> bool:
+    """Whether the address looks like most do. A closer look costs as much as the rest of a launch."""
+    host, _, rest = url.removeprefix("https://").partition("/")
+    name, _, port = host.partition(":")
+    is_path = not rest or rest.replace("/", "a").replace("-", "a").isalnum()
+    return (
+        url.startswith("https://")
+        and url.isascii()
+        and name.replace(".", "a").replace("-", "a").isalnum()
+        and (port.isdigit() or ":" not in host)
+        and is_path
     )
-    return plan.replace(mounts=mounts, environment=variables), life, directory
+
+
+def no_trust(reason: str) -> Problem:
+    return Problem(f"the broker cannot read the certificates that this host trusts: {reason}", OTHERWISE)
 
 
 def listen(directory: str) -> int:
-    import _socket
+    import socket
 
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX)
     # The path of a socket may have 107 bytes, and that of a home more.
     parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     listener.bind(f"/proc/self/fd/{parent}/{NOT_YET}")
@@ -90,9 +96,8 @@ def listen(directory: str) -> int:
     return listener.detach()
 
 
-def _become_broker(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
+def _serve(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
     try:
-        detach((listener, end, report))
         control = c_function("prctl")
         if control is not None:
             control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
@@ -101,7 +106,6 @@ def _become_broker(broker: Broker, token: str, listener: int, end: int, report: 
         run(broker, token, listener, end, report)
     finally:
         remove(directory)
-        os._exit(0)
 
 
 def remove(directory: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts, find_login
 from claudebox.features.broker.forwarder import forwarder
-from claudebox.features.broker.terms import EXTRA_CERTIFICATES, SHORTEST_SECRET, SOCKET, TOKEN_URL
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.known_variables import BASE_URL, read_address
@@ -14,15 +13,19 @@ from claudebox.paths import absolute
 from claudebox.problem import Problem
 from claudebox.quoting import quote
 from claudebox.reach import host_certificates
-from claudebox.settings.parsing import broker_limit
 from claudebox.settings.table import FULL
-from claudebox.settings.values import EnvWish, Settings, Word
+from claudebox.settings.values import Amount, EnvWish, Settings
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+SOCKET = "api.sock"
+TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # a variable: where a login is renewed, if it is not the usual place
+EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
+SHORTEST_SECRET = 8  # what is shorter occurs in every text, and is no secret
+OTHERWISE = "choose: --auth passthrough, --auth none"
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
 ROUTE = Origin.of_rule(RULE, "the way to the API")
@@ -182,11 +185,11 @@ def _can_be_sent(value: str) -> bool:
     return value.isascii() and value.isprintable() and " " not in value
 
 
-def _limits(said: tuple[Word, ...]) -> tuple[tuple[str, int], ...]:
+def _limits(said: tuple[Amount, ...]) -> tuple[tuple[str, int], ...]:
     """The limits by name. If one is set twice, the lower one counts."""
     lowest: dict[str, int] = {}
-    for name, number in map(broker_limit, said):
-        lowest[name] = min(lowest.get(name, number), number)
+    for limit in said:
+        lowest[limit.of] = min(lowest.get(limit.of, limit.number), limit.number)
     return tuple(lowest.items())
 
 
@@ -210,7 +213,7 @@ def _subscription(tree: Tree, file: str) -> str:
 
 
 def _login(tree: Tree, file: str) -> dict[str, Any]:
-    from claudebox.login.form import login_in, parse
+    from claudebox.login import login_in, parse
 
     return login_in(parse(tree.read(file) or b""))
 

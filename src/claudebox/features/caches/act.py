@@ -9,33 +9,25 @@ from __future__ import annotations
 
 import os
 
+from claudebox import files
 from claudebox.features.caches.decide import PLACE
-from claudebox.layers.files import DIRECTORY, open_below
 from claudebox.model import Plan, Step
 from claudebox.problem import Problem
+from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function
-from claudebox.process.lifetime import Companion
 from claudebox.state import CACHE_LOCK
 from claudebox.terminal import say
-
-PRIVATE = 0o700
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
     """Hold the place for changes as long as the box lives. If another box has it, this one does without the host's."""
-    import fcntl
-
     assert plan.cache is not None
-    here = os.open(plan.cache.layers, DIRECTORY)
-    held = os.open(CACHE_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=here)
-    os.close(here)
-    companion = Companion(held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: os.close(held))
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
-        return without_host(plan), companion
-    return plan, companion
+    held = files.open_lock(f"{plan.cache.layers}/{CACHE_LOCK}")
+    companion = Companion(held)
+    if files.take_lock(held):
+        return plan, companion
+    say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
+    return without_host(plan), companion
 
 
 def without_host(plan: Plan) -> Plan:
@@ -50,27 +42,19 @@ def without_host(plan: Plan) -> Plan:
 def mount(plan: Plan) -> None:
     cache = plan.cache
     assert cache is not None
-    above, layers = os.open(cache.over_host, DIRECTORY), os.open(cache.layers, DIRECTORY)
+    above, layers = os.open(cache.over_host, files.DIRECTORY), os.open(cache.layers, files.DIRECTORY)
     for lower, inner in cache.lower:
         name = inner.replace("/", "+")
         try:
-            target = open_below(above, inner)
-            sides = [_directory(layers, f"{name}.{side}") for side in ("upper", "work")]
-            _lay(os.open(lower, DIRECTORY), target, *sides)
+            target = files.open_below(above, inner)
+            sides = [files.open_below(layers, f"{name}.{side}", makes=True) for side in ("upper", "work")]
+            _lay(os.open(lower, files.DIRECTORY), target, *sides)
         except OSError as error:
             raise Problem(
                 f"{lower} cannot lie under the project's cache: {error.strerror}",
                 "it needs Linux 5.11, and the project's cache on ext4, btrfs, xfs or tmpfs\n"
                 "      without this host's caches: --cache project",
             ) from None
-
-
-def _directory(parent: int, name: str) -> int:
-    try:
-        os.mkdir(name, PRIVATE, dir_fd=parent)
-    except FileExistsError:
-        pass
-    return os.open(name, DIRECTORY, dir_fd=parent)
 
 
 def _lay(lower: int, target: int, upper: int, work: int) -> None:

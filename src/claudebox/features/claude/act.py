@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox import files
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     Saved = dict[str, int]  # when each conversation was written last, in nanoseconds
 
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 SUFFIX = ".jsonl"
 HEXADECIMAL = frozenset("0123456789abcdef")
 PARTS = (8, 4, 4, 4, 12)  # the digits of an identifier, between dashes
@@ -48,12 +48,13 @@ def _say_how_to_go_on(before: Saved, now: Saved) -> None:
 
 def saved_conversations(state: str, project: str) -> Saved:
     """The conversations of the project that Claude has saved. Nothing is followed, and no file is opened."""
-    name = directory_name(project)
-    place = _open_below(state, "projects", name) if len(name) <= LONGEST_NAME else -1
-    if place < 0:
-        return {}
+    name, opened = directory_name(project), list[int]()
     found: Saved = {}
+    if len(name) > LONGEST_NAME:
+        return found
     try:
+        opened.append(os.open(state, files.DIRECTORY))
+        opened.append(place := files.open_below(opened[0], f"projects/{name}"))
         with os.scandir(place) as entries:
             for _, entry in zip(range(MOST_LOOKED_AT), entries, strict=False):
                 identifier = entry.name.removesuffix(SUFFIX)
@@ -64,24 +65,9 @@ def saved_conversations(state: str, project: str) -> Saved:
     except OSError:
         pass  # what another box removes meanwhile is no conversation to go on with
     finally:
-        os.close(place)
+        for descriptor in opened:
+            os.close(descriptor)
     return found
-
-
-def _open_below(directory: str, *names: str) -> int:
-    """Go down these names, none of which may be a symlink; -1 if one is, or is no directory."""
-    here = -1
-    try:
-        here = os.open(directory, DIRECTORY)
-        for name in names:
-            above, here = here, -1
-            try:
-                here = os.open(name, DIRECTORY, dir_fd=above)
-            finally:
-                os.close(above)
-    except OSError:
-        return -1
-    return here
 
 
 def directory_name(project: str) -> str:

@@ -11,12 +11,12 @@ from claudebox.reach import Reach
 from claudebox.settings.table import CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
-from claudebox.tools import choose_agent, npm_install
+from claudebox.tools import another, choose_agent, npm_install
 
 # An old installer has put claude in a secret place, where it is no secret.
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
 OTHERWISE = """
-      or name it: --claude PATH
+      or name it: CLAUDEBOX_CLAUDE=PATH
       or do without it: --run CMD, after all other options"""
 
 
@@ -29,7 +29,7 @@ def check_claude_files(install: ClaudeInstall, homes: tuple[str, ...], places: t
     for file in install.files:
         refusal = refuse_readable(file, homes, places)
         if refusal and not file.endswith(LOCAL_INSTALL):
-            raise Problem(f"{install.path} would need {file}: {refusal}", "name another one: --claude PATH")
+            raise Problem(f"{install.path} would need {file}: {refusal}", another(CLAUDE))
 
 
 def find_claude(

@@ -27,7 +27,7 @@ ESCAPE = b"\\u"  # with which a name can be written so that it does not look lik
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     # With the broker, the box has no credential that could go anywhere.
-    kind = Finding.NOTE if facts.settings.auth == BROKER else Finding.RISK
+    kind = Finding.NOTE if facts.settings.auth.text == BROKER else Finding.RISK
     findings = []
     for path in PROJECT_SETTINGS:
         content = facts.tree.read(f"{facts.project}/{path}", limit=LARGEST_FILE) or b""

@@ -49,7 +49,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         certificates=facts.certificates,
         features=draft.variables,
         wishes=wishes,
-        dropped=facts.settings.dropped,
+        dropped=facts.settings.drop_env,
         kept_out=dict(draft.kept_out),
     )
     findings = environment_findings(variables, wishes, environ)

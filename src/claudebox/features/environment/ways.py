@@ -61,7 +61,7 @@ class Ways:
         self.hosts = facts.users.claudes_variables(facts.host.environ)
         said = [wish for wish in facts.settings.env if wish.value is not None or wish.name in self.hosts]
         self.wishes: dict[str, EnvWish] = {wish.name: wish for wish in said}  # the last one counts
-        self.dropped = {word.text for word in facts.settings.dropped}
+        self.dropped = {word.text for word in facts.settings.drop_env}
         self.notes: dict[str, list[str]] = {}  # what is wrong, and the names for which it is
         self.route = self._admitted_route()
 

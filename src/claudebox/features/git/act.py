@@ -5,7 +5,7 @@ The branch is read without git, which in a repository that an agent could write 
 
 from __future__ import annotations
 
-from claudebox.host.git.head import read_head
+from claudebox.host.git.refs import read_head
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.model import Plan

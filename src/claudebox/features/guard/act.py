@@ -52,14 +52,12 @@ def _import_everything() -> None:
     """Import what a report may need before the box starts: the agent can change the files of this claudebox."""
     import difflib
     import json
-    import shutil
-    import stat
     import tomllib
 
     from claudebox.features.guard import quarantine
     from claudebox.view import aftermath
 
-    del difflib, json, shutil, stat, tomllib, quarantine, aftermath
+    del difflib, json, tomllib, quarantine, aftermath
 
 
 def report(plan: Plan, before: dict[str, Trace], asking: Ask | None, since: int = 0) -> None:

@@ -10,6 +10,7 @@ import posixpath
 
 from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, UNSEEN
 from claudebox.host.git import config as gitconfig
+from claudebox.host.git.repository import find_submodules, pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Guarded
@@ -31,7 +32,6 @@ TOO_MUCH = "git's configuration is too long here: what it names was not looked a
 
 MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
-DEEPEST_MODULE = 8
 MOST_REPOSITORIES = 2000
 
 # Keys whose value is a command or the path of a program.
@@ -130,11 +130,6 @@ def _is_bare(tree: Tree, directory: str) -> bool:
     )
 
 
-def pointed_to(text: str, begins: str = "gitdir: ") -> str:
-    """The path that git reads there. A line break is no part of it, but a space is, and a zero byte ends it."""
-    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
-
-
 def _files(tree: Tree, checkout: Checkout, configs: Configs) -> Iterator[Guarded]:
     git_dir = checkout.git_dir
     for name, reason in (("config", CONFIG), ("config.worktree", CONFIG), ("hooks", HOOKS), ("commondir", POINTER)):
@@ -163,20 +158,9 @@ def _further(tree: Tree, checkout: Checkout, configs: Configs) -> list[Checkout]
         linked = f"{git_dir}/worktrees/{name}"
         # If it is checked out in the project, its `.git` file there says so.
         found.append(Checkout(linked, "")) if tree.is_plain_directory(linked) else None
-    found += [Checkout(module, configs.work_tree(module)) for module in _modules(tree, f"{git_dir}/modules", 0)]
+    modules = tree.resolve(f"{git_dir}/modules")
+    found += [Checkout(one, configs.work_tree(one)) for one in (find_submodules(tree, modules) if modules else ())]
     return found
-
-
-def _modules(tree: Tree, directory: str, depth: int) -> Iterator[str]:
-    """Find the submodules, whose names may have slashes."""
-    for name in tree.entries(directory) if depth < DEEPEST_MODULE else ():
-        path = f"{directory}/{name}"
-        if not tree.is_plain_directory(path):
-            continue
-        if tree.lstat(f"{path}/{HEAD}") is not None:
-            yield path
-        else:
-            yield from _modules(tree, path, depth + 1)
 
 
 class Configs:

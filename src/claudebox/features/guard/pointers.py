@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.features.guard.contents import added_pairs
-from claudebox.features.guard.git import checkout_of, pointed_to
+from claudebox.features.guard.git import checkout_of
 from claudebox.features.guard.table import DOT_GIT
+from claudebox.host.git.repository import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
 from claudebox.model import Trace

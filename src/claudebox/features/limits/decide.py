@@ -11,9 +11,9 @@ from claudebox.facts import Facts
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem
-from claudebox.settings.parsing import LIMITS, amount
-from claudebox.settings.values import Word
+from claudebox.settings.values import Amount
 
+LIMITS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
 DELEGATE = "/etc/systemd/system/user@.service.d"
@@ -29,8 +29,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-def plan_limits(tree: Tree, said: dict[str, Word], uid: int) -> Limits:
-    amounts = {name: amount(name, value) for name, value in said.items()}
+def plan_limits(tree: Tree, said: dict[str, Amount], uid: int) -> Limits:
     first = next(iter(said.values())).origin.shown
     busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
     if not busctl or not tree.exists(f"{manager(uid)}/systemd") or not tree.exists(bus(uid)):
@@ -41,7 +40,7 @@ def plan_limits(tree: Tree, said: dict[str, Word], uid: int) -> Limits:
             "      (on Debian: sudo apt install dbus-user-session), or without limits",
         )
     _check_controllers(tree, said, uid)
-    return Limits(busctl, *(amounts.get(name, 0) for name in LIMITS))
+    return Limits(busctl, *(said[name].number if name in said else 0 for name in LIMITS))
 
 
 def manager(uid: int) -> str:
@@ -53,7 +52,7 @@ def bus(uid: int) -> str:
     return f"/run/user/{uid}/bus" if uid else "/run/dbus/system_bus_socket"
 
 
-def _check_controllers(tree: Tree, said: dict[str, Word], uid: int) -> None:
+def _check_controllers(tree: Tree, said: dict[str, Amount], uid: int) -> None:
     """Raise a Problem unless the kernel can limit all of this, and the administrator lets this account do so."""
     if not tree.exists(f"{GROUPS}/cgroup.controllers"):
         raise Problem(
@@ -75,7 +74,7 @@ def _check_controllers(tree: Tree, said: dict[str, Word], uid: int) -> None:
             )
 
 
-def limit_findings(said: dict[str, Word]) -> list[Finding]:
+def limit_findings(said: dict[str, Amount]) -> list[Finding]:
     return [
         Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
         for name, limit in said.items()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 
+from claudebox.files import write_whole
 from claudebox.model import Login, Plan
 from claudebox.problem import Problem
-from claudebox.process.lifetime import detach, watch_own_end
+from claudebox.process.companion import start_beside, watch_own_end
 
 
 def before(plan: Plan) -> None:
@@ -30,16 +31,13 @@ def start_keeping_in_step(login: Login) -> None:
         except OSError as error:
             raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
     watch = watch_own_end("to keep Claude's login up to date", "--auth none")
-    if os.fork() != 0:
-        os.close(watch)
-        return
-    try:
-        detach((watch,))
-        from claudebox.features.login.keep_in_step import keep_in_step
+    os.close(start_beside(lambda _: _keep_in_step(login, watch), (watch,)))
 
-        keep_in_step(login, watch)
-    finally:
-        os._exit(0)
+
+def _keep_in_step(login: Login, watch: int) -> None:
+    from claudebox.features.login.keep_in_step import keep_in_step
+
+    keep_in_step(login, watch)
 
 
 def forget_if_gone(login: Login) -> None:
@@ -74,12 +72,8 @@ def noted(login: Login) -> list[str]:
 
 
 def note(login: Login, *lines: str) -> None:
-    """Write the note by a rename: half a note would mean that the user has logged in anew."""
-    path = login.instance.auth_note
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w") as file:
-        file.write("\n".join(lines))
-    os.rename(temporary, path)
+    """Write the note whole: half of one would mean that the user has logged in anew."""
+    write_whole(login.instance.auth_note, os.fsencode("\n".join(lines)), is_safe=False)
 
 
 def stamp(path: str) -> str:

@@ -13,16 +13,26 @@ not mistake its own copy for a change by somebody else, and replace by it what a
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import time
 
+from claudebox import files
 from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
 from claudebox.host.digest import sha256
-from claudebox.login.file import read, replace
-from claudebox.login.form import KEY, MILLISECONDS, expiry_ms, fingerprint, is_whole, known_fields, login_in
-from claudebox.login.locks import Busy, storage_lock
+from claudebox.login import (
+    KEY,
+    MILLISECONDS,
+    Busy,
+    expiry_ms,
+    fingerprint,
+    is_whole,
+    known_fields,
+    login_in,
+    read,
+    replace,
+    storage_lock,
+)
 from claudebox.model import Login
 from claudebox.state import LOGIN_FILE
 
@@ -65,9 +75,9 @@ def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
 
     Only a launch may switch to another file. Two boxes that share different ones would replace the copy in turns.
     """
-    descriptor = os.open(login.all_projects.auth_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = files.open_lock(login.all_projects.auth_lock)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        files.take_lock(descriptor, waits=True)
         if may_switch or not is_shared_no_more(login):
             _rescue(login)
             _copy_the_newer(login)
@@ -136,7 +146,7 @@ def _adopt(login: Login) -> None:
     temporary = f"{own_login}.{os.getpid()}"
     with contextlib.suppress(OSError):
         if os.path.isdir(own_login):
-            os.rename(own_login, f"{own_login}.aside.{os.getpid()}")
+            files.put_aside(None, own_login)
         os.symlink(f"{login.place}/{LOGIN_FILE}", temporary)
         os.rename(temporary, own_login)
 

@@ -3,19 +3,19 @@
 The process stays on the host's network. The child that becomes bwrap enters a network without any way out, makes
 listeners there and hands them over. Until they are served, what the box opens waits in the kernel. If the process
 ends, its sockets do, and the parent ends the box.
+
+With --publish, the ports of the host are opened here, and a process in the box's network carries on what arrives.
 """
 
 from __future__ import annotations
 
-import _socket
 import os
-import sys
+import socket
 
-from claudebox.features.names.terms import ALL, FOR_IPV6, LIFE, LONGEST_WORDS, MAKER, MEMORY, READY
 from claudebox.model import Plan, Port
 from claudebox.problem import Problem
-from claudebox.process.descriptors import close_all_but
-from claudebox.process.lifetime import Companion, detach, die_with_parent, has_ended, watch_own_end
+from claudebox.process.companion import Companion, start_beside, watch_own_end
+from claudebox.process.programs import port_problem, start_carrier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,81 +25,45 @@ if TYPE_CHECKING:
 
 LOCALHOST = "127.0.0.1"
 BACKLOG = 128
-LAST_BREATH_MILLISECONDS = 500
-FIRST_FREE_PORT = 1024
+# What goes from the child to the process outside: words that say what a descriptor is for, with the descriptor.
+LIFE = "life"  # the end of a pipe by which the box lives
+ALL = "all"  # there are no more
+# What comes back: memory in which the process outside says what it refused, a line for each: how often, and what.
+MEMORY = 8192
+LENGTH = 4  # bytes at its beginning, in which the length of the rest is said
+HELPS = "+"  # before a line: a longer list would allow it
+MOST_SHOWN = 6
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
-    """Start the process outside. The plan gets the socket that leads to it, for `inside`, and what it tells `after`."""
+    """Start the process outside. The plan gets what `inside` and `after` need: the socket that leads to it, the ports
+    of this host that were opened, and the memory in which it says what it refused."""
     assert plan.names is not None
     from mmap import mmap
 
     end = watch_own_end("for --network names", "--network inet, or --network none")
-    published = [(_open_port(port), port.box) for port in plan.network.published]
+    listeners = tuple(_open_port(port) for port in plan.network.published)
+    ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
     names = plan.names.replace(refused=mmap(-1, MEMORY))
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    life, report = os.pipe()
-    if os.fork() == 0:
-        _become_relay(names, theirs.detach(), published, end, report)
-    theirs.close()
-    for descriptor in (end, report, *(listener for listener, _ in published)):
-        os.close(descriptor)
-    companion = Companion(
-        life=life,
-        require_ready=lambda box: require_ready(life, box),
-        why_ended=lambda: why_ended(life),
-        clear=lambda: None,
-    )
-    return plan.replace(names=names.replace(channel=ours.detach())), companion
-
-
-def _open_port(port: Port) -> int:
-    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    try:
-        listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        listener.bind((LOCALHOST, port.host))
-        listener.listen(BACKLOG)
-    except OSError as error:
-        is_low = port.host < FIRST_FREE_PORT
-        hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
-        message = f"{port.origin.shown}: port {port.host} of this host cannot be opened: {error.strerror}"
-        raise Problem(message, hint) from None
-    return listener.detach()
-
-
-def _become_relay(names: Names, channel: int, published: list[tuple[int, int]], end: int, report: int) -> None:
-    try:
-        detach((channel, end, report, *(listener for listener, _ in published)))
-        from claudebox.features.names.server.run import run
-
-        run(names, channel, published, end, report)
-    finally:
-        os._exit(0)
-
-
-def why_ended(life: int) -> Problem | None:
-    """Why the box was ended. A process that is killed closes its pipes one after another, and this may be the last."""
-    import select
-
-    poll = select.poll()
-    poll.register(life, 0)
-    poll.poll(LAST_BREATH_MILLISECONDS)
-    return ended() if has_ended(life) else None
+    life = start_beside(lambda report: _serve(names, theirs, end, report), (theirs, end))
+    return plan.replace(names=names.replace(channel=ours, listeners=listeners)), Companion(life, ended)
 
 
 def ended() -> Problem:
     return Problem("the process that knows the box's list of names was ended, and the box with it", "start it again")
 
 
-def require_ready(life: int, box: int) -> None:
-    """Wait until the process has taken the box's sockets, or the box has ended."""
-    import select
+def _open_port(port: Port) -> int:
+    try:
+        return socket.create_server((LOCALHOST, port.host), backlog=BACKLOG).detach()
+    except OSError as error:
+        raise port_problem([port], os.strerror(error.errno or 0)) from None
 
-    poll = select.poll()
-    for descriptor in (life, box):
-        poll.register(descriptor, select.POLLIN)
-    if life in dict(poll.poll()) and os.read(life, len(READY)) != READY:
-        raise ended()
+
+def _serve(names: Names, channel: int, end: int, report: int) -> None:
+    from claudebox.features.names.server.relay import run
+
+    run(names, channel, end, report)
 
 
 def inside(plan: Plan, life: int, others_end: int) -> None:
@@ -108,51 +72,19 @@ def inside(plan: Plan, life: int, others_end: int) -> None:
     from claudebox.features.names.namespace import make_network
 
     os.close(life)
-    channel = _socket.socket(fileno=plan.names.channel)
     made = make_network(plan.names.nft, tuple(port.host for port in plan.network.host_ports))
+    channel = socket.socket(fileno=plan.names.channel)
     try:
-        for words, own in made:
-            _hand_over(channel, words, own.fileno())
-        if plan.network.published:
-            _hand_over(channel, MAKER, _start_maker())
-        _hand_over(channel, LIFE, others_end)
+        for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
+            socket.send_fds(channel, [words.encode()], [own])
         channel.send(ALL.encode())
     except OSError:
         raise ended() from None
     channel.close()
     os.close(others_end)
-
-
-def _hand_over(channel: _socket.socket, words: str, descriptor: int) -> None:
-    assert len(words) < LONGEST_WORDS
-    rights = descriptor.to_bytes(4, sys.byteorder)
-    channel.sendmsg([words.encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-
-
-def _start_maker() -> int:
-    """Start the process that makes sockets in the box's network. Returns the end of its channel for the one outside."""
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
-        try:
-            os.setsid()
-            die_with_parent()
-            close_all_but([theirs.fileno()])
-            while family := theirs.recv(1):
-                _make_socket(theirs, _socket.AF_INET6 if family == FOR_IPV6 else _socket.AF_INET)
-        finally:
-            os._exit(0)
-    theirs.close()
-    return ours.detach()
-
-
-def _make_socket(channel: _socket.socket, family: int) -> None:
-    try:
-        made = _socket.socket(family, _socket.SOCK_STREAM)
-    except OSError:
-        channel.send(b".")  # a kernel may know no IPv6
-        return
-    _hand_over(channel, ".", made.fileno())
-    made.close()
+    if plan.names.listeners:
+        ports = [(own, port.box) for own, port in zip(plan.names.listeners, plan.network.published, strict=True)]
+        start_carrier(ports)
 
 
 def after(plan: Plan) -> Callable[[bool], None]:
@@ -161,14 +93,30 @@ def after(plan: Plan) -> Callable[[bool], None]:
     assert names is not None
 
     def report(_: bool) -> None:
-        if plan.is_quiet:
-            return
-        from claudebox.features.names.report import refused_text
-        from claudebox.terminal import say
-
-        assert names is not None
-        text = refused_text(bytes(names.refused or b""))
+        text = "" if plan.is_quiet else refused_text(bytes(names.refused or b""))
         if text:
+            from claudebox.terminal import say
+
             say(text)
 
     return report
+
+
+def refused_text(memory: bytes) -> str:
+    """What the process outside has written about refusals, for people; "" if there were none."""
+    from claudebox.view.text import escape, fill
+
+    size = int.from_bytes(memory[:LENGTH], "big")
+    lines = memory[LENGTH : LENGTH + size].decode(errors="replace").splitlines()
+    rows = [(line.startswith(HELPS), line.removeprefix(HELPS).partition(" ")) for line in lines]
+    found = [(int(times), escape(name), helps) for helps, (times, _, name) in rows if times.isdigit() and name]
+    if not found:
+        return ""
+    shown = sorted(found, reverse=True)[:MOST_SHOWN]
+    refused = ", ".join(name if times == 1 else f"{name} ({times} times)" for times, name, _ in shown)
+    more = f", and {len(found) - len(shown)} more (--network-log)" if len(found) > len(shown) else ""
+    options = " ".join(f"--allow {name}" for _, name, helps in shown if helps)
+    text = f"claudebox: refused by --network names: {refused}{more}"
+    # What is to be pasted stays on one line, however long it is.
+    allowing = [f"  to allow: {options}"] if options else []
+    return "\n".join([*fill(text.split(), 0, break_words=False), *allowing]) + "\n"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import socket
 
 from claudebox import trial
-from claudebox.own_command import own_command
+from claudebox.features.names.namespace import CONNECTIONS, make_network
+from claudebox.features.names.server.relay import original_destination
+from claudebox.problem import Problem
 from claudebox.settings.table import NAMES
 from claudebox.settings.values import Settings
 from claudebox.trial import FAIL, NOTE, OK, CheckRow
 
 NAME = "network names"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
+ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
+PATIENCE_SECONDS = 3
 
 
 def names_rows(settings: Settings, nft: str) -> list[CheckRow]:
@@ -19,17 +23,36 @@ def names_rows(settings: Settings, nft: str) -> list[CheckRow]:
     lacking = FAIL if settings.network.text == NAMES else NOTE
     if not nft:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
-    outcome = trial.run(*own_command("features.names.trial"), text=json.dumps(nft))
     try:
-        answer = json.loads(outcome.stdout)
-    except ValueError:
-        last = (outcome.stderr.strip().splitlines() or [f"exit status {outcome.status}"])[-1]
-        answer = {"problem": f"the trial failed: {last}"}
-    if "problem" in answer:
-        is_filters = "filter cannot be loaded" in answer["problem"]
+        lost = trial.run_in_namespaces("features.names.check", nft)
+    except Problem as problem:
+        is_filters = "filter cannot be loaded" in problem.message
         why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
-        return [CheckRow(lacking, NAME, answer["problem"], why, (MODULES,) if is_filters else ())]
-    if answer["lost"]:
+        return [CheckRow(lacking, NAME, problem.message, why, (MODULES,) if is_filters else ())]
+    if lost:
         why = "connections of the box would be refused; nothing leaves it"
-        return [CheckRow(lacking, NAME, f"nft did not lead here: {' and '.join(answer['lost'])}", why)]
+        return [CheckRow(lacking, NAME, f"nft did not lead here: {' and '.join(lost)}", why)]
     return [CheckRow(OK, NAME, "nft led a connection to where the list is known, with its address")]
+
+
+def main() -> None:
+    """Make the network of tier `names` around this process, and try what it has to do."""
+    trial.answer_in_namespaces(_lost_addresses)
+
+
+def _lost_addresses(nft: str) -> list[str]:
+    """The addresses to which a connection does not arrive here."""
+    listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
+    tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
+    return [address for (address, port), own in tried if not _arrives(own, address, port)]
+
+
+def _arrives(listener: socket.socket, address: str, port: int) -> bool:
+    """Whether a connection to this address arrives here, and is known for what it is."""
+    listener.settimeout(PATIENCE_SECONDS)
+    try:
+        with socket.create_connection((address, port), PATIENCE_SECONDS):
+            packed, seen = original_destination(listener.accept()[0])
+    except OSError:
+        return False
+    return (socket.inet_ntop(listener.family, packed), seen) == (address, port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.allowed import Allowed, Names
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.names.rules import NameList, in_force, is_address, read_allowed, read_denied
+from claudebox.features.names.rules import NameList, is_address, read_allowed
 from claudebox.known_variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Finding, Mount, Origin, Plan, Step
 from claudebox.problem import Problem
@@ -35,8 +35,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             _check_address(row, near)
     state = facts.state
     journal = state.network_journal if state is not None else ""
-    denied = read_denied(settings.deny)
-    names = Names(in_force(allowed, denied), denied, nft, near, journal, _notifier(facts))
+    names = Names(allowed, nft, near, journal, _notifier(facts))
     return Contribution(
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
         steps=(Step(Step.BESIDE, "names"), Step(Step.INSIDE, "names"), Step(Step.AFTER, "names")),
@@ -47,12 +46,11 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 def refuse_without_effect(facts: Facts, _: Draft) -> Contribution:
     """Refuse a list that was typed for a box that does not go by it. One in a file waits for a box that does, if it is
     right: nobody should find out on the day on which it matters that it is not."""
-    for word in (*facts.settings.allow, *facts.settings.deny, facts.settings.ask):
+    for word in (*facts.settings.allow, facts.settings.ask):
         if word.origin.is_typed:
             tier = facts.settings.network.text
             raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {NAMES}")
     read_allowed(facts.settings.allow)
-    read_denied(facts.settings.deny)
     return Contribution()
 
 
@@ -99,7 +97,7 @@ def list_findings(names: Names, own_api: str, *, is_claude: bool) -> list[Findin
         return [Finding(Finding.NOTE, "--network names", text)]
     _, host, port = read_address(own_api) or ("https", API, "")
     is_near = bool(own_api) and is_loopback(host)
-    if is_claude and not is_near and not NameList(names.allowed, names.denied).permits(host, int(port or HTTPS)):
+    if is_claude and not is_near and not NameList(names.allowed).permits(host, int(port or HTTPS)):
         way = f"--allow {host}{':' if port else ''}{port}" if own_api else "--allow @claude"
         return [Finding(Finding.NOTE, "--network names", f"claude does not reach its API: {way}")]
     return []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from claudebox.addresses import rejected_range
-from claudebox.answers import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, undo
-from claudebox.features.names.rules import NameList, is_address, is_name
+from claudebox.features.names.rules import NameList, as_written, is_address, is_name
 from claudebox.model import Plan
 from claudebox.settings.table import FULL, INET
+from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, because_of_tier, undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,45 +19,34 @@ PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is
 
 def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
     """What the list says about a host, and about one port of it, if `port` is not 0."""
-    rows = NameList(names.allowed, names.denied).rows_for(host)
+    rows = NameList(names.allowed).rows_for(host)
     if not rows:
         return _not_listed(plan, names, subject, host, port)
     fitting = [row for row in rows if not port or not row.ports or port in row.ports]
     if not fitting:
         ports = ", ".join(dict.fromkeys(_ports(row) for row in rows))
         why = Because(f"of {host}, the list has {ports}", rows[0].origin)
-        change = Change("adds this port", ("--allow", f"{_written(host)}:{port}"))
-        return Answer(ADDRESS, subject, OUT, "not reachable", (why, _tier(plan)), (change,))
+        change = Change("adds this port", ("--allow", f"{as_written(host)}:{port}"))
+        return Answer(ADDRESS, subject, OUT, "not reachable", (why, because_of_tier(plan)), (change,))
     because = [Because(_listed(row), row.origin) for row in fitting]
-    changes = (*undo(fitting[0].origin, fitting[0].group or fitting[0].host), _keep_out(host))
+    changes = tuple(undo(fitting[0].origin, fitting[0].group or fitting[0].host))
     if is_address(host):
-        return Answer(ADDRESS, subject, IN, "reachable", (*because, _tier(plan)), changes)
+        return Answer(ADDRESS, subject, IN, "reachable", (*because, because_of_tier(plan)), changes)
     verdict = "reachable" if port else f"reachable: {', '.join(dict.fromkeys(_ports(row) for row in fitting))}"
-    return Answer(ADDRESS, subject, DEPENDS, verdict, (*because, Because(PRIVATE_TOO), _tier(plan)), changes)
+    return Answer(ADDRESS, subject, DEPENDS, verdict, (*because, Because(PRIVATE_TOO), because_of_tier(plan)), changes)
 
 
 def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
-    wanted = f"{_written(host)}:{port}" if port and port not in (80, 443) else _written(host)
-    if names.denied and NameList(names.allowed).knows(host):
-        why = Because("--deny, or `deny` in a file, keeps it out of the list")
-    else:
-        why = Because("it is not in the list" if names.allowed else "the list is empty")
+    wanted = f"{as_written(host)}:{port}" if port and port not in (80, 443) else as_written(host)
+    why = Because("it is not in the list" if names.allowed else "the list is empty")
     rejected = rejected_range(ip_address(host), names.near) if is_address(host) else None
     if rejected is not None:
         private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
         change = Change("reaches everything that this host reaches, its own localhost too", ("--network", FULL))
-        return Answer(ADDRESS, subject, OUT, "not reachable", (why, private, _tier(plan)), (change,))
+        return Answer(ADDRESS, subject, OUT, "not reachable", (why, private, because_of_tier(plan)), (change,))
     changes = [Change("adds it to the list", ("--allow", wanted))] if is_name(host) or is_address(host) else []
     changes.append(Change("reaches the internet, and nothing near", ("--network", INET)))
-    return Answer(ADDRESS, subject, OUT, "not reachable", (why, _tier(plan)), tuple(changes))
-
-
-def _keep_out(host: str) -> Change:
-    return Change("keeps it out, whatever else the list says", ("--deny", host))
-
-
-def _written(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return Answer(ADDRESS, subject, OUT, "not reachable", (why, because_of_tier(plan)), tuple(changes))
 
 
 def _listed(row: Allowed) -> str:
@@ -68,9 +57,3 @@ def _listed(row: Allowed) -> str:
 
 def _ports(row: Allowed) -> str:
     return f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
-
-
-def _tier(plan: Plan) -> Because:
-    network = plan.network
-    said = "" if network.origin.is_default else f", by {network.origin.shown}"
-    return Because(f"network tier `{network.tier}`{said}: {network.meaning}", network.origin)

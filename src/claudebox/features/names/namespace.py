@@ -7,16 +7,20 @@ has no way out, so the rules are a convenience and not the fence.
 
 from __future__ import annotations
 
-import _socket
 import os
+import socket
 import struct
 
 from claudebox.features.names.decide import BOX
-from claudebox.features.names.ruleset import DNS_PORT, ruleset
-from claudebox.features.names.terms import CONNECTIONS, DATAGRAMS, HOST_PORT, LOOKUPS
 from claudebox.problem import Problem
-from claudebox.process.isolation import advice, enter_network_namespace, write
+from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.process.programs import filter_problem, load_ruleset
+
+# What a socket of the box's network is for. A port may follow.
+DATAGRAMS = "datagrams"  # queries over UDP
+LOOKUPS = "lookups"  # queries over TCP
+CONNECTIONS = "connections"
+HOST_PORT = "host-port"
 
 # From linux/netlink.h, rtnetlink.h and if_addr.h.
 NEW_LINK, NEW_ADDRESS, NEW_ROUTE = 16, 20, 24
@@ -30,23 +34,19 @@ LOCAL_TABLE, BY_ADMINISTRATOR, SCOPE_HOST, SCOPE_UNIVERSE, IS_LOCAL = 255, 4, 25
 ANY4, ANY6 = "0.0.0.0", "::"  # noqa: S104  (of a network that nobody else is in)
 LOOPBACK4, LOOPBACK6 = "127.0.0.1", "::1"
 BACKLOG = 1024
+DNS_PORT = 53
 PACKET_INFO = 8  # IP_PKTINFO: tells to which address a datagram was sent
 FREE_BIND = 78  # IPV6_FREEBIND: IPv6 believes in local addresses, but not in local routes
 
 # Nobody may ping: an answer would come from the box itself. A single local route takes all of IPv6.
 KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "1 0"))
 
-Made = list[tuple[str, _socket.socket]]
+Made = list[tuple[str, socket.socket]]
 
 
 def make_network(nft: str, host_ports: tuple[int, ...]) -> Made:
     """Enter a new network namespace and make its sockets. Returns each with the words that say what it is for."""
-    enter_network_namespace()
-    for name, value in KERNEL_SETTINGS:
-        try:
-            write(f"/proc/sys/net/{name}", value)
-        except OSError:
-            pass  # a kernel may lack it, such as one without IPv6
+    enter_network_namespace(KERNEL_SETTINGS)
     try:
         has_ipv6 = _make_everything_local()
         made, port = _make_sockets(host_ports, has_ipv6)
@@ -61,19 +61,19 @@ def make_network(nft: str, host_ports: tuple[int, ...]) -> Made:
 def _make_everything_local() -> bool:
     """Whether there is IPv6, too. The address is one that is not on the loopback network: without one, the C library
     would not ask for addresses of the internet. And without a preferred source, it would equal the destination."""
-    device = _socket.if_nametoindex("lo")
-    own = _socket.inet_aton(BOX)
+    device = socket.if_nametoindex("lo")
+    own = socket.inet_aton(BOX)
     link = struct.pack("=BBHiII", 0, 0, 0, device, IS_UP, IS_UP)
-    address = struct.pack("=BBBBI", _socket.AF_INET, 32, 0, 0, device)
+    address = struct.pack("=BBBBI", socket.AF_INET, 32, 0, 0, device)
     output = _attribute(RTA_OUTPUT, struct.pack("=I", device))
-    kernel = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
     try:
         _ask(kernel, NEW_LINK, 0, link)
         _ask(kernel, NEW_ADDRESS, CREATE, address + _attribute(IFA_LOCAL, own) + _attribute(IFA_ADDRESS, own))
-        route = _default_route(_socket.AF_INET, SCOPE_HOST)
+        route = _default_route(socket.AF_INET, SCOPE_HOST)
         _ask(kernel, NEW_ROUTE, CREATE, route + output + _attribute(RTA_PREFERRED_SOURCE, own))
         try:
-            _ask(kernel, NEW_ROUTE, CREATE, _default_route(_socket.AF_INET6, SCOPE_UNIVERSE) + output)
+            _ask(kernel, NEW_ROUTE, CREATE, _default_route(socket.AF_INET6, SCOPE_UNIVERSE) + output)
         except OSError:
             return False
         return os.path.exists("/proc/net/if_inet6")
@@ -89,7 +89,7 @@ def _attribute(kind: int, data: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(data), kind) + data
 
 
-def _ask(kernel: _socket.socket, kind: int, flags: int, body: bytes) -> None:
+def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
     """Send a request, and wait for its answer. Raises what the kernel has against it."""
     flags |= REQUEST | ACKNOWLEDGE | (ONLY_NEW if flags & CREATE else 0)
     kernel.send(HEADER.pack(HEADER.size + len(body), kind, flags, 1, 0) + body)
@@ -112,25 +112,47 @@ def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[Made, in
     return made, port
 
 
-def _listener(address: str, port: int) -> _socket.socket:
-    made = _bound(_socket.SOCK_STREAM, address, port)
+def _listener(address: str, port: int) -> socket.socket:
+    made = _bound(socket.SOCK_STREAM, address, port)
     made.listen(BACKLOG)
     return made
 
 
-def _datagrams(address: str) -> _socket.socket:
-    made = _bound(_socket.SOCK_DGRAM, address, DNS_PORT)
-    if made.family == _socket.AF_INET6:
-        made.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_RECVPKTINFO, 1)
-        made.setsockopt(_socket.IPPROTO_IPV6, FREE_BIND, 1)
+def _datagrams(address: str) -> socket.socket:
+    made = _bound(socket.SOCK_DGRAM, address, DNS_PORT)
+    if made.family == socket.AF_INET6:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        made.setsockopt(socket.IPPROTO_IPV6, FREE_BIND, 1)
     else:
-        made.setsockopt(_socket.IPPROTO_IP, PACKET_INFO, 1)
+        made.setsockopt(socket.IPPROTO_IP, PACKET_INFO, 1)
     return made
 
 
-def _bound(kind: int, address: str, port: int) -> _socket.socket:
-    made = _socket.socket(_socket.AF_INET6 if ":" in address else _socket.AF_INET, kind | _socket.SOCK_CLOEXEC)
-    if made.family == _socket.AF_INET6:
-        made.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
+def _bound(kind: int, address: str, port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind | socket.SOCK_CLOEXEC)
+    if made.family == socket.AF_INET6:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     made.bind((address, port))
     return made
+
+
+def ruleset(port: int | str) -> str:
+    """Rules that lead every TCP connection to this port of the box, and refuse what nobody would answer."""
+    return f"""\
+table inet claudebox {{
+	chain connections {{
+		type nat hook output priority -100
+		ip daddr {{ 127.0.0.0/8, {BOX} }} accept
+		ip6 daddr ::1 accept
+		tcp dport {DNS_PORT} accept
+		meta l4proto tcp redirect to :{port}
+	}}
+	chain datagrams {{
+		type filter hook output priority 0
+		ip daddr {{ 127.0.0.0/8, {BOX} }} accept
+		ip6 daddr ::1 accept
+		udp dport {DNS_PORT} accept
+		meta l4proto {{ udp, udplite, icmp }} reject with icmpx type admin-prohibited
+	}}
+}}
+"""

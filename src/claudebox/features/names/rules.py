@@ -1,4 +1,4 @@
-"""The list of tier `names`: how its rows are written, and what they mean for a name and a port.
+"""The list of `--network names`: how its rows are written, what they mean for a name and a port, and its groups.
 
 A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
 that no two names look alike: others are written as they are in DNS (xn--…).
@@ -7,10 +7,9 @@ that no two names look alike: others are written as they are in DNS (xn--…).
 from __future__ import annotations
 
 from claudebox.allowed import Allowed
-from claudebox.features.names.groups import FORGES, GROUPS
 from claudebox.model import Origin
 from claudebox.problem import Problem
-from claudebox.settings.table import LAST_PORT
+from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,113 @@ GROUP = "@"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 LONGEST_NAME = 253
 LONGEST_LABEL = 63
+STOPPED = "stopped"  # the verdict of a line of the journal that says that no more are written
 USAGE = "HOST, HOST:PORT, HOST:*, *.HOST, an address, or a group such as @npm"
+
+# Groups of hosts by purpose: `--allow @npm`. A row is what `--allow` takes, with the reason why it is there, which the
+# audit prints. There are no hosts here that only count visits, and no `*.` where the names are known.
+GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
+    "claude": (
+        ("api.anthropic.com", "the API"),
+        ("platform.claude.com", "log-in, and renewing it"),
+        ("console.anthropic.com", "log-in of older versions"),
+        ("claude.ai", "log-in, the install script"),
+        ("downloads.claude.ai", "updates of the native install"),
+        ("mcp-proxy.anthropic.com", "connectors of the account"),
+    ),
+    "openai": (
+        ("api.openai.com", "the API"),
+        ("chatgpt.com", "the API of a subscription"),
+        ("auth.openai.com", "log-in, and renewing it"),
+    ),
+    "gemini": (
+        ("generativelanguage.googleapis.com", "the API"),
+        ("cloudcode-pa.googleapis.com", "the API of an account"),
+        ("accounts.google.com", "log-in"),
+        ("oauth2.googleapis.com", "log-in, and renewing it"),
+    ),
+    "npm": (
+        ("registry.npmjs.org", "packages of npm, pnpm, yarn"),
+        ("registry.yarnpkg.com", "the same, as older lock files name it"),
+        ("nodejs.org", "headers and releases of Node"),
+    ),
+    "pypi": (
+        ("pypi.org", "the index"),
+        ("files.pythonhosted.org", "the packages themselves"),
+    ),
+    "crates": (
+        ("index.crates.io", "the index"),
+        ("static.crates.io", "the packages themselves"),
+        ("crates.io", "the API: cargo search, cargo info"),
+        ("static.rust-lang.org", "toolchains of rustup"),
+    ),
+    "go": (
+        ("proxy.golang.org", "modules"),
+        ("sum.golang.org", "their checksums"),
+        ("storage.googleapis.com", "where the proxy sends large modules"),
+        ("go.dev", "toolchains"),
+        ("dl.google.com", "the toolchains themselves"),
+    ),
+    "maven": (
+        ("repo.maven.apache.org", "Maven Central"),
+        ("repo1.maven.org", "the same, as older builds name it"),
+        ("plugins.gradle.org", "plugins of Gradle"),
+        ("plugins-artifacts.gradle.org", "the plugins themselves"),
+        ("services.gradle.org", "versions of Gradle"),
+        ("downloads.gradle.org", "Gradle itself, for its wrapper"),
+    ),
+    "rubygems": (
+        ("rubygems.org", "gems"),
+        ("index.rubygems.org", "the index"),
+    ),
+    "packagist": (
+        ("repo.packagist.org", "the index of Composer"),
+        ("packagist.org", "the API"),
+    ),
+    "nuget": (
+        ("api.nuget.org", "index and packages of NuGet"),
+        ("www.nuget.org", "the tool itself"),
+    ),
+    "github": (
+        ("github.com", "git over https and ssh, releases"),
+        ("api.github.com", "the API, gh"),
+        ("codeload.github.com", "archives of a commit"),
+        ("raw.githubusercontent.com", "single files"),
+        ("objects.githubusercontent.com", "files of releases, LFS"),
+        ("release-assets.githubusercontent.com", "files of releases"),
+        ("media.githubusercontent.com", "LFS"),
+    ),
+    "gitlab": (
+        ("gitlab.com", "git over https and ssh, the API"),
+        ("registry.gitlab.com", "packages and images"),
+    ),
+    "debian": (
+        ("deb.debian.org", "packages"),
+        ("security.debian.org", "security updates"),
+    ),
+    "ubuntu": (
+        ("archive.ubuntu.com", "packages"),
+        ("security.ubuntu.com", "security updates"),
+        ("ports.ubuntu.com", "packages for ARM"),
+    ),
+    "nix": (
+        ("cache.nixos.org", "built packages"),
+        ("channels.nixos.org", "channels and the registry of flakes"),
+        ("releases.nixos.org", "nixpkgs of a channel"),
+    ),
+    "docker": (
+        ("registry-1.docker.io", "images"),
+        ("auth.docker.io", "tokens to read them"),
+        ("production.cloudflare.docker.com", "the layers"),
+    ),
+    "playwright": (
+        ("cdn.playwright.dev", "browsers"),
+        ("playwright.download.prss.microsoft.com", "browsers"),
+    ),
+}
+
+# Their bare names mean port 22, too.
+FORGES = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "git.sr.ht")
 
 
 def is_label(text: str) -> bool:
@@ -52,20 +157,6 @@ def read_allowed(said: Iterable[Word]) -> tuple[Allowed, ...]:
         else:
             rows.append(_read(word.text, word.origin))
     return tuple(dict.fromkeys(rows))
-
-
-def read_denied(said: Iterable[Word]) -> tuple[str, ...]:
-    """The hosts that are kept out, with groups as what they stand for."""
-    hosts: list[str] = []
-    for word in said:
-        if word.text.startswith(GROUP):
-            hosts += [_read(text, word.origin).host for text, _ in GROUPS[_group(word)]]
-            continue
-        host, ports = _split(word.text)
-        if ports:
-            raise _no_host(word.text, word.origin, "a host is kept out as a whole: leave out the port")
-        hosts.append(_host(host, word.text, word.origin))
-    return tuple(dict.fromkeys(hosts))
 
 
 def _group(word: Word) -> str:
@@ -141,20 +232,6 @@ def _no_host(text: str, origin: Origin, hint: str) -> Problem:
     return Problem(f"{origin.shown}: `{text}` is not a host for the list", hint)
 
 
-def in_force(allowed: Iterable[Allowed], denied: tuple[str, ...]) -> tuple[Allowed, ...]:
-    """The rows of which something is left, each with the hosts that are kept out of it."""
-    names = NameList(allowed, denied)
-    left = [row for rows in names.rows.values() for row in rows if names.knows(row.host)]
-    return tuple(row.replace(without=_below(row.host, denied)) for row in left)
-
-
-def _below(host: str, denied: tuple[str, ...]) -> tuple[str, ...]:
-    if not host.startswith(BELOW):
-        return ()
-    above = host.removeprefix("*")
-    return tuple(sorted(each for each in denied if each.removeprefix(BELOW).endswith(above)))
-
-
 def is_address(host: str) -> bool:
     return ":" in host or host.rpartition(".")[2].isdigit()
 
@@ -171,10 +248,9 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
 
 
 class NameList:
-    """The list, made for looking up names in it. What is kept out stays out, whatever else the list says."""
+    """The list, made for looking up names in it."""
 
-    def __init__(self, allowed: Iterable[Allowed], denied: Iterable[str] = ()) -> None:
-        self.denied = frozenset(denied)
+    def __init__(self, allowed: Iterable[Allowed]) -> None:
         self.rows: dict[str, list[Allowed]] = {}
         for row in allowed:
             self.allow(row)
@@ -183,11 +259,8 @@ class NameList:
         self.rows.setdefault(row.host, []).append(row)
 
     def rows_for(self, host: str) -> list[Allowed]:
-        """The rows that mean this name or address; none if it is kept out."""
-        return [] if self.is_kept_out(host) else [row for key in _keys(host) for row in self.rows.get(key, ())]
-
-    def is_kept_out(self, host: str) -> bool:
-        return not self.denied.isdisjoint(_keys(host))
+        """The rows that mean this name or address."""
+        return [row for key in _keys(host) for row in self.rows.get(key, ())]
 
     def knows(self, host: str) -> bool:
         return bool(self.rows_for(host))
@@ -196,7 +269,7 @@ class NameList:
         return any(not row.ports or port in row.ports for row in self.rows_for(host))
 
     def exact_names(self) -> list[str]:
-        return [host for host in self.rows if not host.startswith(BELOW) and not is_address(host) and self.knows(host)]
+        return [host for host in self.rows if not host.startswith(BELOW) and not is_address(host)]
 
 
 def _keys(host: str) -> list[str]:
@@ -207,9 +280,14 @@ def _keys(host: str) -> list[str]:
     return [host, *(BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))]
 
 
+def as_written(host: str) -> str:
+    """The host as it is written before a port."""
+    return f"[{host}]" if ":" in host else host
+
+
 def as_text(row: Allowed) -> str:
     """The row as somebody would write it who wants no group: HOST:PORT for each port that is not usual."""
-    host = f"[{row.host}]" if ":" in row.host else row.host
+    host = as_written(row.host)
     if not row.ports:
         return f"{host}:{EVERY_PORT}"
     usual = (SSH, *WEB) if row.host in FORGES else WEB

@@ -12,12 +12,21 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.network.decide import FIRST_FREE_PORT, published_by_pasta
-from claudebox.features.network.tun import is_about_tun
-from claudebox.model import Network, Plan, Uplink
+from claudebox.features.network.decide import published_by_pasta
+from claudebox.features.network.uplink import is_about_tun
+from claudebox.model import Network, Plan, Port, Uplink
 from claudebox.problem import Problem
-from claudebox.process.isolation import advice, enter_network_namespace, write
-from claudebox.process.programs import become_program, filter_problem, load_ruleset, log_content, make_log
+from claudebox.process.isolation import advice, enter_network_namespace
+from claudebox.process.programs import (
+    become_program,
+    filter_problem,
+    load_ruleset,
+    log_content,
+    make_log,
+    port_problem,
+    start_carrier,
+)
+from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 
 CONNECTION_PATIENCE_MS = 10_000
 PID_SIZE = 32
+BACKLOG = 128
 # When everything is set up, and not before, pasta writes its number into the pipe that is its standard output.
 ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
 
@@ -41,11 +51,31 @@ def inside(plan: Plan, life: int, pastas_end: int) -> None:
     if not network.published:
         connect(network, network.uplink, life, pastas_end)
         return
-    from claudebox.features.network.carrier import listening_ports, start_carrier
-
     listening = listening_ports(network.published, {port.host for port in network.host_ports})
     connect(network, _leading_to(listening, network, network.uplink), life, pastas_end)
-    start_carrier(network.published, listening)
+    _carry_on(network.published, listening)
+
+
+def listening_ports(published: tuple[Port, ...], taken: set[int]) -> dict[int, int]:
+    """For each published port of the host, the port of the box at which the carrier listens: none that is asked for."""
+    free = (port for port in range(LAST_PORT, 0, -1) if port not in taken | {one.box for one in published})
+    return {port.host: number for port, number in zip(published, free, strict=False)}
+
+
+def _carry_on(published: tuple[Port, ...], listening: dict[int, int]) -> None:
+    """Carry what pasta brings into the box's network on to a server there, at 127.0.0.1 or at ::1.
+
+    pasta keeps the kind of address: what came to 127.0.0.1 of this host goes to 127.0.0.1 of the box. Many development
+    servers listen at ::1 alone. So pasta leads each published port to a listener of a process in the box's network; all
+    that the box can do with it is to reach its own ports.
+    """
+    import socket
+
+    listeners = [
+        (socket.create_server(("127.0.0.1", listening[port.host]), backlog=BACKLOG).detach(), port.box)
+        for port in published
+    ]
+    start_carrier(listeners)
 
 
 def _leading_to(listening: dict[int, int], network: Network, uplink: Uplink) -> Uplink:
@@ -64,7 +94,7 @@ def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> Non
         _become_pasta(uplink, number, go, pastas_end, log)
     os.close(pastas_end)
     os.close(go)
-    _enter_network_namespace(uplink.sysctls)
+    enter_network_namespace((*KERNEL_SETTINGS, *uplink.sysctls))
     os.write(permission, b".")
     os.close(permission)
     refusal = load_ruleset(uplink.nft, uplink.ruleset)
@@ -72,15 +102,6 @@ def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> Non
         raise filter_problem(refusal)
     if not _is_ready(life):
         raise _pasta_problem(network, log_content(log))
-
-
-def _enter_network_namespace(sysctls: tuple[tuple[str, str], ...] = ()) -> None:
-    enter_network_namespace()
-    for name, value in (*KERNEL_SETTINGS, *sysctls):
-        try:
-            write(f"/proc/sys/net/{name}", value)
-        except OSError:
-            pass  # a kernel may lack it, such as one without IPv6
 
 
 def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
@@ -108,17 +129,9 @@ def _pasta_problem(network: Network, log: str) -> Problem:
     lines = log.splitlines() or ["it did not answer"]
     refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
     if refusal and network.published:
-        return _port_problem(network, refusal)
+        # It names the option that pasta was given, or the address that pasta made of it.
+        named = refusal.translate(dict.fromkeys(map(ord, ":/',"), " ")).split()
+        ports = [port for port in network.published if str(port.host) in named]
+        return port_problem(ports or [*network.published], refusal)
     known = network.uplink.tun_hint if network.uplink and is_about_tun(lines[-1]) else ""
     return Problem(f"pasta cannot connect the box: {lines[-1]}", known or advice()[0])
-
-
-def _port_problem(network: Network, refusal: str) -> Problem:
-    """Say which port it is: the refusal names the option that pasta was given, or the address that it made of it."""
-    named = refusal.replace(":", " ").replace("/", " ").replace("'", " ").replace(",", " ").split()
-    ports = [port for port in network.published if str(port.host) in named] or [*network.published]
-    numbers = ", ".join(str(port.host) for port in ports)
-    # Not even for root: pasta has no privileges on the host.
-    is_low = any(port.host < FIRST_FREE_PORT for port in ports)
-    hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
-    return Problem(f"{ports[0].origin.shown}: port {numbers} of this host cannot be opened: {refusal}", hint)

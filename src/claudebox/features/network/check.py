@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import os
+import socket
 
 from claudebox import trial
-from claudebox.features.network.tun import TUN, is_about_tun, tun_fault
-from claudebox.features.network.uplink import plan_uplink
+from claudebox.features.network.act import connect
+from claudebox.features.network.uplink import TUN, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, kernel
 from claudebox.host.tree import Tree
-from claudebox.model import Origin, Uplink
-from claudebox.own_command import own_command
+from claudebox.model import Network, Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.reach import reach_of
 from claudebox.settings.table import INET
@@ -19,8 +19,15 @@ from claudebox.tools import choose_uplink
 from claudebox.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.view.argv import called_pasta
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NAME = "network inet"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
+PRIVATE = ("10.255.255.1", "fdff:ffff:ffff::1")
+PORT = 9  # discard
+REJECTION_PATIENCE_SECONDS = 3  # although a rejection comes at once
 
 
 def chosen(name: str, host: Host, settings: Settings) -> str:
@@ -40,7 +47,7 @@ def uplink_rows(host: Host, settings: Settings) -> list[CheckRow]:
             found[name] = chosen(name, host, settings)
             rows.append(CheckRow(OK, name, _shown(found[name])))
         except Problem as problem:
-            rows.append(CheckRow(lacking, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines()))))
+            rows.append(CheckRow.of_problem(name, problem, lacking))
     if len(found) < len(rows):
         missing = " and ".join(row.name for row in rows if row.state != OK)
         return [*rows, CheckRow(lacking, NAME, f"not tried: it needs {missing}")]
@@ -57,7 +64,7 @@ def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
     wanted = Settings(network=Word(INET, Origin.of_option("--check")))
     try:
         uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
-        passed = _try(uplink)
+        passed = trial.run_in_namespaces("features.network.check", uplink.__dict__)
     except Problem as problem:
         why, fix = explain(host.tree, host.person.uid, problem.message)
         return CheckRow(lacking, NAME, problem.message, why, fix)
@@ -65,19 +72,6 @@ def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
         why = "the filter was loaded and does not filter: what is private can be reached with --network inet"
         return CheckRow(FAIL, NAME, f"not rejected: {' and '.join(passed)}", why)
     return CheckRow(OK, NAME, "pasta and nft connected a box; its filter rejected a private address")
-
-
-def _try(uplink: Uplink) -> list[str]:
-    """Connect a box. Returns the addresses that should have been rejected and were not."""
-    outcome = trial.run(*own_command("features.network.connection"), text=json.dumps(uplink.__dict__))
-    try:
-        answer = json.loads(outcome.stdout)
-    except ValueError:
-        last = (outcome.stderr.strip().splitlines() or [f"exit status {outcome.status}"])[-1]
-        raise Problem(f"the trial failed: {last}") from None
-    if "problem" in answer:
-        raise Problem(answer["problem"])
-    return [str(address) for address in answer["passed"]]
 
 
 def explain(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
@@ -93,3 +87,26 @@ def explain(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
         why, fix = tun_fault(tree, uid)
         return why or f"{TUN} can be opened, and does not work", fix
     return "", ()
+
+
+def main() -> None:
+    """Connect this process as a box is connected, and try what the filter has to reject. pasta ends when it does."""
+    trial.answer_in_namespaces(_passed_addresses)
+
+
+def _passed_addresses(uplink: dict[str, Any]) -> list[str]:
+    """The addresses that should have been rejected and were not."""
+    life = os.pipe()  # in the child alone: who held the other end, too, would not see that pasta has ended
+    connect(Network(INET, "", Origin.of_option("--check")), Uplink(**uplink), *life)
+    return [address for address in PRIVATE if not is_rejected(address)]
+
+
+def is_rejected(address: str) -> bool:
+    """Whether a connection is refused. Silence is not enough: the packet may be on its way."""
+    try:
+        socket.create_connection((address, PORT), timeout=REJECTION_PATIENCE_SECONDS).close()
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return False

@@ -11,7 +11,6 @@ from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
-FIRST_FREE_PORT = 1024  # only root may open those below
 MEANING = {
     FULL: "the host's network: internet, LAN, VPNs and this host's localhost",
     INET: "the internet alone: no LAN, no VPN, nothing of this host",

@@ -5,12 +5,25 @@ from __future__ import annotations
 from ipaddress import IPv4Address, ip_address
 
 from claudebox.addresses import Address, rejected_range
-from claudebox.answers import ADDRESS, DEPENDS, IN, MADE, OUT, PORT, Answer, Because, Change, undo
-from claudebox.features.network.decide import FIRST_FREE_PORT
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.model import FILE, Origin, Plan, Port
+from claudebox.process.programs import FIRST_FREE_PORT
 from claudebox.record import Record
-from claudebox.settings.table import FULL, INET, LAST_PORT, NAMES, NO_NETWORK
+from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.types import LAST_PORT
+from claudebox.view.explanation import (
+    ADDRESS,
+    DEPENDS,
+    IN,
+    MADE,
+    OUT,
+    PORT,
+    Answer,
+    Because,
+    Change,
+    because_of_tier,
+    undo,
+)
 
 SCHEMES = {
     "amqp": 5672,
@@ -124,7 +137,7 @@ def explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
     if plan.network.uplink is not None and str(address) in (f"{PREFIX4}{BOX}", f"{PREFIX6}{BOX}"):
         return _reached(plan, endpoint, Because("it is the box's own address"))
     if plan.network.tier == NO_NETWORK:
-        return _not_reached(plan, endpoint, _tier(plan), *_ways_to(plan, address, ()))
+        return _not_reached(plan, endpoint, because_of_tier(plan), *_ways_to(plan, address, ()))
     return _with_internet(plan, endpoint, address)
 
 
@@ -145,18 +158,12 @@ def _meant(address: Address, text: str) -> str:
     return str(address.ipv4_mapped) if address.ipv4_mapped is not None else text
 
 
-def _tier(plan: Plan) -> Because:
-    network = plan.network
-    said = "" if network.origin.is_default else f", by {network.origin.shown}"
-    return Because(f"network tier `{network.tier}`{said}: {network.meaning}", network.origin)
-
-
 def _reached(plan: Plan, endpoint: Endpoint, why: Because, *changes: Change) -> Answer:
-    return Answer(ADDRESS, endpoint.text, IN, "reachable", (why, _tier(plan)), changes)
+    return Answer(ADDRESS, endpoint.text, IN, "reachable", (why, because_of_tier(plan)), changes)
 
 
 def _not_reached(plan: Plan, endpoint: Endpoint, why: Because, *changes: Change) -> Answer:
-    because = dict.fromkeys((why, _tier(plan)))
+    because = dict.fromkeys((why, because_of_tier(plan)))
     return Answer(ADDRESS, endpoint.text, OUT, "not reachable", tuple(because), changes)
 
 
@@ -195,7 +202,7 @@ def _depending(plan: Plan, endpoint: Endpoint) -> Answer:
     because = [
         Because("what counts is the address that the name resolves to; it was not looked up for this answer"),
         Because("an address of the internet is reached; a private one, this host and its links are not"),
-        _tier(plan),
+        because_of_tier(plan),
     ]
     if plan.network.uplink is not None and not plan.network.uplink.resolv_conf:
         because.insert(0, Because("no name server of this host can be used from the box: names will not resolve"))
@@ -291,7 +298,7 @@ def explain_port(plan: Plan, number: int) -> Answer:
     if plan.network.tier == FULL:
         why = Because("the box and this host share all ports, in both directions")
         change = _tier_change(INET, "gives the box ports of its own")
-        return Answer(PORT, f"port {number}", IN, "shared with this host", (why, _tier(plan)), (change,))
+        return Answer(PORT, f"port {number}", IN, "shared with this host", (why, because_of_tier(plan)), (change,))
     published = [port for port in plan.network.published if number in (port.host, port.box)]
     carried = [port for port in plan.network.host_ports if port.host == number]
     if published or carried:
@@ -299,7 +306,7 @@ def explain_port(plan: Plan, number: int) -> Answer:
     because = (
         Because("what listens there in the box is not reached from outside"),
         Because("what listens there on this host is not reached from the box"),
-        _tier(plan),
+        because_of_tier(plan),
     )
     return Answer(PORT, f"port {number}", MADE, "the box's own", because, _ways_to_port(number))
 

@@ -1,17 +1,23 @@
-"""Decides how a box with a network of its own is connected, and what will be different there."""
+"""Decides how a box with a network of its own is connected: by pasta, through a filter that nft loads.
+
+The filter is an nftables ruleset that a person can read. It is loaded in the box's own network namespace before bwrap
+starts. The namespace belongs to a user namespace in which no process of the box has a capability, so nothing inside can
+change it.
+"""
 
 from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.network.decide import check_ports, plan_network, published_by_pasta
-from claudebox.features.network.firewall import DEVICE, Resolver, internet_only, nothing
-from claudebox.features.network.tun import tun_hint
+from claudebox.host import kernel
 from claudebox.host.network import Neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.known_variables import AROUND, KINDS
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
+from claudebox.ranges import GLOBAL, NAT64, rejected_ranges
+from claudebox.record import Record
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
 from claudebox.tools import choose_uplink
@@ -21,6 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RESOLVER = Origin.of_rule("resolver", "name servers, as this network tier reaches them")
+
+DEVICE = "tap0"
+REFUSE = (
+    "\tchain refuse {\n"
+    "\t\t# An ICMPv6 message would end a connection only at its second try, after a second.\n"
+    "\t\tmeta nfproto ipv6 meta l4proto tcp reject with tcp reset\n"
+    "\t\treject with icmpx type admin-prohibited\n"
+    "\t}\n"
+)
 
 # Addresses inside of the box only: on the host nothing has them.
 PREFIX4, LENGTH4 = "10.255.213.", "28"
@@ -41,6 +56,25 @@ LARGEST_PROGRAM = 8 << 20
 CARRIED_FROM = ("localhost", "127.0.0.1")  # on the host: neither ::1 nor another address of its loopback is carried
 MOST_RESOLVERS = 3  # that the C library asks
 ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has no place in a ruleset
+
+# udev gives this device mode 0666. Where there is no udev, in containers and small machines, it keeps the mode that the
+# kernel gave it, which is 0600.
+TUN = "/dev/net/tun"
+LOAD = "sudo modprobe tun"
+FROM_OUTSIDE = "docker run --device /dev/net/tun …"
+OPEN_NOW = f"sudo chmod 0666 {TUN}"
+OPEN_FOR_GOOD = """echo 'KERNEL=="tun", MODE="0666"' | sudo tee /etc/udev/rules.d/tun.rules"""
+OWNERS, EVERYBODYS = 0o600, 0o006
+
+# What an old and a new pasta say if they cannot open the device.
+REFUSALS = ("tun socket", "tap device")
+
+
+class Resolver(Record):
+    """A name server of the host, and the address that stands for it in the box."""
+
+    alias: str
+    address: str  # "" if pasta itself passes queries on
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -194,3 +228,106 @@ def _server_of(value: str) -> tuple[str, str]:
         return host, port.removeprefix(":")
     host, _, port = server.partition(":")
     return host, port
+
+
+def is_about_tun(message: str) -> bool:
+    return any(refusal in message for refusal in REFUSALS)
+
+
+def tun_fault(tree: Tree, uid: int) -> tuple[str, tuple[str, ...]]:
+    """What is wrong with the device for this user, and the commands that mend it. Empty if it can be opened."""
+    status = tree.status(TUN)
+    if status is None:
+        return f"there is no {TUN}", (FROM_OUTSIDE if kernel.is_container(tree) else LOAD,)
+    needed = OWNERS if status.st_uid == uid else EVERYBODYS
+    if status.st_mode & needed == needed:
+        return "", ()
+    mode = f"{status.st_mode & 0o7777:04o}"
+    owner = "root" if status.st_uid == 0 else f"user {status.st_uid}"
+    return f"{TUN} has mode {mode} and belongs to {owner}: you cannot open it", (OPEN_NOW, OPEN_FOR_GOOD)
+
+
+def tun_hint(tree: Tree, uid: int) -> str:
+    """The same, as the hint of a Problem."""
+    why, commands = tun_fault(tree, uid)
+    return "\n      ".join((why, *commands))
+
+
+# The filter
+
+
+def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_ports: tuple[int, ...] = ()) -> str:
+    """A ruleset with which everything may go out, except to what is private or near."""
+    four, six = rejected_ranges(near.everything)
+    return (
+        "table inet claudebox {\n"
+        + _set("private4", "ipv4_addr", four)
+        + _set("private6", "ipv6_addr", six)
+        + _resolver_chain(resolvers)
+        + REFUSE
+        + "\tchain output {\n"
+        "\t\ttype filter hook output priority 0; policy drop\n"
+        + _localhost(host_ports)
+        + _resolver_rules(resolvers)
+        + "\t\ticmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert } accept\n"
+        "\t\tip daddr @private4 goto refuse\n"
+        "\t\tip6 daddr @private6 goto refuse\n"
+        f"\t\tip6 daddr != {{ {GLOBAL}, {NAT64}/96 }} goto refuse\n"
+        f'\t\toifname "{DEVICE}" accept\n'
+        "\t}\n"
+        "}\n"
+    )
+
+
+def nothing(host_ports: tuple[int, ...] = ()) -> str:
+    """A ruleset that leaves the box its own localhost, and the ports that pasta carries to it."""
+    return (
+        f"table inet claudebox {{\n{REFUSE}"
+        "\tchain output {\n"
+        "\t\ttype filter hook output priority 0; policy drop\n"
+        f"{_localhost(host_ports)}"
+        "\t\tgoto refuse\n"
+        "\t}\n"
+        "}\n"
+    )
+
+
+def _localhost(host_ports: tuple[int, ...]) -> str:
+    """Let the box reach its own localhost, and the host's ports at 127.0.0.1 alone.
+
+    pasta carries them from the host's 127.0.0.1. A program that tries ::1 first has to be refused at once to go on to
+    127.0.0.1, and the newest pasta would carry them from all of 127.0.0.0/8.
+    """
+    ports = ", ".join(str(port) for port in host_ports)
+    refusals = ("ip6 daddr ::1", "ip daddr 127.0.0.0/8 ip daddr != 127.0.0.1") if ports else ()
+    rules = "".join(f"\t\t{refusal} tcp dport {{ {ports} }} reject with tcp reset\n" for refusal in refusals)
+    return rules + '\t\toifname "lo" accept\n'
+
+
+def _set(name: str, kind: str, rows: list[tuple[str, str]]) -> str:
+    elements = "".join(f"\t\t\t{address},  # {reason}\n" for address, reason in dict(rows).items())
+    return f"\tset {name} {{\n\t\ttype {kind}; flags interval; auto-merge\n\t\telements = {{\n{elements}\t\t}}\n\t}}\n"
+
+
+def _resolver_chain(resolvers: tuple[Resolver, ...]) -> str:
+    """Lead to port 53 of each name server, wherever that is, and to nothing else on that machine."""
+    rules = "".join(
+        f"\t\t{_family(resolver.alias)} daddr {resolver.alias} meta l4proto {{ tcp, udp }} th dport 53 "
+        f"dnat {_family(resolver.alias)} to {resolver.address}\n"
+        for resolver in resolvers
+        if resolver.address
+    )
+    return f"\tchain resolvers {{\n\t\ttype nat hook output priority -100\n{rules}\t}}\n" if rules else ""
+
+
+def _resolver_rules(resolvers: tuple[Resolver, ...]) -> str:
+    rules = "\t\tct status dnat accept\n" if any(resolver.address for resolver in resolvers) else ""
+    return rules + "".join(
+        f"\t\t{_family(resolver.alias)} daddr {resolver.alias} meta l4proto {{ tcp, udp }} th dport 53 accept\n"
+        for resolver in resolvers
+        if not resolver.address
+    )
+
+
+def _family(address: str) -> str:
+    return "ip6" if ":" in address else "ip"

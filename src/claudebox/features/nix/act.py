@@ -10,12 +10,12 @@ import tempfile
 from claudebox.facts import Facts
 from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.fetch import fetch_packages
-from claudebox.features.nix.packages import give_up, plan_inquiry, strict_problem, to_resolve
+from claudebox.features.nix.packages import give_up, plan_inquiry, to_resolve
 from claudebox.features.nix.program import find_nix, nix_environment
 from claudebox.features.nix.trial import NOT_SEEN, PUBLIC_FILE, copying, copying_its_own, judge, keeping_outcome
+from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Plan
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 
 ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
@@ -36,8 +36,6 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
     if not missing:
         return facts
     failures = fetch_packages(plan_inquiry(facts.host, missing))
-    if failures and facts.request.strict:
-        raise strict_problem(failures)
     return facts.replace(
         settings=give_up(facts.host, facts.settings, failures),
         answered=(*facts.answered, *(package.reference for package in missing)),

@@ -10,7 +10,7 @@ from claudebox.problem import Problem
 from claudebox.settings.table import AUTO, DAEMON, OFF
 from claudebox.settings.values import Settings
 from claudebox.state import find_state
-from claudebox.trial import FAIL, NOTE, OK, CheckRow, program_version
+from claudebox.trial import NOTE, OK, CheckRow, program_version
 
 ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
 
@@ -27,7 +27,7 @@ def nix_rows(host: Host, settings: Settings) -> list[CheckRow]:
         is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
         plan = plan_nix(host, settings, find_state(host).instance(host.cwd), is_nix_host=is_nix_host)
     except Problem as problem:
-        return [program, CheckRow(FAIL, "Nix in the box", problem.message, "", (problem.hint,))]
+        return [program, CheckRow.of_problem("Nix in the box", problem)]
     why = "; ".join(plan.holes)
     if plan.mode == DAEMON and plan.holes:
         return [program, CheckRow(NOTE, "Nix in the box", "the daemon, although it is a way out of the box", why)]

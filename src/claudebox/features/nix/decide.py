@@ -101,7 +101,7 @@ def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
         return plan
     from claudebox.features.nix.closure import with_closure
 
-    return with_closure(plan, facts.host, facts.settings.hides)
+    return with_closure(plan, facts.host, facts.settings.hide)
 
 
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:

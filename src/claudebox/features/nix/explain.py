@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.answers import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, describe_origin, undo
 from claudebox.features.nix.references import NIXPKGS, short_name
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
+from claudebox.view.explanation import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, describe_origin, undo
 
-WORD = "nix"
 MOST_NAMED = 6
 EFFECTS = {
     DAEMON: "the daemon, all the same: the agent can do through it what is said above",
@@ -22,31 +21,24 @@ def explain_nix(plan: Plan) -> Answer:
     if plan.nix is None:
         because = Because("this host has no /nix/store")
         way = Change("a store of this project's own, if nix is installed", ("--nix", PRIVATE))
-        return Answer(NIX, WORD, OUT, "not in the box", (because,), (way,))
+        return Answer(NIX, "nix", OUT, "not in the box", (because,), (way,))
     nix = plan.nix
     others = [mode for mode in (DAEMON, PRIVATE, STORE, OFF) if mode != nix.mode and (mode != DAEMON or nix.holes)]
     changes = tuple(Change(EFFECTS[mode], ("--nix", mode)) for mode in others)
-    return Answer(
-        kind=NIX,
-        subject=WORD,
-        state=OUT if nix.mode == OFF else IN,
-        verdict=f"{nix.mode}: {nix.meaning}",
-        because=_because(nix),
-        changes=(*undo(nix.origin, nix.mode, "then it is chosen by what is safe"), *changes),
-    )
+    state, verdict = OUT if nix.mode == OFF else IN, f"{nix.mode}: {nix.meaning}"
+    back = undo(nix.origin, nix.mode, "then it is chosen by what is safe")
+    return Answer(NIX, "nix", state, verdict, tuple(_because(nix)), (*back, *changes))
 
 
-def _because(nix: Nix) -> tuple[Because, ...]:
-    asked = Because(f"asked for by {describe_origin(nix.origin)}", nix.origin) if not nix.origin.is_default else None
-    if nix.holes:
-        judged = [Because(f"the daemon is a way out of the box: {hole}") for hole in nix.holes]
-    elif nix.mode == DAEMON:
+def _because(nix: Nix) -> list[Because]:
+    chosen = Because(f"asked for by {describe_origin(nix.origin)}", nix.origin)
+    if nix.origin.is_default:
+        chosen = Because(f"it is {AUTO}: the daemon, unless that is a way out")
+    judged = [Because(f"the daemon is a way out of the box: {hole}") for hole in nix.holes]
+    if nix.mode == DAEMON and not nix.holes:
         builds = "says that it builds in a sandbox; a start tries that" if nix.needs_trial else "builds in a sandbox"
         judged = [Because(f"the daemon is no way out: it does not trust you, and {builds}")]
-    else:
-        judged = []
-    chosen = [asked] if asked is not None else [Because(f"it is {AUTO}: the daemon, unless that is a way out")]
-    return (*chosen, *judged)
+    return [chosen, *judged]
 
 
 def explain_packages(plan: Plan, word: str) -> list[Answer]:

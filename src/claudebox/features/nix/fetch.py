@@ -16,9 +16,9 @@ import time
 from claudebox.features.nix.output import HASH_LENGTH, find_reason, is_store_path, read_paths, read_version
 from claudebox.features.nix.packages import FORM, Inquiry, record_lines, store_name
 from claudebox.features.nix.references import short_name
+from claudebox.files import prepare
 from claudebox.host.system import NIX_STORE
 from claudebox.model import Preparation
-from claudebox.prepare import prepare
 from claudebox.problem import Problem
 from claudebox.remembered import note_with_directory
 from claudebox.view.text import WIDTH, cut, escape

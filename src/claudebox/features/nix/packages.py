@@ -196,12 +196,3 @@ def give_up(host: Host, settings: Settings, failures: dict[str, str]) -> Setting
             ),
         ),
     )
-
-
-def strict_problem(failures: dict[str, str]) -> Problem:
-    (reference, reason), *others = failures.items()
-    more = f" (and {len(others)} more)" if others else ""
-    return Problem(
-        f"--strict: {short_name(reference)} is not available{more}: {reason}",
-        "look for its name: https://search.nixos.org\n      or start without it: leave out --strict",
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.host.git.repository import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.paths import absolute, expand_home, parents
 from claudebox.problem import Problem
@@ -145,11 +146,10 @@ def _git_directories(tree: Tree, checkout: str) -> tuple[str, ...]:
     """The directories where git finds its configuration, which are elsewhere for a worktree or a submodule."""
     place = tree.resolve(f"{checkout}/.git")
     if place is not None and not tree.is_dir(place):
-        named = (tree.text(place) or "").removeprefix("gitdir:").strip()
-        place = tree.resolve(posixpath.join(checkout, named))
+        place = tree.resolve(posixpath.join(checkout, pointed_to(tree.text(place) or "")))
     if place is None:
         return ()
-    common = (tree.text(f"{place}/commondir") or "").strip()
+    common = pointed_to(tree.text(f"{place}/commondir") or "", "")
     return (place, tree.resolve(posixpath.join(place, common)) or place)
 
 

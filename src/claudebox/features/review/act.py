@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.layers import Covered, files, store
+from claudebox import files
+from claudebox.layers import Covered, store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.store import Layer
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Mount, Plan
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
+from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function, layer_label
-from claudebox.process.lifetime import Companion
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
@@ -43,16 +44,10 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     usable = {mount.source for mount in mounts}
     direct = tuple(one for one in plan.review.direct if one.path in usable)
     review = plan.review.replace(layer=layer.number, since=store.now(), parts=tuple(layer.parts()), direct=direct)
-    return plan.replace(review=review, mounts=mounts), Companion(
-        life=held,
-        require_ready=lambda _: None,
-        why_ended=lambda: None,
-        clear=lambda: _let_go(held, made),
-    )
+    return plan.replace(review=review, mounts=mounts), Companion(held, clean_up=lambda: _remove_empty(made))
 
 
-def _let_go(held: int, made: list[str]) -> None:
-    os.close(held)
+def _remove_empty(made: list[str]) -> None:
     for path in made:
         _remove_if_empty(path)
 
@@ -61,7 +56,7 @@ def _make_directory(path: str) -> bool:
     """Make a directory in the project, since nothing can be mounted where nothing is. Returns whether it is new."""
     directory, name = os.path.split(path)
     try:
-        here = store.open_project(directory)
+        here = files.open_directory(directory)
     except OSError:
         raise _changed(directory) from None
     try:
@@ -78,7 +73,7 @@ def _make_directory(path: str) -> bool:
 def _remove_if_empty(path: str) -> None:
     directory, name = os.path.split(path)
     try:
-        here = store.open_project(directory)
+        here = files.open_directory(directory)
     except OSError:
         return  # somebody has replaced it
     try:
@@ -132,7 +127,7 @@ def _remember_refusal(review: Review) -> None:
     """Have the next box start without layers, if nobody asked for them. Who did is refused again."""
     try:
         if review.origin.is_default:
-            store.replace_file(*review.trial)
+            files.write_whole(*review.trial)
     except OSError:
         pass  # then it is refused again, and says what to type
 
@@ -178,7 +173,7 @@ def _open_direct(one: Covered) -> int:
     """Name the file or directory. A symlink on the way, or another thing in its place, ends the start."""
     directory, name = os.path.split(one.path)
     try:
-        here = store.open_project(directory)
+        here = files.open_directory(directory)
         try:
             found = os.open(name, files.NAME_ONLY, dir_fd=here)
         finally:
@@ -206,7 +201,7 @@ def _cover(number: int, review: Review, upper: str, work: str) -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
     covered = review.covered[number]
     try:
-        lower = store.open_project(covered.path)
+        lower = files.open_directory(covered.path)
         status = os.fstat(lower)
     except OSError:
         raise _changed(covered.path) from None

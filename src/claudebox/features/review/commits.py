@@ -15,8 +15,8 @@ import os
 import stat
 import subprocess
 
+from claudebox import files
 from claudebox.host.tree import Tree
-from claudebox.layers import files
 from claudebox.layers.changes import Never
 from claudebox.layers.store import Layer
 from claudebox.own_command import own_command
@@ -194,12 +194,8 @@ def _make_bundle(layer: Layer, repository: Repository) -> None:
 
 def _make_anew(layer: Layer, name: str) -> None:
     """Make an empty directory beside the layer. What an earlier try has left goes."""
-    here = os.open(layer.directory, files.DIRECTORY)
-    try:
-        files.remove_tree(here, name)
-        os.mkdir(name, files.PRIVATE, dir_fd=here)
-    finally:
-        os.close(here)
+    files.remove_path(f"{layer.directory}/{name}")
+    os.mkdir(f"{layer.directory}/{name}", files.PRIVATE)
 
 
 def _remove(layer: Layer) -> None:

@@ -9,12 +9,12 @@ import os
 import subprocess
 import tempfile
 
+from claudebox import files
 from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
-from claudebox.layers import files
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
-from claudebox.layers.store import Layer, open_project
+from claudebox.layers.store import Layer
 from claudebox.reach import reach_of
 from claudebox.tools import trusted_path
 from claudebox.view.review import LONGEST_DIFF, diff, heading
@@ -34,7 +34,7 @@ ESCAPE = "\x1b["
 def diff_lines(layer: Layer, items: list[Item], style: Style, home: str) -> Iterator[str]:
     """The diff of these changes, line by line."""
     program = users_program("diff.external", home)
-    upper, lower = os.open(layer.upper, files.DIRECTORY), open_project(layer.project)
+    upper, lower = os.open(layer.upper, files.DIRECTORY), files.open_directory(layer.project)
     try:
         for item in items:
             change = item.change
@@ -165,21 +165,10 @@ def page(lines: Iterable[str], home: str) -> None:
     program = users_program("pager.diff", home) or users_program("core.pager", home) or os.environ.get("PAGER", "")
     terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     environ = {**_trusted_environment(), "LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
-    try:
-        pager = subprocess.Popen(
-            ["/bin/sh", "-c", program or PAGER],
-            stdin=subprocess.PIPE,
-            stdout=terminal,
-            cwd="/",
-            env=environ,
-        )
-    except OSError:
-        pager = None
-    if pager is None or pager.stdin is None:
-        for line in lines:
-            os.write(terminal, f"{line}\n".encode(errors="backslashreplace"))
-        os.close(terminal)
-        return
+    words = ["/bin/sh", "-c", program or PAGER]
+    pager = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=terminal, cwd="/", env=environ)
+    os.close(terminal)
+    assert pager.stdin is not None
     try:
         for line in lines:
             pager.stdin.write(f"{line}\n".encode(errors="backslashreplace"))
@@ -189,7 +178,6 @@ def page(lines: Iterable[str], home: str) -> None:
     while True:
         try:
             pager.wait()
-            break
+            return
         except KeyboardInterrupt:
             continue  # less takes it for its own
-    os.close(terminal)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from claudebox.layers import files
+from claudebox import files
 from claudebox.model import MASK, Mount, Plan
 from claudebox.problem import Problem
-from claudebox.process.lifetime import Companion
+from claudebox.process.companion import Companion
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
 
@@ -21,7 +21,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     assert plan.state is not None
     directory = f"{plan.state.masks}/{os.urandom(8).hex()}"
     try:
-        os.makedirs(plan.state.masks, files.PRIVATE, exist_ok=True)
+        files.make_private(plan.state.masks)
         held = _hold(plan.state.masks)
         os.mkdir(directory, files.PRIVATE)
         mounts = tuple(
@@ -31,40 +31,22 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write {plan.state.masks}: {error.strerror}", hint) from None
-    return plan.replace(mounts=mounts), Companion(
-        life=held, require_ready=lambda _: None, why_ended=lambda: None, clear=lambda: _remove(directory)
-    )
+    return plan.replace(mounts=mounts), Companion(held, clean_up=lambda: _remove(directory))
 
 
 def _hold(place: str) -> int:
     """Take the lock together with the other boxes of the project. Whoever is alone first removes what is left."""
-    import fcntl
-
-    try:
-        # A FIFO to which nobody ever writes: to those who wait for the end of the box, it never becomes readable.
-        os.mkfifo(f"{place}/{LOCK}", 0o600)
-    except FileExistsError:
-        pass
-    held = os.open(f"{place}/{LOCK}", os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pass
-    else:
+    held = files.open_lock(f"{place}/{LOCK}")
+    if files.take_lock(held):
         for name in os.listdir(place):
             if name != LOCK:
                 _remove(f"{place}/{name}")
-    fcntl.flock(held, fcntl.LOCK_SH)
+    files.take_lock(held, is_shared=True, waits=True)
     return held
 
 
 def _laid_out(mask: Mount, path: str) -> Mount:
-    descriptor = os.open(path, files.NEW_FILE, 0o600)
-    try:
-        files.write_all(descriptor, mask.content)
-        os.fchmod(descriptor, mask.mode)
-    finally:
-        os.close(descriptor)
+    files.write_new(path, mask.content, mask.mode)
     return mask.replace(source=path)
 
 

@@ -70,12 +70,12 @@ def find_secrets(
     found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
     closed = find_closed(host, settings, entries)
     has_known = state is not None and tree.lstat(state.masked) is not None
-    if not (found or has_known or settings.reveals):
+    if not (found or has_known or settings.reveal):
         return Secrets(closed=closed) if closed else None
     from claudebox.features.secrets import masks, memory
 
     known = memory.recall(tree, state, host.person.uid)
-    found += memory.still_there(tree, project, known, settings.reveals)
+    found += memory.still_there(tree, project, known, settings.reveal)
     inventor, drawn_before = memory.recall_inventor(tree, state, host.person.uid)
     search = masks.Search(tree, project, repository.git_dir, host.person.home, settings, inventor)
     secrets = masks.judge(search, found)
@@ -89,7 +89,7 @@ def find_secrets(
 def find_closed(host: Host, settings: Settings, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     """Directories that cannot be listed now, but by the agent, who is their owner or goes there step by step."""
     found = []
-    revealed = [absolute(reveal.text, host.cwd, host.person.home) for reveal in settings.reveals]
+    revealed = [absolute(reveal.text, host.cwd, host.person.home) for reveal in settings.reveal]
     for entry in entries:
         status = host.tree.lstat(entry.path) if entry.kind == UNREAD else None
         if entry.kind != UNREAD or (status is not None and status.st_uid != host.person.uid):

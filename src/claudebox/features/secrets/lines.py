@@ -17,7 +17,7 @@ from claudebox.features.secrets.values import (
     stand_in,
 )
 from claudebox.secret_values import looks_secret
-from claudebox.settings.parsing import is_variable_name
+from claudebox.settings.types import is_variable_name
 
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")

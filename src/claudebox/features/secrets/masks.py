@@ -56,8 +56,8 @@ class Search:
         self.project = project
         self.indexes = Indexes(tree, project, git_dir)
         self.keys: dict[str, dict[str, Word]] = {}  # by the path of a file, those that are shown as they are
-        self.reveals = {reveal: self._revealed(reveal) for reveal in settings.reveals if not self._names_key(reveal)}
-        self.hidden = [place for hide in settings.hides for place in self._places(hide)]
+        self.reveals = {reveal: self._revealed(reveal) for reveal in settings.reveal if not self._names_key(reveal)}
+        self.hidden = [place for hide in settings.hide for place in self._places(hide)]
         self.used: set[Word] = set()
         self.left = MOST_BYTES
         self.judged: set[str] = set()  # where something was found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.lines import LineMasker
 from claudebox.features.secrets.values import change, holds_secret, is_name, is_placeholder, stand_in
-from claudebox.settings.parsing import is_variable_name
+from claudebox.settings.types import is_variable_name
 
 BREAKS = " \t\n;|&()<>"
 PLAIN = "-_.:/@%+=,?"  # besides letters and digits, what a shell takes as it is

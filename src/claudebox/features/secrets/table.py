@@ -6,6 +6,8 @@ has a name without an ending, as private keys have it.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from claudebox.features.secrets.rows import (
     CODE,
     DATA,
@@ -24,6 +26,7 @@ from claudebox.features.secrets.rows import (
     WHOLE,
     WORDS,
 )
+from claudebox.host.git.repository import find_submodules
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, HEAD_LENGTH, LINK, OTHER, Entry, NameFilter
 from claudebox.paths import is_inside
@@ -71,8 +74,7 @@ BARE_TEXTS = frozenset("license copying readme makefile dockerfile changelog aut
 GIT_FILES = ("config", "config.worktree", "credentials")
 GIT_WORDS = (b"header", b"token", b"pass", b"secret", b"key", b"credential", b"auth", b"proxy")
 LARGEST_CONFIG = 1 << 18
-DEEPEST_MODULE = 4
-MOST_MODULES = 300
+MOST_MODULES = 2000  # and worktrees, of a repository
 
 RULE = "secrets"
 
@@ -329,27 +331,15 @@ def git_files(tree: Tree, git_dirs: Iterable[str]) -> list[Candidate]:
     """The configuration of repositories and of their submodules, where it may hold a password."""
     found = []
     for git_dir in dict.fromkeys(git_dirs):
-        worktrees = [f"{git_dir}/worktrees/{name}" for name in tree.entries(f"{git_dir}/worktrees")[:MOST_MODULES]]
-        for directory in (git_dir, *worktrees, *_modules(tree, f"{git_dir}/modules", DEEPEST_MODULE)):
+        directories = [git_dir]
+        directories += [f"{git_dir}/worktrees/{name}" for name in tree.entries(f"{git_dir}/worktrees")[:MOST_MODULES]]
+        for directory in directories:
+            if len(directories) < MOST_MODULES and tree.is_plain_directory(f"{directory}/modules"):
+                directories += islice(find_submodules(tree, f"{directory}/modules"), MOST_MODULES)
             for name in GIT_FILES:
                 kind = _WHOLE[f".git/{name}"]
                 if _may_hold_password(tree.read_plain(f"{directory}/{name}", LARGEST_CONFIG) or b""):
                     found.append(Candidate(f"{directory}/{name}", *kind))
-    return found
-
-
-def _modules(tree: Tree, directory: str, depth: int) -> list[str]:
-    """Find the submodules. One may be called `a/b`, and have submodules itself."""
-    if not depth or not tree.is_plain_directory(directory):
-        return []
-    found = []
-    for name in tree.entries(directory)[:MOST_MODULES]:
-        module = f"{directory}/{name}"
-        if not tree.is_plain_directory(module):
-            continue
-        is_module = tree.lstat(f"{module}/config") is not None
-        found += [module] if is_module else []
-        found += _modules(tree, f"{module}/modules" if is_module else module, depth - 1)
     return found
 
 

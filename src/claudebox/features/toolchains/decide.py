@@ -18,6 +18,7 @@ from claudebox.paths import expand_home, is_below, is_inside, normalize
 from claudebox.places import contained_secret, refuse_readable
 
 ELF = b"\x7fELF"
+LOCAL = "/usr/local"
 MOST_TREES = 40  # each is a mount
 MOST_ENTRIES = 300  # of a directory of programs
 MADE_FOR_BOX = Origin.of_rule(RULE, "rustup's default, without your other settings")
@@ -52,6 +53,8 @@ class Finder:
         for entry in self.environ.get("PATH", "").split(":"):
             if normalize(entry) in PLAIN_PATH:
                 rank = Directory.LAST  # what comes later is found later, in the box, too
+            elif is_below(normalize(entry), LOCAL) and not self.facts.system.is_nix and self.tree.is_dir(entry):
+                self.path.setdefault(normalize(entry), rank)  # the box has it anyway: /usr/local/go/bin
             elif entry.startswith("/"):
                 self._take_entry(normalize(entry), rank)
         for name in PROJECT_VENVS:

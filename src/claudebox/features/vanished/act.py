@@ -1,16 +1,16 @@
 """Tells what a box has written in its home that is gone with it: a worktree beside the project, notes, a new ~/.zshrc.
 
-The home is a file system in memory. A descriptor of it, taken before the program starts, keeps it alive until somebody
-has looked. What is in there is hostile: names, kinds, depth and number are the choice of the agent. So nothing is
-followed or read, each directory is opened in the one above it, and both the number of files and the time have an end.
+A hidden directory of the home (~/.cache, ~/.config …) is the tools' own and does not count, nor do ~/go/pkg and
+histories. A descriptor of the home, a file system in memory, keeps it alive until somebody has looked. What is in there
+is hostile: nothing is followed, and depth, number and time have an end.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 import time
 
+from claudebox import files
 from claudebox.model import FILE, Mount, Plan
 from claudebox.paths import is_below, parents
 from claudebox.terminal import say
@@ -18,236 +18,83 @@ from claudebox.view.text import cut, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-MOST_LOOKED_AT = 20_000  # files and directories: 50 ms
-LONGEST = 0.5  # seconds, on a busy machine
+MOST_LOOKED_AT, LONGEST = 20_000, 0.5  # files and directories, which take 50 ms; seconds, on a busy machine
 DEEPEST = 50  # directories that are open at a time
-MOST_NAMED = 3
-LONGEST_NAME = 40
+MOST_NAMED, LONGEST_NAME = 3, 40
 GONE = "claudebox: written outside of the project, and gone with the box:"
-
-# What tools leave in a home that nobody misses, below `~`: a directory counts with all that is in it.
-NOISE = frozenset(
-    (
-        # What was typed, and what was looked at last.
-        *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".sqlite_history"),
-        *(".lesshst", ".viminfo", ".wget-hsts", ".local/state", ".local/share/recently-used.xbel"),
-        # Claude's own; what counts is in its mounted directory.
-        *(".claude", ".claude.json", ".local/share/claude", ".local/share/applications"),
-        # Caches, and what lies beside the kept ones.
-        *(".cache", ".npm", ".node-gyp", ".bun", ".deno", ".yarn", ".local/share/pnpm", ".local/share/uv", ".cargo"),
-        *(
-            ".rustup",
-            "go/pkg",
-            ".m2",
-            ".gradle",
-            ".java",
-            ".ivy2",
-            ".sbt",
-            ".nuget",
-            ".dotnet",
-            ".templateengine",
-            ".bundle",
-        ),
-        *(
-            ".gem",
-            ".local/share/gem",
-            ".hex",
-            ".mix",
-            ".cabal",
-            ".stack",
-            ".ghc",
-            ".pub-cache",
-            ".dart-tool",
-            ".conan2",
-            ".opam",
-        ),
-        *(
-            ".composer",
-            ".cpan",
-            ".cpanm",
-            ".swiftpm",
-            ".kotlin",
-            ".konan",
-            ".android",
-            ".nv",
-            ".keras",
-            ".ipython",
-            ".jupyter",
-        ),
-        *(".local/share/jupyter", ".local/share/virtualenv", ".pki", ".dbus", ".gnupg", ".subversion", ".terraform.d"),
-        # State that tools keep in the directory of configuration.
-        *(".config/configstore", ".config/go", ".config/matplotlib", ".config/nextjs-nodejs", ".config/chromium"),
-        *(".config/google-chrome", ".config/google-chrome-for-testing", ".config/pulse", ".config/dconf", ".config/uv"),
-        *(".config/fish/fish_variables", ".config/turborepo", ".config/astro", ".config/gatsby", ".config/jgit"),
-    )
-)
-ABOVE_NOISE = frozenset(above[1:] for name in NOISE for above in parents(f"/{name}"))
+HISTORIES = ("history", "hst", "hsts", "info")  # as ~/.bash_history, ~/.lesshst, ~/.wget-hsts, ~/.viminfo end
 
 
 def made(plan: Plan, root: str) -> Callable[[bool], None]:
-    """Take hold of the home. The mounts are made, and no program of the box has started yet."""
+    """Take hold of the home: the mounts are made, and no program has started yet. The exit status stays as it is."""
     home = hold_home(plan.person.home, root)
-    return lambda _: report(plan, home)
+
+    def report(_: bool) -> None:
+        try:
+            look = Look(home, plan.person.home, plan.mounts)
+            say(gone_text(look.written, look.left > 0))
+        except (OSError, KeyboardInterrupt):
+            pass
+        finally:
+            os.close(home)
+
+    return report if home >= 0 else lambda _: None
 
 
 def hold_home(home: str, root: str) -> int:
     """A descriptor of the box's own home; -1 if that is not the file system in memory that it has to be."""
     try:
-        descriptor = os.open(root + home, DIRECTORY)
-        device = os.fstat(descriptor).st_dev
+        device = os.stat(root + home).st_dev
+        expected = (b"%d:%d" % (os.major(device), os.minor(device)), b"tmpfs")
         with open(root.removesuffix("root") + "mountinfo", "rb") as file:
-            rows = [line.split(b" ") for line in file]
+            is_ours = any((row[2], row[row.index(b"-") + 1]) == expected for row in map(bytes.split, file))
+        return os.open(root + home, files.DIRECTORY) if is_ours else -1
     except OSError:
         return -1
-    expected = (b"%d:%d" % (os.major(device), os.minor(device)), b"tmpfs")
-    if any((row[2], row[row.index(b"-") + 1]) == expected for row in rows):
-        return descriptor
-    os.close(descriptor)
-    return -1
-
-
-def report(plan: Plan, home: int) -> None:
-    """Say it in a line or two. The exit status does not depend on it."""
-    if home < 0:
-        return
-    try:
-        text = gone_text(*find_written(home, plan.person.home, plan.mounts))
-        if text:
-            say(text)
-    except (OSError, KeyboardInterrupt):
-        pass
-    finally:
-        os.close(home)
 
 
 def gone_text(written: list[tuple[str, int]], is_whole: bool) -> str:
-    if not written:
-        return ""
-    named = [_named(*one) for one in written[:MOST_NAMED]]
-    rest = len(written) - len(named)
-    more = [f"and {'' if is_whole else 'more than '}{rest} more"] if rest else [] if is_whole else ["and more"]
-    first, *others = fill([*GONE.split(" "), *(f"{name}," for name in named[:-1]), named[-1], *more], 2)
-    return "".join(f"{line}\n" for line in (first, *(f"  {line}" for line in others)))
+    shown, rest = sorted(written)[:MOST_NAMED], len(written) - MOST_NAMED
+    named = [cut(escape(f"~/{name}"), LONGEST_NAME) + (f" ({n} files)" if n > 1 else "") for name, n in shown]
+    more = ([f"and {rest} more"] if rest > 0 else []) if is_whole else ["and more"]
+    words = [*GONE.split(" "), *(f"{name}," for name in named[:-1]), *named[-1:], *more]
+    return "\n  ".join(fill(words, 2)) + "\n" if named else ""
 
 
-def _named(path: str, files: int) -> str:
-    return cut(escape(f"~/{path}"), LONGEST_NAME) + (f" ({files} files)" if files > 1 else "")
+class Look:
+    def __init__(self, home: int, path: str, mounts: tuple[Mount, ...]) -> None:
+        """Find what bwrap has not made in a home: each path, with the number of files."""
+        self.mounted = {mount.path[len(path) + 1 :]: mount for mount in mounts if is_below(mount.path, path)}
+        self.entered = {"", *(f"{above[1:]}/" for name in self.mounted for above in parents(f"/{name}"))}
+        self.left, self.end = MOST_LOOKED_AT, time.monotonic() + LONGEST
+        self.written: list[tuple[str, int]] = []
+        self._count(home, "", "", 0)
 
-
-class Patience:
-    """Ends a look that would take too long."""
-
-    def __init__(self) -> None:
-        self.left = MOST_LOOKED_AT
-        self.end = time.monotonic() + LONGEST
-
-    def lasts(self) -> bool:
-        self.left -= 1
-        if self.left % 256 == 0 and time.monotonic() > self.end:
-            self.left = 0
-        return self.left > 0
-
-
-def find_written(home: int, path: str, mounts: tuple[Mount, ...]) -> tuple[list[tuple[str, int]], bool]:
-    """What bwrap has not made: each path below the home, with the number of files; and whether that is all."""
-    inside = {mount.path[len(path) + 1 :]: mount for mount in mounts if is_below(mount.path, path)}
-    entered = ABOVE_NOISE | {above[1:] for name in inside for above in parents(f"/{name}")}
-    patience, device = Patience(), os.fstat(home).st_dev
-    written: list[tuple[str, int]] = []
-    waiting = [""]
-    while waiting and patience.left > 0:
-        below = waiting.pop()
-        here = _enter(home, below, device)
-        for entry in _entries(here, patience):
-            name = f"{below}/{entry.name}" if below else entry.name
-            if name in inside:
-                written += [(name, 1)] if _has_changed(here, entry.name, inside[name]) else []
-            elif name in NOISE:
-                continue
-            elif name in entered and entry.is_dir(follow_symlinks=False):
-                waiting.append(name)
-            elif files := _count(here, entry, device, patience):
-                written.append((name, files))
-        if here >= 0:
-            os.close(here)
-    return sorted(written), patience.left > 0
-
-
-def _enter(home: int, path: str, device: int) -> int:
-    """Open a directory that bwrap has made, name by name: the program may have put something else in its place."""
-    here = os.dup(home)
-    for name in filter(None, path.split("/")):
-        below = _open(here, name, device)
-        os.close(here)
-        if below < 0:
-            return -1
-        here = below
-    return here
-
-
-def _open(parent: int, name: str, device: int) -> int:
-    """Open a directory of this very file system; -1 if it is none, or may not be listed."""
-    try:
-        here = os.open(name, DIRECTORY, dir_fd=parent)
-    except OSError:
-        return -1
-    if os.fstat(here).st_dev == device:
-        return here
-    os.close(here)
-    return -1
-
-
-def _entries(directory: int, patience: Patience) -> Iterator[os.DirEntry[str]]:
-    if directory < 0:
-        return
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if not patience.lasts():
-                return
-            yield entry
-
-
-def _count(parent: int, entry: os.DirEntry[str], device: int, patience: Patience) -> int:
-    """How many files are lost with it. An empty directory is no loss; one that cannot be looked into counts as one."""
-    top = _open(parent, entry.name, device) if entry.is_dir(follow_symlinks=False) else -1
-    if top < 0:
-        return 1
-    files = 0
-    open_ones = [(top, [""])]
-    while open_ones:
-        here, names = open_ones[-1]
-        if here < 0 or not names:
-            open_ones.pop()
-            if here >= 0:
-                os.close(here)
-            continue
-        name = names.pop()
-        inner = _open(here, name, device) if name else os.dup(here)
-        below: list[str] = []
-        for one in _entries(inner, patience):
-            if one.is_dir(follow_symlinks=False):
-                below.append(one.name)
-            else:
-                files += 1
-        is_deep = len(open_ones) > DEEPEST
-        files += len(below) if is_deep else 0
-        open_ones.append((inner, [] if is_deep else below))
-    return files
-
-
-def _has_changed(parent: int, name: str, mount: Mount) -> bool:
-    """Whether a file that bwrap wrote has other content now, such as ~/.gitconfig after `git config --global`."""
-    if mount.kind != FILE:
-        return False
-    try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return False
-    try:
-        is_file = stat.S_ISREG(os.fstat(file).st_mode)
-        return is_file and os.read(file, len(mount.content) + 1) != mount.content
-    finally:
-        os.close(file)
+    def _count(self, parent: int, last: str, above: str, depth: int) -> int:
+        """The files that are lost with a directory. One that cannot be looked into counts as a file."""
+        found, here = 0, -1
+        try:
+            here = files.open_below(parent, last)
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    self.left = self.left - 1 if self.left % 256 or time.monotonic() < self.end else 0
+                    if self.left <= 0:
+                        break
+                    name, is_directory = f"{above}{entry.name}", entry.is_dir(follow_symlinks=False)
+                    is_tools = not above and name.startswith(".") and (is_directory or name.endswith(HISTORIES))
+                    if (mount := self.mounted.get(name)) is not None:
+                        lost = int(mount.kind == FILE and not files.has_content(here, entry.name, mount.content))
+                    elif is_tools or name == "go/pkg":
+                        lost = 0
+                    else:
+                        is_near = is_directory and depth < DEEPEST
+                        lost = self._count(here, entry.name, f"{name}/", depth + 1) if is_near else 1
+                    if lost and above in self.entered and not (is_directory and f"{name}/" in self.entered):
+                        self.written.append((name, lost))
+                    found += lost
+        except OSError:
+            found += 1
+        os.close(here) if here >= 0 else None
+        return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.digest import git_blob
+from claudebox.host.git.repository import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
@@ -60,10 +61,9 @@ class Indexes:
         if self.tree.is_plain_directory(dot_git):
             return dot_git
         # A submodule's directory is inside the project's. Git in the box would not find one elsewhere.
-        said = (self.tree.read_plain(dot_git, 1 << 12) or b"").decode(errors="surrogateescape")
-        named = normalize(posixpath.join(posixpath.dirname(dot_git), said.removeprefix("gitdir:").strip()))
-        is_here = said.startswith("gitdir:") and is_inside(named, self.project) and self.tree.resolve(named) == named
-        return named if is_here else ""
+        said = pointed_to((self.tree.read_plain(dot_git, 1 << 12) or b"").decode(errors="surrogateescape"))
+        named = normalize(posixpath.join(posixpath.dirname(dot_git), said)) if said else ""
+        return named if is_inside(named, self.project) and self.tree.resolve(named) == named else ""
 
 
 def _blob(index: bytes, name: bytes) -> bytes:

@@ -1,9 +1,14 @@
-"""Finds out whether a repository has refs of some kind, without git: git obeys what a repository says."""
+"""Reads which commit is checked out, and whether there are refs of some kind, without git: git obeys a repository."""
 
 from __future__ import annotations
 
-from claudebox.host.tree import Tree
+import posixpath
 
+from claudebox.host.tree import Tree
+from claudebox.record import Record
+
+HEX = frozenset("0123456789abcdef")
+LONGEST_PACKED = 1 << 24
 MOST_DIRECTORIES = 10_000
 LARGEST = 1 << 26  # bytes of a file with refs; they are sorted, and ours come before branches and tags
 LEFT = 4  # bytes of a name that are spelled out in a table, even right after `refs/claude/…`
@@ -40,3 +45,37 @@ def _in_table(tree: Tree, git_dir: str, prefix: str) -> bool:
         if end in content or not left:
             return True
     return False
+
+
+class Head(Record):
+    """A branch and its commit; "" for what is not known."""
+
+    branch: str = ""
+    commit: str = ""
+
+
+def read_head(tree: Tree, git_dir: str) -> Head:
+    text = _line(tree, f"{git_dir}/HEAD")
+    branch = text.removeprefix("ref: ") if text.startswith("ref: refs/heads/") else ""
+    if not branch:
+        return Head("", _commit(text))
+    above, name = posixpath.split(posixpath.dirname(git_dir))
+    common = above if name == "worktrees" else git_dir
+    if ".." in branch.split("/"):
+        return Head()
+    return Head(branch, _commit(_line(tree, f"{common}/{branch}")) or _packed(tree, common, branch))
+
+
+def _line(tree: Tree, path: str) -> str:
+    return (tree.read_plain(path, 1 << 12) or b"").decode(errors="surrogateescape").strip()
+
+
+def _packed(tree: Tree, common: str, branch: str) -> str:
+    content = tree.read_plain(f"{common}/packed-refs", LONGEST_PACKED) or b""
+    ending = b" " + branch.encode(errors="surrogateescape")
+    lines = (line for line in content.split(b"\n") if line.endswith(ending))
+    return next((_commit(line.split(b" ")[0].decode(errors="replace")) for line in lines), "")
+
+
+def _commit(text: str) -> str:
+    return text if len(text) in (40, 64) and HEX.issuperset(text) else ""

@@ -14,7 +14,12 @@ from claudebox.paths import is_inside, normalize, parents
 from claudebox.quoting import quote
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_ALTERNATES = 100
+DEEPEST_MODULE = 8  # parts of a submodule's name
 
 
 class Repository(Record):
@@ -81,9 +86,8 @@ def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
 
 def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
     """The repository that a `.git` file points at: a linked worktree, a submodule, or `--separate-git-dir`."""
-    text = tree.text(dot_git) or ""
-    target = text.removeprefix("gitdir:").strip()
-    git_dir = tree.resolve(posixpath.join(project, target)) if text.startswith("gitdir:") else None
+    target = pointed_to(tree.text(dot_git) or "")
+    git_dir = tree.resolve(posixpath.join(project, target)) if target else None
     if git_dir is None or not tree.is_dir(git_dir):
         return Repository(trouble=f"{project}/.git names no directory that exists")
     if is_inside(git_dir, project):
@@ -94,6 +98,11 @@ def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
     if _is_submodule_of(tree, git_dir, project):
         return Repository(git_dir=git_dir, outside=git_dir, why="repository of this submodule")
     return Repository(trouble=f"{git_dir} does not say that {project} is its checkout", remedy=_by_hand(git_dir))
+
+
+def pointed_to(text: str, begins: str = "gitdir: ") -> str:
+    """The path that git reads there. A line break is no part of it, but a space is, and a zero byte ends it."""
+    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
 
 
 def _is_worktree_of(tree: Tree, git_dir: str, project: str) -> bool:
@@ -121,6 +130,21 @@ def _is_submodule_of(tree: Tree, git_dir: str, project: str) -> bool:
     settings = dict(gitconfig.parse(tree.text(f"{git_dir}/config") or ""))
     work_tree = settings.get("core.worktree", "")
     return bool(work_tree) and tree.resolve(posixpath.join(git_dir, work_tree)) == project
+
+
+def find_submodules(tree: Tree, modules: str) -> Iterator[str]:
+    """Find the submodules that a directory `modules` of git holds. They may have submodules of their own."""
+    level = [modules]
+    for _ in range(DEEPEST_MODULE):  # one may be called `a/b`
+        paths = [f"{directory}/{name}" for directory in level for name in tree.entries(directory)]
+        level = []
+        for path in filter(tree.is_plain_directory, paths):
+            head, config = (tree.lstat(f"{path}/{name}") for name in ("HEAD", "config"))
+            if head is not None or config is not None:
+                yield path
+            # Another submodule may be called so. Without HEAD, git takes it for no repository.
+            if head is None or tree.is_plain_directory(f"{path}/HEAD"):
+                level.append(path)
 
 
 def _by_hand(git_dir: str) -> str:

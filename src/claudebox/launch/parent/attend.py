@@ -10,16 +10,15 @@ terminal in keeper.py and relay.py.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.features.table import act, load
 from claudebox.launch.parent.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
 from claudebox.model import Step
 from claudebox.problem import Problem
-from claudebox.process.descriptors import close_all_but
-from claudebox.process.isolation import ADOPT_ORPHANS, c_function, fork_into_namespaces, scope_to_box
-from claudebox.process.lifetime import Companion, die_with_parent, forget_arguments, has_ended
+from claudebox.process import signal
+from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended
+from claudebox.process.isolation import ADOPT_ORPHANS, c_function, close_all_but, fork_into_namespaces, scope_to_box
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 
     Deed = Callable[[bool], None]  # something to do afterwards; it is told whether somebody can be asked
 
-FROM_THE_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
-FOR_THE_PROGRAM = (_signal.SIGTERM, _signal.SIGHUP)
+FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+FOR_THE_PROGRAM = (signal.SIGTERM, signal.SIGHUP)
 MANY_SIGNALS = 1024  # more than a read of `waking` ever finds
 
 passed_on: list[int] = []  # signals that were meant for the program: their sender expects it to end, not to ask
@@ -149,8 +148,8 @@ class Attendant:
         lives: tuple[int, ...],
     ) -> list[Deed]:
         """Wait until nothing of the box is left."""
-        if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
-            _signal.signal(_signal.SIGINT, lambda *_: os.kill(self.child, _signal.SIGINT))
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            signal.signal(signal.SIGINT, lambda *_: os.kill(self.child, signal.SIGINT))
         lives = (*lives, *(companion.life for companion in companions))
         line = () if self.line is None else self.line.descriptors
         close_all_but([starting, *lives, above, *line, *gate.descriptors])
@@ -212,7 +211,7 @@ class Attendant:
         """The terminal is gone. If the program was told to end for that, it has a while."""
         from claudebox.launch.parent.signals import set_limit
 
-        if _signal.SIGHUP in passed_on:
+        if signal.SIGHUP in passed_on:
             set_limit(self)
 
     def _meet_terminal(self) -> None:
@@ -230,7 +229,7 @@ class Attendant:
         try:
             gate.open(self.child, look)
         except Problem:
-            os.kill(self.child, _signal.SIGKILL)
+            os.kill(self.child, signal.SIGKILL)
             os.waitpid(self.child, 0)
             raise
 
@@ -246,7 +245,7 @@ class Attendant:
 
     def _wait_for_end(self) -> None:
         """Wait for the end of the box alone, for which nothing has to be imported."""
-        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         os.set_blocking(self.waking, True)
         while os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             os.read(self.waking, MANY_SIGNALS)
@@ -260,7 +259,7 @@ class Attendant:
                 self._rely_on(not_ready.pop(life))
                 return True
             self._say_why_ended(companions)
-            os.kill(self.child, _signal.SIGKILL)
+            os.kill(self.child, signal.SIGKILL)
             return False
 
         for life in lives:
@@ -276,7 +275,7 @@ class Attendant:
             companion.require_ready(os.pidfd_open(self.child))
         except Problem as problem:
             self.problem = problem
-            os.kill(self.child, _signal.SIGKILL)
+            os.kill(self.child, signal.SIGKILL)
 
     def _lasts(self, lives: tuple[int, ...], until_writable: int = -1) -> bool:
         """Wait until the box ends or the pipe can be written to. If one of `lives` ends first, end the box."""
@@ -293,14 +292,14 @@ class Attendant:
             os.read(self.waking, MANY_SIGNALS)
         if ready.keys().isdisjoint(lives):
             return True
-        os.kill(self.child, _signal.SIGKILL)
+        os.kill(self.child, signal.SIGKILL)
         return False
 
     def end_box(self, number: int) -> None:
         """End the box because of this signal."""
         self.ended_by = self.ended_by or number
         try:
-            os.kill(self.child, _signal.SIGKILL)
+            os.kill(self.child, signal.SIGKILL)
         except ProcessLookupError:
             pass  # it has just ended by itself
 
@@ -310,12 +309,12 @@ class Attendant:
             self.relay.end()
         if self.line is not None:
             self._release_keeper(self.line)
-        _signal.alarm(0)  # the limit that a hang-up has set is for the program
-        _signal.set_wakeup_fd(-1)
+        signal.alarm(0)  # the limit that a hang-up has set is for the program
+        signal.set_wakeup_fd(-1)
         _hear(FROM_THE_TERMINAL, self._interrupt)
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         # A closed window sends several. If one has come, nobody is asked any more, so all of this ends by itself.
-        _hear(FOR_THE_PROGRAM, _do_nothing if passed_on or self.has_lost_terminal() else _signal.SIG_DFL)
+        _hear(FOR_THE_PROGRAM, _do_nothing if passed_on or self.has_lost_terminal() else signal.SIG_DFL)
         os.set_blocking(2, True)  # if it is a pipe, the program had it, too
         if self.has_lost_terminal() and os.fstat(2).st_rdev:
             # It is a device, so it is that terminal. To fail to say something would end what is being done.
@@ -339,16 +338,16 @@ class Attendant:
         if self.status < 0:
             # Only SIGKILL ends bwrap here, from this process or from somebody else.
             if self.ended_by:
-                _signal.signal(self.ended_by, _signal.SIG_DFL)
-            os.kill(os.getpid(), self.ended_by or _signal.SIGKILL)
+                signal.signal(self.ended_by, signal.SIG_DFL)
+            os.kill(os.getpid(), self.ended_by or signal.SIGKILL)
         os._exit(self.status)
 
 
-def _hear(numbers: tuple[int, ...], handler: Callable[[int, object], None]) -> None:
+def _hear(numbers: tuple[int, ...], handler: Callable[[int, object], None] | signal.Handlers) -> None:
     """Have this function called for each of the signals. Ignored ones stay ignored (nohup)."""
     for number in numbers:
-        if _signal.getsignal(number) != _signal.SIG_IGN:
-            _signal.signal(number, handler)
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _do_nothing(_: int, __: object) -> None:

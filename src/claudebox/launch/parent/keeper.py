@@ -18,13 +18,12 @@ Imports: the first half runs before bwrap starts, so what the second half needs 
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 
 from claudebox.problem import Problem
-from claudebox.process.descriptors import close_all_but
-from claudebox.process.isolation import fork_into_namespaces, fork_sibling, scope_to_box
-from claudebox.process.lifetime import die_with_parent, forget_arguments
+from claudebox.process import signal
+from claudebox.process.companion import die_with_parent, forget_arguments
+from claudebox.process.isolation import close_all_but, fork_into_namespaces, fork_sibling, scope_to_box
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 STREAMS = (0, 1, 2)
-STOPS = (_signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU)
-IGNORED = (*STOPS, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGPIPE)
+STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+IGNORED = (*STOPS, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
 # What the parent may say to the keeper. Only the keeper stops and continues the box, one order after the other: with
 # two who do, an older SIGCONT could undo a later stop.
@@ -175,7 +174,7 @@ class Keeper:
         close_all_but([self.terminal, self.slave, self.hearing, self.telling, self.note])
         forget_arguments()
         for number in IGNORED:
-            _signal.signal(number, _signal.SIG_IGN)
+            signal.signal(number, signal.SIG_IGN)
         self.sentinel = _post_sentinel(self.box)
         if is_foreground:
             self._set_foreground(self.box)
@@ -190,7 +189,7 @@ class Keeper:
 
         from claudebox.launch.parent import signals  # noqa: F401
 
-        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         waking = wake_on_signals()
         self._look_at_sentinel()  # it may have stopped before
         poll = select.poll()
@@ -225,12 +224,12 @@ class Keeper:
         """The sentinel stops at once; a program first puts its screen in order, or does not want to stop at all."""
         import time
 
-        if self.stopped_by in (_signal.SIGTTIN, _signal.SIGTTOU) or _is_stopped(self.program):
+        if self.stopped_by in (signal.SIGTTIN, signal.SIGTTOU) or _is_stopped(self.program):
             self._tell(bytes([self.stopped_by]))
             self.stopped_by = 0
         elif time.monotonic() > self.deadline:
             self.stopped_by = 0
-            self._send(self.box, _signal.SIGCONT)
+            self._send(self.box, signal.SIGCONT)
 
     def _obey(self, order: bytes) -> None:
         if order == DONE:
@@ -241,14 +240,14 @@ class Keeper:
             self._set_foreground(self.front if order == GO_ON else os.getpgrp())
             # Once each: whoever goes on may stop again at once, and the second signal would undo that.
             for group in {self.front, self.box}:
-                self._send(group, _signal.SIGCONT)
+                self._send(group, signal.SIGCONT)
             self._tell(GOES_ON)
         elif order == STOP:
-            self._send(self.box, _signal.SIGTSTP)
+            self._send(self.box, signal.SIGTSTP)
         elif order == GIVE_UP_STOPPING:
             if self.has_sentinel:  # a box can end it, and can have its parent say this twice
-                os.kill(self.sentinel, _signal.SIGKILL)
-            self._send(self.box, _signal.SIGCONT)
+                os.kill(self.sentinel, signal.SIGKILL)
+            self._send(self.box, signal.SIGCONT)
         else:
             self._bring_back()
             os._exit(1)
@@ -312,7 +311,7 @@ class Keeper:
 def wake_on_signals() -> int:
     """A descriptor from which the number of each signal can be read that has a handler."""
     waking, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    _signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     return waking
 
 
@@ -323,11 +322,11 @@ def _post_sentinel(group: int) -> int:
     try:
         die_with_parent()
         for number in STOPS:
-            _signal.signal(number, _signal.SIG_DFL)
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals() - {*STOPS})
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {*STOPS})
         close_all_but([])
         while True:
-            _signal.pause()
+            signal.pause()
     finally:
         os._exit(1)
 

@@ -6,13 +6,13 @@ program wait, and does not make this process grow.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 import select
 
 from claudebox.launch.parent.escape_codes import OutputFilter
 from claudebox.launch.parent.keeper import GIVE_UP_STOPPING, GO_ON, GO_ON_BEHIND, GOES_ON, STOP, Line
 from claudebox.launch.parent.users_terminal import UsersTerminal, require_one_terminal
+from claudebox.process import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ ESCAPE = b"\x1b"
 LAST_WORDS = 1 << 18  # bytes that a box can have written before it stopped or ended
 STUCK_MILLISECONDS = 200  # after which a terminal that takes nothing is left alone, if somebody wants us to end
 LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the shell that it is in front now
-NOTED = (_signal.SIGWINCH, _signal.SIGCONT, _signal.SIGTSTP, _signal.SIGCHLD)
-IGNORED = (_signal.SIGTTIN, _signal.SIGTTOU)
+NOTED = (signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP, signal.SIGCHLD)
+IGNORED = (signal.SIGTTIN, signal.SIGTTOU)
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
-ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGALRM)
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 class Relay:
@@ -60,9 +60,9 @@ class Relay:
         """Prepare both terminals. The program has not started yet."""
         os.set_blocking(self.master, False)
         for number in IGNORED:
-            _signal.signal(number, _signal.SIG_IGN)
+            signal.signal(number, signal.SIG_IGN)
         for number in NOTED:
-            _signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda *_: None)
         self.user.copy_size(self.master)
         if self.user.is_foreground():
             self.user.copy_modes(self.master)
@@ -88,7 +88,7 @@ class Relay:
     def end(self) -> None:
         """Bring the user's terminal back, and be an ordinary process again."""
         for number in (*NOTED, *IGNORED):
-            _signal.signal(number, _signal.SIG_DFL)
+            signal.signal(number, signal.SIG_DFL)
         self._undo_modes()
         self.user.give_back()
 
@@ -220,8 +220,8 @@ class Relay:
         except BlockingIOError:
             return
         for number in numbers:
-            if number == _signal.SIGCONT:
-                self.noted.discard(_signal.SIGTSTP)  # it undoes an earlier stop, and not a later one
+            if number == signal.SIGCONT:
+                self.noted.discard(signal.SIGTSTP)  # it undoes an earlier stop, and not a later one
             self.noted.add(number)
 
     def _hear_signals(self, _: int) -> bool:
@@ -230,15 +230,15 @@ class Relay:
 
     def _act_on_signals(self) -> None:
         numbers, self.noted = self.noted, self.noted.intersection(ENDING)
-        if _signal.SIGCHLD in numbers:
+        if signal.SIGCHLD in numbers:
             self._look_for_end()
-        if _signal.SIGWINCH in numbers:
+        if signal.SIGWINCH in numbers:
             self.user.copy_size(self.master)
-        if _signal.SIGCONT in numbers:
+        if signal.SIGCONT in numbers:
             # Somebody may have stopped and continued this process alone, and the shell may have changed the modes.
             self.user.lose()
             self._go_on()
-        if _signal.SIGTSTP in numbers:
+        if signal.SIGTSTP in numbers:
             self._order(STOP)
 
     def _look_for_end(self) -> None:
@@ -247,17 +247,17 @@ class Relay:
     def _hear_keeper(self, _: int) -> bool:
         said = os.read(self.line.stops, 1)
         if not said:
-            os.kill(self.box, _signal.SIGKILL)  # somebody has killed the keeper
+            os.kill(self.box, signal.SIGKILL)  # somebody has killed the keeper
         elif said == GOES_ON:
             self.awaited -= 1
             self._write_keys()  # now: a box that stops again and again would have the keys held for ever
-        elif not self.awaited and _signal.SIGCONT not in self.noted:
+        elif not self.awaited and signal.SIGCONT not in self.noted:
             self._stop(said[0])
         return bool(said)
 
     def _stop(self, number: int) -> None:
         """The box has stopped. So do we and the rest of our job, unless all that it wants is the terminal."""
-        is_for_terminal = number in (_signal.SIGTTIN, _signal.SIGTTOU)
+        is_for_terminal = number in (signal.SIGTTIN, signal.SIGTTOU)
         if is_for_terminal and self.user.is_foreground():
             self.wants_keys = True
             self._go_on()
@@ -265,7 +265,7 @@ class Relay:
         self._drain()
         self._undo_modes()
         self.user.give_back()
-        if self._stop_job(number if is_for_terminal else _signal.SIGTSTP) or not is_for_terminal:
+        if self._stop_job(number if is_for_terminal else signal.SIGTSTP) or not is_for_terminal:
             self._go_on()
         else:
             self._order(GIVE_UP_STOPPING)
@@ -273,15 +273,15 @@ class Relay:
     def _stop_job(self, number: int) -> bool:
         """Stop the caller's job, with the script that started us. False if nobody could continue it."""
         self._note_signals()
-        self.noted -= {_signal.SIGTSTP, _signal.SIGCONT}
-        handler = _signal.signal(number, _signal.SIG_DFL)
+        self.noted -= {signal.SIGTSTP, signal.SIGCONT}
+        handler = signal.signal(number, signal.SIG_DFL)
         os.kill(0, number)
         # Here we are continued.
-        _signal.signal(number, handler)
+        signal.signal(number, handler)
         self._note_signals()
-        was_continued = _signal.SIGCONT in self.noted
+        was_continued = signal.SIGCONT in self.noted
         # To be continued twice might undo the next stop. If Ctrl-Z was pressed again already, that is still to be done.
-        self.noted.discard(_signal.SIGCONT)
+        self.noted.discard(signal.SIGCONT)
         return was_continued
 
     def _go_on(self) -> None:

@@ -6,25 +6,26 @@ in the namespace that bwrap made. The host's /proc shows it.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
+
+from claudebox.process import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.launch.parent.attend import Attendant
 
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
-FROM_A_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
+FROM_A_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 BY_SIGNAL = 128  # and the number, is the exit status of bwrap and of shells
 # Signals that nobody types or passes on, so that the user has to be told.
-FATAL = {
-    _signal.SIGKILL: "killed",
-    _signal.SIGSEGV: "segmentation fault",
-    _signal.SIGABRT: "aborted",
-    _signal.SIGBUS: "bus error",
-    _signal.SIGILL: "illegal instruction",
-    _signal.SIGFPE: "arithmetic error",
-    _signal.SIGSYS: "bad system call",
+FATAL: dict[int, str] = {
+    signal.SIGKILL: "killed",
+    signal.SIGSEGV: "segmentation fault",
+    signal.SIGABRT: "aborted",
+    signal.SIGBUS: "bus error",
+    signal.SIGILL: "illegal instruction",
+    signal.SIGFPE: "arithmetic error",
+    signal.SIGSYS: "bad system call",
 }
 FIRST = 1  # the number of bwrap in the namespace that it makes
 
@@ -40,14 +41,14 @@ def pass_on(number: int, attendant: Attendant) -> None:
         os.killpg(attendant.child, number)
     elif not _send(number, attendant.child):
         attendant.end_box(number)
-    elif number == _signal.SIGHUP and attendant.has_lost_terminal():
+    elif number == signal.SIGHUP and attendant.has_lost_terminal():
         set_limit(attendant)
 
 
 def set_limit(attendant: Attendant) -> None:
     """Give a program whose terminal is gone some seconds: who closed the window believes that it has ended."""
-    _signal.signal(_signal.SIGALRM, lambda *_: attendant.end_box(_signal.SIGHUP))
-    _signal.alarm(HANGUP_SECONDS)
+    signal.signal(signal.SIGALRM, lambda *_: attendant.end_box(signal.SIGHUP))
+    signal.alarm(HANGUP_SECONDS)
 
 
 def _send(number: int, builder: int) -> bool:
@@ -59,7 +60,7 @@ def _send(number: int, builder: int) -> bool:
         # The program may have ended meanwhile, and another process may have its number.
         if program_of(builder) != program:
             return False
-        _signal.pidfd_send_signal(handle, number)
+        signal.pidfd_send_signal(handle, number)
     except OSError:
         return False
     return True
@@ -68,12 +69,12 @@ def _send(number: int, builder: int) -> bool:
 def describe_end(status: int, has_memory_limit: bool) -> str:
     """What to say if a signal ended the box or the program in it; "" if none did, or if it was meant to."""
     is_box, number = status < 0, -status if status < 0 else status - BY_SIGNAL
-    if number == _signal.SIGINT and os.isatty(2):
+    if number == signal.SIGINT and os.isatty(2):
         return "\n"  # the terminal shows ^C; a shell ends that line only for who dies of the signal itself
     if number not in FATAL:
         return ""
     why = ""
-    if number == _signal.SIGKILL:
+    if number == signal.SIGKILL:
         why = ": perhaps it reached --memory" if has_memory_limit else ": perhaps memory ran out"
     return f"claudebox: the {'box' if is_box else 'program'} was ended by signal {number} ({FATAL[number]}){why}\n"
 
@@ -105,7 +106,7 @@ def end_orphans() -> None:
     own = os.readlink("/proc/self/ns/pid")
     for pid, (parent, inner) in _processes().items():
         if parent == os.getpid() and inner == FIRST and _namespace(pid) != own:
-            os.kill(pid, _signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import files
 from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
 from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
 from claudebox.features.guard.envrc import NAMED
@@ -233,7 +234,7 @@ def place(request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.Mon
         raise OSError(errno.EXDEV, "another file system")
 
     if request.param == "another one":
-        monkeypatch.setattr(os, "rename", refuse)
+        monkeypatch.setattr(files, "rename", refuse)
     return Quarantine(str(project.parent / "state"))
 
 

@@ -11,8 +11,8 @@ from claudebox.features.limits import act as launch
 from claudebox.model import Limits, Origin
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
-from claudebox.settings.parsing import amount
-from claudebox.settings.values import Word
+from claudebox.settings.table import BY_NAME
+from claudebox.settings.values import Amount, Word
 from claudebox.settings.words import parse
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
@@ -49,14 +49,15 @@ def machine(tmp_path: Path) -> Machine:
     ],
 )
 def test_amounts(name: str, text: str, wanted: int) -> None:
-    assert amount(name, Word(text, Origin.of_option("--x"))) == wanted
+    origin = Origin.of_option("--x")
+    assert BY_NAME[name].type.parse(Word(text, origin), name) == Amount(text, wanted, origin)
 
 
 @pytest.mark.parametrize("text", ["", "G", "4X", "-1G", "4 G", "٤G", "1e9", "infinity", "1.2.3G", "0", "0.0G", "1K"])
 @pytest.mark.parametrize("name", ["memory", "pids", "cpu"])
 def test_what_is_no_amount(name: str, text: str) -> None:
     with pytest.raises(Problem):
-        amount(name, Word(text, Origin.of_option("--x")))
+        BY_NAME[name].type.parse(Word(text, Origin.of_option("--x")), name)
 
 
 def test_plan_has_them(machine: Machine) -> None:
@@ -142,6 +143,6 @@ def test_project_lowers_a_limit_and_never_raises_it(
     (machine.root / "home/alice/shop/.claudebox.toml").write_text(projects)
     layers = gather(machine.host(), parse([]))
     assert layers.settings.memory is not None
-    assert amount("memory", layers.settings.memory) == wanted
+    assert layers.settings.memory.number == wanted
     assert layers.project is not None
     assert layers.project.is_undecided == asks

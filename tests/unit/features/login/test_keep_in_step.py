@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.login.locks import Busy, storage_lock
+from claudebox.login import Busy, storage_lock
 from claudebox.model import Login
 from claudebox.state import State
 from patience import PATIENCE
@@ -164,11 +164,11 @@ def test_killed_at_any_moment_it_loses_nothing(
     store(login.file if changed == "host" else login.instance.auth_login, credentials(1))
     rename, left = os.rename, [moment]
 
-    def killed(source: str, target: str) -> None:
+    def killed(source: str, target: str, **names: int | None) -> None:
         left[0] -= 1
         if left[0] < 0 and not after:
             raise Killed
-        rename(source, target)
+        rename(source, target, **names)
         if left[0] < 0:
             raise Killed
 

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.allowed import Allowed
-from claudebox.features.names.groups import FORGES, GROUPS
 from claudebox.features.names.rules import (
     EVERY_PORT,
+    FORGES,
+    GROUPS,
     NameList,
     as_text,
-    in_force,
     is_name,
     read_allowed,
-    read_denied,
 )
 from claudebox.model import Origin
 from claudebox.problem import Problem
@@ -33,8 +32,8 @@ def words(*texts: str) -> list[Word]:
     return [Word(text, TYPED) for text in texts]
 
 
-def listing(*texts: str, deny: tuple[str, ...] = ()) -> NameList:
-    return NameList(read_allowed(words(*texts)), read_denied(words(*deny)))
+def listing(*texts: str) -> NameList:
+    return NameList(read_allowed(words(*texts)))
 
 
 def read(text: str) -> tuple[str, tuple[int, ...]]:
@@ -111,12 +110,6 @@ def test_what_is_no_host_is_refused(text: str) -> None:
         read_allowed(words(text))
 
 
-@pytest.mark.parametrize("text", ["example.org:22", "example.org:*", "*", "x", "@nobody", "пример.example"])
-def test_what_is_no_host_cannot_be_kept_out(text: str) -> None:
-    with pytest.raises(Problem):
-        read_denied(words(text))
-
-
 @given(names, ports)
 def test_name_and_port_are_permitted_as_written(name: str, port: int) -> None:
     names = listing(f"{name}:{port}")
@@ -136,14 +129,6 @@ def test_star_means_everything_below_and_nothing_else(name: str, other: str) -> 
     assert not names.knows(f"x{name}")
 
 
-@given(names, names, names)
-def test_what_is_kept_out_stays_out(name: str, denied: str, asked: str) -> None:
-    names = listing(name, f"*.{name}", deny=(denied, f"*.{denied}"))
-    assert names.knows(asked) == (
-        (asked == name or asked.endswith(f".{name}")) and not (asked == denied or asked.endswith(f".{denied}"))
-    )
-
-
 def test_address_is_no_name() -> None:
     names = listing("198.51.100.7:25", "*.100.example")
     assert names.permits("198.51.100.7", 25)
@@ -159,21 +144,6 @@ def test_groups_are_read_and_have_reasons() -> None:
     everybody = [host for rows in GROUPS.values() for host, _ in rows]
     assert len(everybody) == len(set(everybody))
     assert all(is_name(host) for host in (*everybody, *FORGES))
-
-
-def test_group_can_be_kept_out_of_a_longer_list() -> None:
-    names = listing("@npm", "@pypi", deny=("@npm",))
-    assert not names.knows("registry.npmjs.org")
-    assert names.permits("pypi.org", 443)
-
-
-def test_rows_in_force_know_what_is_kept_out_of_them() -> None:
-    allowed = read_allowed(words("*.example.org", "a.example.org", "b.example.org", "*.other.example"))
-    rows = in_force(allowed, ("a.example.org", "*.x.example.org", "*.other.example"))
-    assert [(row.host, row.without) for row in rows] == [
-        ("*.example.org", ("*.x.example.org", "a.example.org")),
-        ("b.example.org", ()),
-    ]
 
 
 @given(names, st.one_of(st.just(EVERY_PORT), ports.map(str), st.just("")))

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.features.network.decide import check_ports, plan_network
-from claudebox.features.network.firewall import Resolver
-from claudebox.features.network.uplink import find_resolvers, needs_uplink, network_findings, plan_uplink
+from claudebox.features.network.uplink import Resolver, find_resolvers, needs_uplink, network_findings, plan_uplink
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.settings.table import LAST_PORT, TIERS
-from claudebox.settings.values import Settings, Word, from_options, from_variables, merge
+from claudebox.settings.gather import from_options, from_variables, merge
+from claudebox.settings.table import TIERS
+from claudebox.settings.types import LAST_PORT
+from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from hosts.machine import HOME_NETWORK
 

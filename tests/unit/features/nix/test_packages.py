@@ -29,7 +29,7 @@ from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.audit import news_text
-from claudebox.view.explain import explanation_text
+from claudebox.view.explanation import explanation_text
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned

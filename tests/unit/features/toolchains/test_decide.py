@@ -64,6 +64,16 @@ def test_each_row_shows_its_tree_and_nothing_beside_it(machine: Machine, row: To
         assert variable(plan, row.sets) == tree
 
 
+def test_programs_below_usr_local_come_by_themselves(machine: Machine) -> None:
+    """The tarball of Go tells people to have them on PATH. Where there is no /usr, there is nothing to find."""
+    machine.plant(f"/usr/local/go/bin/go*: {PROGRAM}")
+    with_path(machine, "/usr/local/go/bin", "/usr/local/gone", "/srv/bin", "/usr/local/../../srv/bin")
+    plan = machine.plan("--run", "true")
+    assert (shown(plan), path_of(plan)[0]) == ([], "/usr/local/go/bin")
+    assert {"/usr/local/gone", "/srv/bin"}.isdisjoint(path_of(plan))
+    assert "/usr/local/go/bin" not in path_of(machine.plan("--toolchains", "off", "--run", "true"))
+
+
 @pytest.mark.req("SAND-09")
 def test_no_row_shows_a_secret_place() -> None:
     for row in TOOLCHAINS:

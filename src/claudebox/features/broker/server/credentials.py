@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -11,18 +10,15 @@ import threading
 import time
 
 from claudebox.features.broker.server.messages import BadBody, read_answer, read_body
-from claudebox.features.broker.server.policy import OAUTH_BETA
+from claudebox.features.broker.server.policy import OAUTH_BETA, Headers
 from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
-from claudebox.login.file import Replacement, read
-from claudebox.login.form import Tokens, tokens_in, with_tokens
-from claudebox.login.locks import Busy, refresh_locks, storage_lock
+from claudebox.files import Replacement, open_lock, take_lock
+from claudebox.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from claudebox.features.broker.server.policy import Headers
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0
@@ -136,18 +132,19 @@ class Subscription:
 
     def _renew(self, old: Tokens) -> Tokens:
         """Renew under the locks, unless somebody else was quicker: then what they stored is ours, too."""
-        descriptor = os.open(self.own_lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_lock(self.own_lock)
         try:
             deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS
             while time.monotonic() < deadline and not self.is_ending:
                 if (adopted := self._adopted(old)) is not None:
                     return adopted
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    with refresh_locks(self.directory):
-                        return self._adopted(old) or self._exchange(old)
-                except (Busy, BlockingIOError):
-                    time.sleep(random.uniform(0.05, 0.2))  # noqa: S311  (two who wait should not meet again)
+                    if take_lock(descriptor):
+                        with refresh_locks(self.directory):
+                            return self._adopted(old) or self._exchange(old)
+                except Busy:
+                    pass
+                time.sleep(random.uniform(0.05, 0.2))  # noqa: S311  (two who wait should not meet again)
             raise Unavailable("somebody else has been renewing the login for too long")
         except OSError as error:
             raise Unavailable(f"the login cannot be renewed: {error.strerror}") from None
@@ -166,7 +163,7 @@ class Subscription:
         latest = old if self.unsaved else tokens_in(read(self.file)) or old
         if not latest.refresh or latest.refresh == self.refused:
             raise Revoked(ENDED)
-        replacement = Replacement(self.file)
+        replacement = reserve(self.file)
         try:
             new = self._ask(latest)
             self._remember(new)
@@ -179,10 +176,10 @@ class Subscription:
     def _store(self, tokens: Tokens, replacement: Replacement | None = None) -> None:
         """Store the login. If that fails, it is kept in memory and stored with the next request, not lost."""
         try:
-            made = replacement or Replacement(self.file)
+            made = replacement or reserve(self.file)
             try:
                 with storage_lock(self.directory, STORAGE_PATIENCE_SECONDS, stays_fresh=True):
-                    made.put(with_tokens(read(self.file), tokens))
+                    made.put(dump(with_tokens(read(self.file), tokens)))
             finally:
                 made.drop()
             self.unsaved = False

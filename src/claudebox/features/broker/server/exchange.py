@@ -7,8 +7,6 @@ import socket
 import time
 
 from claudebox.features.broker.server.credentials import Fixed, Revoked, Subscription, Unavailable
-from claudebox.features.broker.server.cutting import CODINGS, Cutter, Leak, decompressed
-from claudebox.features.broker.server.journal import Journal
 from claudebox.features.broker.server.messages import (
     LAST_CHUNK,
     AnswerHead,
@@ -24,18 +22,22 @@ from claudebox.features.broker.server.messages import (
     read_request,
 )
 from claudebox.features.broker.server.policy import (
+    CODINGS,
     FAILED,
     FORBIDDEN,
     REASONS,
     TOO_LARGE,
+    Cutter,
+    Leak,
     Refusal,
     answered_headers,
     check_request,
+    decompressed,
     malformed,
     sent_headers,
 )
 from claudebox.features.broker.server.upstream import FAILURES, Connection, Gone, Unreachable, Upstream, reason
-from claudebox.features.broker.server.usage import Meter, Usage
+from claudebox.features.broker.server.usage import Journal, Meter, Usage
 from claudebox.record import Record
 
 IDLE_SECONDS = 600.0  # for which a connection of the box may be silent

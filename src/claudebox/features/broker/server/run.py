@@ -9,17 +9,16 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
 
+from claudebox.features.broker.act import remove
+from claudebox.features.broker.decide import SOCKET, TOKEN_URL
 from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Subscription, TokenEndpoint, Unavailable
 from claudebox.features.broker.server.exchange import Exchange, Session
-from claudebox.features.broker.server.journal import Journal
-from claudebox.features.broker.server.preflight import address_of, no_trust, proxy_for
-from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, trust
-from claudebox.features.broker.server.usage import Allowance, Meter
-from claudebox.features.broker.terms import LONGEST_MESSAGE, READY, SOCKET, TOKEN_URL
+from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, find_proxy, read_address, trust
+from claudebox.features.broker.server.usage import Allowance, Journal, Meter
+from claudebox.known_variables import BASE_URL
 from claudebox.model import Broker
-from claudebox.problem import Problem
+from claudebox.process.companion import READY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,12 +31,8 @@ PAUSE_SECONDS = 0.05  # after a connection that could not be accepted
 
 
 def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
-    """Serve the box. `report` is told that all is ready, or what is wrong, and stays open while this process lives."""
-    try:
-        session = make_session(broker, dict(os.environ), dummy)
-    except Problem as problem:
-        os.write(report, f"{problem.message}\0{problem.hint}".encode()[:LONGEST_MESSAGE])
-        return
+    """Serve the box. `report` is told when all is ready. Raises a Problem if that cannot be."""
+    session = make_session(broker, dict(os.environ), dummy)
     # A shutdown or a logout asks with this signal before it kills.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     signals = open_signals()
@@ -63,12 +58,12 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 
     The network is not tried: nobody should wait for it here.
     """
-    context = _trust(broker.certificates, broker.extra_certificates)
-    address = address_of("ANTHROPIC_BASE_URL", broker.url or API)
+    context = trust(broker.certificates, broker.extra_certificates)
+    address = read_address(broker.url or API, BASE_URL)
     return Session(
         dummy=dummy,
         credential=_credential(broker, environ, context),
-        upstream=Upstream(address, proxy_for(environ, address), context),
+        upstream=Upstream(address, find_proxy(environ, address), context),
         meter=Meter(Allowance(**dict(broker.limits))),
         journal=Journal(broker.journal),
     )
@@ -77,16 +72,9 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 def _credential(broker: Broker, environ: dict[str, str], context: ssl.SSLContext) -> Fixed | Subscription:
     if broker.variable:
         return Fixed(broker.variable, environ[broker.variable])
-    address = address_of(TOKEN_URL, environ.get(TOKEN_URL) or URL)
-    endpoint = TokenEndpoint(Upstream(address, proxy_for(environ, address), context))
+    address = read_address(environ.get(TOKEN_URL) or URL, TOKEN_URL)
+    endpoint = TokenEndpoint(Upstream(address, find_proxy(environ, address), context))
     return Subscription(broker.file, broker.locks, broker.lock, endpoint.exchange)
-
-
-def _trust(certificates: str, extra: str) -> ssl.SSLContext:
-    try:
-        return trust(certificates, extra)
-    except OSError as error:
-        raise no_trust(error.strerror or str(error)) from None
 
 
 def remove_dead(sockets: str) -> None:
@@ -102,9 +90,7 @@ def remove_dead(sockets: str) -> None:
                 finally:
                     os.close(parent)
             except ConnectionRefusedError:
-                for act, path in ((os.unlink, f"{directory}/{SOCKET}"), (os.rmdir, directory)):
-                    with suppress(OSError):
-                        act(path)
+                remove(directory)
             except OSError:
                 continue
 

@@ -10,6 +10,8 @@ import time
 from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
+from claudebox.features.broker.act import PROXIES, no_trust
+from claudebox.features.broker.decide import OTHERWISE
 from claudebox.features.broker.server.messages import (
     AnswerHead,
     Ended,
@@ -19,11 +21,10 @@ from claudebox.features.broker.server.messages import (
     head_bytes,
     read_answer,
 )
+from claudebox.features.broker.server.policy import Headers
+from claudebox.known_variables import BASE_URL
+from claudebox.problem import Problem
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.features.broker.server.policy import Headers
 
 CONNECT_SECONDS = 20.0
 SEND_SECONDS = 300.0
@@ -206,10 +207,13 @@ def _ask_for_tunnel(transport: socket.socket, proxy: Proxy, address: Address) ->
 
 
 def trust(certificates: str, extra: str = "") -> ssl.SSLContext:
-    """Trust the host's store or this bundle, and what Claude Code would trust besides. Raises OSError."""
-    context = ssl.create_default_context(cafile=certificates or None)
-    if extra:
-        context.load_verify_locations(cafile=extra)
+    """Trust the host's store or this bundle, and what Claude Code would trust besides. Raises a Problem."""
+    try:
+        context = ssl.create_default_context(cafile=certificates or None)
+        if extra:
+            context.load_verify_locations(cafile=extra)
+    except OSError as error:
+        raise no_trust(error.strerror or str(error)) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 
@@ -247,8 +251,15 @@ class Proxy(Record):
     authorization: str = ""
 
 
-def read_address(url: str) -> Address:
-    """Read a URL. Raises ValueError, with a text for the user."""
+def read_address(url: str, name: str = BASE_URL) -> Address:
+    """Read a URL, which this variable has. Raises a Problem."""
+    try:
+        return _address(url)
+    except ValueError as error:
+        raise Problem(f"{name} is nothing that the broker can use: {error}", OTHERWISE) from None
+
+
+def _address(url: str) -> Address:
     parts = urlsplit(url)
     if parts.scheme not in PORTS or not parts.hostname:
         raise ValueError("it is no http or https address")
@@ -270,15 +281,17 @@ def _is_loopback(host: str) -> bool:
 
 
 def find_proxy(environ: dict[str, str], address: Address) -> Proxy | None:
-    """Find the proxy that Claude Code would use on the host. Raises ValueError, with a text for the user."""
-    names = ("https_proxy", "HTTPS_PROXY") if address.is_tls else ()  # no tunnel for what is not encrypted
-    url = next((environ[name] for name in (*names, "all_proxy", "ALL_PROXY") if environ.get(name)), "")
-    if not url or not address.is_tls or _goes_around(environ, address):
+    """Find the proxy that Claude Code would use on the host. Raises a Problem."""
+    url = next((environ[name] for name in PROXIES if environ.get(name)), "")
+    if not url or not address.is_tls or _goes_around(environ, address):  # no tunnel for what is not encrypted
         return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"a proxy of the kind {parts.scheme}:// cannot be used")
-    return Proxy(parts.hostname, parts.port or PORTS["http"], _basic(parts.username, parts.password))
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme != "http" or not parts.hostname:
+            raise ValueError(f"a proxy of the kind {parts.scheme}:// cannot be used")
+        return Proxy(parts.hostname, parts.port or PORTS["http"], _basic(parts.username, parts.password))
+    except ValueError as error:
+        raise Problem(f"the broker cannot use the proxy of this host: {error}", OTHERWISE) from None
 
 
 def _basic(name: str | None, password: str | None) -> str:

@@ -1,4 +1,8 @@
-"""Counts what a box uses, by what the API's answers say: the model, and how many tokens they took."""
+"""Counts what a box uses, and keeps a line for each of its requests.
+
+What counts is what the API's answers say: the model, and how many tokens they took. The journal never holds what was
+said, and no secret.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import math
 import threading
 import time
 
+from claudebox import journal
 from claudebox.features.broker.server.policy import TOO_MANY, Refusal
 from claudebox.record import Record
 from claudebox.view.text import counted
@@ -25,6 +30,7 @@ BYTES_AROUND_TEXT = 150  # in an event
 OTHER_EVENTS = 4  # before and between those with text
 BYTES_PER_TOKEN = 4  # roughly
 
+MOST_REFUSALS = 500  # of one box, which could flood the journal with them until what it did before is gone
 MOST_LARGE = 6  # large requests that are in memory at the same time: a box must not use up the host's
 
 
@@ -157,3 +163,22 @@ class Meter:
 
 def _used_up(what: str) -> Refusal:
     return Refusal(403, TOO_MANY, f"claudebox: this box has used up its {what} (auth_limits)")
+
+
+class Journal:
+    """A file of limited size, to which the boxes of a project append."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lock = threading.Lock()
+        self.refusals = 0
+
+    def note_refusal(self, path: str, status: int) -> None:
+        """Note a request that went nowhere."""
+        self.refusals += 1
+        if self.refusals <= MOST_REFUSALS:
+            self.note(path=path, status=status)
+
+    def note(self, **fields: str | int) -> None:
+        with self.lock:
+            journal.note(self.path, **fields)

@@ -14,7 +14,7 @@ import time
 from ipaddress import IPv6Address, ip_address
 
 from claudebox.addresses import Address, rejected_range
-from claudebox.features.names.server.refusal import Refusal
+from claudebox.features.names.server.greeting import Refusal
 from claudebox.host.network import read_neighbourhood
 from claudebox.host.tree import Tree
 

@@ -7,10 +7,11 @@ libraries then try again for seconds.
 
 from __future__ import annotations
 
+import socket
 import struct
 
-from claudebox.features.names.rules import LONGEST_NAME, is_label
-from claudebox.features.names.server.invented import Invented, TooManyNames
+from claudebox.features.names.rules import LONGEST_LABEL, LONGEST_NAME, NameList, is_label
+from claudebox.host.digest import sha256
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -24,7 +25,6 @@ HEADER = struct.Struct(">6H")
 QUESTION_END = struct.Struct(">HH")
 RECORD = struct.Struct(">HHIH")
 IS_ANSWER, IS_AVAILABLE, COPIED = 0x8000, 0x0080, 0x0110  # flags; copied: recursion desired, checking disabled
-LONGEST_LABEL = 63
 LONGEST_WRITTEN = 255  # bytes of a name in a message, with the lengths of its labels
 SAME_NAME = b"\xc0\x0c"  # a pointer to the question
 SECONDS = 600  # that an address may be remembered: it stays for as long as the box
@@ -32,6 +32,54 @@ BLOCKED = 15  # RFC 8914: some programs show the text
 WHY = b"not in the list of names that this box may reach"
 EDNS_SIZE = 1232
 REVERSE = ".in-addr.arpa"
+AT_ONCE = 64  # queries, before it is another's turn
+LARGEST_QUERY = 4096
+ANCILLARY = 256
+LENGTH = 2  # bytes before each message of a stream
+
+# Addresses that stand for names: 198.18.0.0/15, without the box's own and its name server's.
+FIRST, SIZE = 0xC6120100, (1 << 17) - 256
+MOST_GUESTS = 4096  # names below a `*.` row: the box decides how many there are
+
+
+class TooManyNames(Exception):
+    """The box has asked for more names below a `*.` row than can be remembered."""
+
+
+class Invented:
+    """Which made-up address stands for which name, for as long as the box lives.
+
+    It depends on the name alone, as far as possible: programs remember it.
+    """
+
+    def __init__(self, names: NameList) -> None:
+        self.names = names
+        self.by_address: dict[int, str] = {}
+        self.by_name: dict[str, int] = {}
+        self.guests = 0
+
+    def address_of(self, name: str) -> bytes | None:
+        """The address that stands for a name, as four bytes. None if the name is not in the list."""
+        if not self.names.knows(name):
+            return None
+        if name not in self.by_name:
+            if name not in self.names.rows:
+                if self.guests >= MOST_GUESTS:
+                    raise TooManyNames
+                self.guests += 1
+            self._invent(name)
+        return (FIRST + self.by_name[name]).to_bytes(4, "big")
+
+    def name_of(self, address: bytes) -> str:
+        """The name for which an address stands, or "" if it stands for none."""
+        return self.by_address.get(int.from_bytes(address, "big") - FIRST, "") if len(address) == 4 else ""
+
+    def _invent(self, name: str) -> None:
+        place = int(sha256(name.encode())[:12], 16) % SIZE
+        while place in self.by_address:
+            place = (place + 1) % SIZE
+        self.by_address[place] = name
+        self.by_name[name] = place
 
 
 class Question(Record):
@@ -141,3 +189,36 @@ def _reply(
         extra = b"\0" + RECORD.pack(OPT, EDNS_SIZE, 0, len(why)) + why
     head = (number, IS_ANSWER | IS_AVAILABLE | flags & COPIED | code, bool(raw), bool(record), 0, bool(extra))
     return HEADER.pack(*head) + raw + record + extra
+
+
+def answer_datagrams(own: socket.socket, invented: Invented, refuse: Callable[[str, int], None]) -> None:
+    """Answer from the address that was asked, whichever that was: a program may know a resolver by heart."""
+    for _ in range(AT_ONCE):
+        try:
+            query, extra, _, sender = own.recvmsg(LARGEST_QUERY, ANCILLARY)
+        except OSError:
+            return
+        reply = answer(query, invented, refuse)
+        if reply is not None:
+            try:
+                own.sendmsg([reply], [_answering_as(*each) for each in extra], 0, sender)
+            except OSError:
+                continue
+
+
+def answer_stream(
+    client: socket.socket, said: bytes, invented: Invented, refuse: Callable[[str, int], None]
+) -> bytes | None:
+    """Answer the queries that have arrived as a whole. Returns what is left; None if a query deserves no answer."""
+    while len(said) >= LENGTH and len(said) >= (end := LENGTH + int.from_bytes(said[:LENGTH], "big")):
+        reply = answer(said[LENGTH:end], invented, refuse)
+        if reply is None:
+            return None
+        client.send(len(reply).to_bytes(LENGTH, "big") + reply)
+        said = said[end:]
+    return said
+
+
+def _answering_as(level: int, kind: int, data: bytes) -> tuple[int, int, bytes]:
+    """in_pktinfo is (interface, address to answer from, address asked); in6_pktinfo is (address asked, interface)."""
+    return level, kind, bytes(4) + data[8:12] + bytes(4) if level == socket.IPPROTO_IP else data[:16] + bytes(4)

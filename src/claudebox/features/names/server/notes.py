@@ -1,18 +1,28 @@
-"""Remembers what the box reached and what it was refused: in the journal, and for the line at the end."""
+"""Remembers what the box reached and what it was refused: in the journal, and for the line at the end.
+
+With `--ask desktop`, it also asks the user whether a host that was refused may be reached, while the box runs. Nothing
+of that appears in the box, and the box cannot answer: the bus is that of the user's session, at the place where systemd
+puts it, whatever variables say. The host was refused already; a yes counts for the next try, and for this run.
+"""
 
 from __future__ import annotations
 
+import os
+import queue
+import threading
+
 from claudebox import journal
-from claudebox.features.names.rules import is_name
+from claudebox.allowed import Allowed
+from claudebox.features.names.act import HELPS, LENGTH
+from claudebox.features.names.rules import STOPPED, WEB, NameList, as_written, is_name
 from claudebox.features.names.server.dns import AAAA, A
-from claudebox.features.names.server.refusal import Refusal
-from claudebox.features.names.terms import HELPS, LENGTH, STOPPED
+from claudebox.features.names.server.greeting import Refusal
+from claudebox.model import Origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from mmap import mmap
-
-    from claudebox.features.names.server.asking import Asker
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500
@@ -20,6 +30,11 @@ NO_MORE_REFUSALS = f"after {MOST_REFUSALS} refusals, more of this box are not no
 MOST_NAMES = 24  # that the line at the end knows
 OTHER = 0  # no kind of DNS has this number
 NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
+
+MOST_QUESTIONS = 12  # of one box, each about another host: nobody reads more, and an agent could nag
+SECONDS = 60  # then it counts as a no
+YES = "allow"
+BY_USER = Origin.of_rule("asked", "the user said yes on the desktop")
 
 
 class Notes:
@@ -45,7 +60,7 @@ class Notes:
             self._note(name=name, port=port, verdict="failed", why=refusal.text)
             return
         self._note_refusal(name, port, refusal.text)
-        shown = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+        shown = f"{as_written(name)}:{port}"
         self._count(shown, self.refused.get(shown, 0) + 1, is_lists=refusal.is_lists)
         if self.asker is not None and refusal.is_lists:
             self.asker.about(name, port)
@@ -101,3 +116,52 @@ class Notes:
         if self.path and why not in self.stopped:
             self.stopped.add(why)
             journal.note(self.path, name="", port=0, verdict=STOPPED, why=why)
+
+
+class Asker:
+    """Asks the user, one question at a time, about each host once."""
+
+    def __init__(self, program: str, names: NameList, ask: Callable[[str, str], bool] | None = None) -> None:
+        self.program = program
+        self.names = names
+        self.ask = ask or self._notify
+        self.asked: set[tuple[str, int]] = set()
+        self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self.thread: threading.Thread | None = None
+
+    def about(self, host: str, port: int) -> None:
+        """Ask about a host that was refused; port 0 means that it was looked up, and nothing more is known."""
+        wish = (host, port)
+        if wish in self.asked or len(self.asked) >= MOST_QUESTIONS:
+            return
+        self.asked.add(wish)
+        self.waiting.put(wish)
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._work, daemon=True)
+            self.thread.start()
+
+    def _work(self) -> None:
+        while True:
+            self.answer(*self.waiting.get())
+
+    def answer(self, host: str, port: int) -> None:
+        if self.ask(f"{as_written(host)}:{port}" if port else as_written(host), "not in the list of this box"):
+            self.names.allow(Allowed(host, (port,) if port else WEB, BY_USER))
+
+    def _notify(self, host: str, why: str) -> bool:
+        import subprocess
+
+        bus = f"unix:path=/run/user/{os.getuid()}/bus"
+        words = ("--app-name=claudebox", f"--expire-time={SECONDS * 1000}", f"--action={YES}=Allow for this run")
+        try:
+            done = subprocess.run(
+                [self.program, *words, "--action=no=No", f"A box wants to reach {host}", f"It was refused: {why}."],
+                env={"DBUS_SESSION_BUS_ADDRESS": bus, "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=SECONDS + 5,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0 and done.stdout.strip() == YES.encode()

@@ -1,0 +1,151 @@
+"""Starts processes that live as long as a box, and tells each side when the other has ended.
+
+A companion is beside the box: it stays in the host's namespaces, ends when the parent of the box does, and the parent
+ends the box when a companion has ended. A helper is below the process that becomes bwrap, in its namespaces, and the
+kernel ends it together with that process.
+"""
+
+from __future__ import annotations
+
+import os
+
+from claudebox.problem import Problem
+from claudebox.process import signal
+from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, c_function, close_all_but
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READY = b"\n"
+LONGEST_MESSAGE = 4096  # bytes that a pipe takes in one piece
+LAST_BREATH_MILLISECONDS = 500
+NAME = b"claudebox"
+# Where the arguments begin and end in memory: fields 48 and 49 of /proc/self/stat, counted from field 3.
+ARGUMENTS = slice(45, 47)
+
+
+class Companion(Record):
+    """What the box must not outlive, as the parent sees it: a process, or a file whose lock is held for the box."""
+
+    life: int  # a pipe that ends when the process does; or the locked file
+    ended: Callable[[], Problem] | None = None  # what to say when the process has ended; a file never does
+    failed: Callable[[], Problem] | None = None  # the same, if it ended before it was ready and without a word
+    clean_up: Callable[[], None] | None = None  # removes what a killed process leaves behind
+
+    def require_ready(self, box: int) -> None:
+        """Wait until the process is ready or the box has ended. Raises the Problem that the process has reported."""
+        if self.ended is None:
+            return
+        import select
+
+        poll = select.poll()
+        for descriptor in (self.life, box):
+            poll.register(descriptor, select.POLLIN)
+        if self.life not in dict(poll.poll()):
+            return
+        said = os.read(self.life, LONGEST_MESSAGE)
+        if not said:
+            raise (self.failed or self.ended)()
+        if said != READY:
+            message, _, hint = said.decode(errors="replace").partition("\0")
+            raise Problem(message, hint)
+
+    def why_ended(self) -> Problem | None:
+        """Why the box was ended. A process that is killed closes its pipes one after another: this may be the last."""
+        if self.ended is None:
+            return None
+        import select
+
+        poll = select.poll()
+        poll.register(self.life, 0)
+        poll.poll(LAST_BREATH_MILLISECONDS)
+        return self.ended() if has_ended(self.life) else None
+
+    def clear(self) -> None:
+        """Let go of it when the box has ended."""
+        os.close(self.life)
+        if self.clean_up is not None:
+            self.clean_up()
+
+
+def watch_own_end(purpose: str, without: str) -> int:
+    """A descriptor by which others see that this process, the parent of the box, has ended."""
+    try:
+        return os.pidfd_open(os.getpid())
+    except (AttributeError, OSError):  # Python may have been built for an older Linux
+        raise Problem(
+            f"{purpose}, the kernel has to tell when a process has ended (pidfd_open): Linux 5.3 and later do",
+            f"without it: {without}",
+        ) from None
+
+
+def start_beside(work: Callable[[int], None], keep: tuple[int, ...]) -> int:
+    """Start a process that does this work and ends. Returns a pipe that ends when the process does.
+
+    The process keeps these descriptors, and this one closes them. `work` gets the other end of the pipe, where it
+    writes READY. A Problem that it raises before that reaches `require_ready`.
+    """
+    life, report = os.pipe()
+
+    def do_work() -> None:
+        try:
+            work(report)
+        except Problem as problem:
+            os.write(report, f"{problem.message}\0{problem.hint}".encode()[:LONGEST_MESSAGE])
+
+    if os.fork() == 0:
+        _become_worker(do_work, (*keep, report))
+    for descriptor in (*keep, report):
+        os.close(descriptor)
+    return life
+
+
+def start_below(work: Callable[[], None], keep: tuple[int, ...]) -> None:
+    """Start a process in the namespaces of this one, which ends with it. No program of the box can see it."""
+    if os.fork() == 0:
+        die_with_parent()
+        _become_worker(work, keep)
+    for descriptor in keep:
+        os.close(descriptor)
+
+
+def _become_worker(work: Callable[[], None], keep: tuple[int, ...]) -> None:
+    """Leave the terminal, its signals and the arguments, and close all other descriptors: somebody may wait for their
+    end."""
+    try:
+        os.setsid()
+        forget_arguments()
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        close_all_but(list(keep))
+        os.chdir("/")
+        work()
+    finally:
+        os._exit(0)
+
+
+def die_with_parent() -> None:
+    control = c_function("prctl")
+    if control is None or control(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0) != 0:
+        os._exit(1)
+
+
+def has_ended(descriptor: int) -> bool:
+    """Whether nobody is left at the other end of this pipe. Nobody ever writes into it."""
+    os.set_blocking(descriptor, False)
+    try:
+        return os.read(descriptor, 1) == b""
+    except BlockingIOError:
+        return False
+
+
+def forget_arguments() -> None:
+    """Overwrite the arguments: everybody can read them (`ps`), and `--env TOKEN=…` may be among them."""
+    with open("/proc/self/stat", "rb") as file:
+        start, end = map(int, file.read().rpartition(b")")[2].split()[ARGUMENTS])
+    memory = os.open("/proc/self/mem", os.O_WRONLY | os.O_CLOEXEC)
+    os.pwrite(memory, NAME.ljust(end - start, b"\0")[: end - start], start)
+    os.close(memory)

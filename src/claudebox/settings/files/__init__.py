@@ -1,1 +1,0 @@
-"""Settings in files: config.toml, profiles, and the project's .claudebox.toml."""

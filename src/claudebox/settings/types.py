@@ -1,0 +1,331 @@
+"""The types of settings: how each is written, on the command line and in a file, and which value that means.
+
+A type parses the text of an option, a variable, or a string in a file (`parse`), reads what else a file can say
+(`read`), and knows what a shell can offer. `tools/shared_files.py` makes completions and schemas from the same types.
+"""
+
+from __future__ import annotations
+
+from claudebox.model import RO, RW, Port
+from claudebox.paths import expand_home
+from claudebox.problem import Problem
+from claudebox.settings.values import Amount, EnvWish, MountWish, Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from claudebox.settings.contents import Place
+    from claudebox.settings.values import Value
+
+# What a shell offers where a value belongs.
+FILES, VARIABLES, PROFILES, HOSTS, COMMANDS = "files", "variables", "profiles", "hosts", "commands"
+
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+A_SECOND = 1_000_000
+MOST_DIGITS = 15
+LAST_PORT = 65535
+MODES = {"ro": RO, "rw": RW}
+KEYS_OF_A_MOUNT = ("host", "sandbox", "mode", "optional")
+
+
+class Text:
+    """Any text, as it is."""
+
+    metavar = ""
+    one = "a string"  # how a file says it
+    many = "an array of strings"  # how a file says a list of it
+    example: object = "…"
+    examples: object = ("…", "…")
+    choices: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # that a value can be, or begin with
+    repeats = False  # whether the same value twice is not the same as once
+
+    def __init__(self, offers: str = "") -> None:
+        self.offers = offers
+
+    def parse(self, word: Word, _: str) -> Value:
+        """The value that a text means for the setting of this name. Raises a Problem if it means none."""
+        return word
+
+    def read(self, place: Place) -> Value:
+        """The value at a place of a file. Raises a Problem if there is another type or text."""
+        return place.parse(place.text())
+
+    def read_many(self, place: Place) -> Iterator[tuple[Place, Value]]:
+        """The values of a list in a file, and where each is."""
+        for element in place.elements(self.many):
+            yield element, self.read(element)
+
+    def expanded(self, value: Any, _environ: dict[str, str], _home: str) -> Any:
+        """The value with the values of the variables that a file names in it."""
+        return value
+
+    def lowers(self, _value: Any, _known: Any) -> bool:
+        """Whether the value gives no more than the one that is known."""
+        return True
+
+
+class Argument(Text):
+    """A word for claude, which may be anything."""
+
+    repeats = True
+
+    def read(self, place: Place) -> Value:
+        return place.parse(place.text(is_free=True))
+
+
+class VariableName(Text):
+    """The name of a variable."""
+
+    metavar = "NAME"
+
+    def __init__(self) -> None:
+        super().__init__(VARIABLES)
+
+    def parse(self, word: Word, _: str) -> Value:
+        if not is_variable_name(word.text):
+            raise _bad_name(word, word.text, "NAME")
+        return word
+
+    def read(self, place: Place) -> Value:
+        return place.parse(place.variable_name(place.text()))
+
+
+class Variable(VariableName):
+    """A variable, perhaps with its value. A list in a file has only names."""
+
+    def parse(self, word: Word, _: str) -> Value:
+        name, separator, value = word.text.partition("=")
+        if not is_variable_name(name):
+            raise _bad_name(word, name, "NAME or NAME=VALUE")
+        return EnvWish(name, value if separator else None, word.origin)
+
+
+class Variables(Variable):
+    """The same, but a file has a table of names and values."""
+
+    metavar = "NAME[=VALUE]"
+    many = "a table of strings"
+    examples = {"NAME": "value"}  # noqa: RUF012  (nobody changes it)
+
+    def read_many(self, place: Place) -> Iterator[tuple[Place, Value]]:
+        for name in place.value(dict, self.many):
+            pair = place.at(name)
+            pair.refuse_setting()
+            pair.variable_name(name)
+            value = pair.text(is_free=True)
+            pair.refuse_secret(name, value)
+            yield pair, EnvWish(name, value, pair.origin)
+
+
+class Path(Text):
+    """A path in which `~` and variables have a meaning. Only who uses it knows whose home `~` is."""
+
+    metavar = "PATH"
+
+    def __init__(self) -> None:
+        super().__init__(FILES)
+
+    def read(self, place: Place) -> Value:
+        return place.parse(place.path_text())
+
+    def expanded(self, value: Any, environ: dict[str, str], _: str) -> Any:
+        return value.replace(text=expand(value.text, value.origin.shown, environ))
+
+
+class Program(Path):
+    """The path of a program on the host."""
+
+    def expanded(self, value: Any, environ: dict[str, str], home: str) -> Any:
+        path = expand(value.text, value.origin.shown, environ)
+        return value.replace(text=expand_home(path, home))
+
+
+class ProjectPath(Text):
+    """A path that is opened in the project. A variable that is not set ("$GONE") must not mean the whole of it."""
+
+    metavar = "PATH"
+
+    def __init__(self) -> None:
+        super().__init__(FILES)
+
+    def parse(self, word: Word, _: str) -> Value:
+        if not word.text:
+            raise Problem(f"{word.origin.shown} needs a path", f"for the whole project: {word.origin.shown} .")
+        return word
+
+
+class Choice(Text):
+    """One of a few words, of which each gives less than the one before it."""
+
+    metavar = "HOW"
+
+    def __init__(self, *choices: str) -> None:
+        super().__init__()
+        self.choices = self.words = choices
+        self.example = choices[-1]
+
+    def parse(self, word: Word, name: str) -> Value:
+        if word.text not in self.choices:
+            *others, last = self.choices
+            what = f"{word.origin.shown}: `{word.text}` is not a value of {name}"
+            raise Problem(what, f"{', '.join(others)} or {last}")
+        return word
+
+    def lowers(self, value: Any, known: Any) -> bool:
+        return self.choices.index(value.text) >= self.choices.index(known.text)
+
+
+class Quantity(Text):
+    """An amount of something. With less than the least, not even bwrap starts, or programs cannot work."""
+
+    most_digits = 13
+
+    def __init__(
+        self, example: str, least: int, *, unit: int = 1, is_size: bool = False, is_whole: bool = False
+    ) -> None:
+        super().__init__()
+        self.example = example
+        self.least = least
+        self.unit = unit
+        self.is_size = is_size  # a letter may say the unit, as in 4G
+        self.is_whole = is_whole
+        self.metavar = "SIZE" if is_size else "NUMBER"
+
+    def parse(self, word: Word, name: str) -> Value:
+        text, unit = word.text, self.unit
+        if self.is_size and text[-1:].upper() in UNITS:
+            text, unit = text[:-1], UNITS[text[-1:].upper()]
+        whole, _, rest = text.partition(".") if not self.is_whole else (text, "", "")
+        digits = whole + rest
+        if not _is_number(digits, self.most_digits):
+            what = f"{word.origin.shown}: `{word.text}` is not an amount of {'memory' if self.is_size else name}"
+            raise Problem(what, f"for example: {self.example}")
+        number = int(digits) * unit // int("1" + "0" * len(rest))
+        if number < self.least:
+            raise Problem(f"{word.origin.shown}: `{word.text}` is too little to start anything", f"try {self.example}")
+        return Amount(word.text, number, word.origin)
+
+    def lowers(self, value: Any, known: Any) -> bool:
+        return known is None or value.number <= known.number
+
+
+class Limit(Text):
+    """The most of one of several things: `requests=500`."""
+
+    metavar = "WHAT=N"
+
+    def __init__(self, *things: str) -> None:
+        super().__init__()
+        self.things = things
+        self.words = tuple(f"{thing}=" for thing in things)
+
+    def parse(self, word: Word, _: str) -> Value:
+        thing, _, number = word.text.partition("=")
+        if thing not in self.things or not _is_number(number, MOST_DIGITS) or int(number) == 0:
+            *others, last = self.things
+            what = f"{word.origin.shown}: `{word.text}` is no limit"
+            raise Problem(what, f"{', '.join(others)} or {last}: {self.things[0]}=500")
+        return Amount(word.text, int(number), word.origin, of=thing)
+
+
+class PortNumber(Text):
+    """A port; or two, of which the first is the host's, and the second the box's."""
+
+    many = "an array of ports"
+    examples = (8080,)
+
+    def __init__(self, *, is_pair: bool = False) -> None:
+        super().__init__()
+        self.is_pair = is_pair
+        self.metavar = "PORT[:PORT]" if is_pair else "PORT"
+
+    def parse(self, word: Word, _: str) -> Value:
+        host, separator, box = word.text.partition(":")
+        numbers = [_port(part) for part in ((host, box) if separator else (host,))]
+        if not all(numbers) or (separator and not self.is_pair):
+            raise Problem(f"{word.origin.shown}: `{word.text}` is not a port", f"{self.metavar}, 1 to {LAST_PORT}")
+        return Port(numbers[0], numbers[-1], word.origin)
+
+    def read(self, place: Place) -> Value:
+        if self.is_pair:
+            return place.parse(str(place.value((int, str), 'an integer or a string "HOST:BOX"')))
+        return place.parse(str(place.value(int, "an integer")))
+
+
+class Mounted(Text):
+    """A path to show in the box, perhaps at another place there."""
+
+    metavar = "PATH[:DEST]"
+    many = "an array of tables"
+    examples = ({"host": "~/notes"},)
+
+    def __init__(self, access: str) -> None:
+        super().__init__(FILES)
+        self.access = access
+
+    def parse(self, word: Word, _: str) -> Value:
+        source, separator, destination = word.text.rpartition(":")
+        if not separator or not destination.startswith(("/", "~")):
+            source, destination = word.text, ""
+        if not source:
+            shown = word.origin.shown
+            raise Problem(f"{shown} needs a path", f"{shown} PATH or {shown} PATH:DEST")
+        return MountWish(self.access, source, destination, word.origin)
+
+    def read(self, place: Place) -> Value:
+        keys = place.value(dict, "a table")
+        place.refuse_unknown(KEYS_OF_A_MOUNT)
+        if "host" not in keys:
+            raise place.problem("this mount has no `host`", place.pair("host", "~/notes"))
+        return MountWish(
+            access=MODES[place.at("mode").one_of(*MODES)] if "mode" in keys else RO,
+            source=place.at("host").path_text(),
+            destination=place.at("sandbox").path_text() if "sandbox" in keys else "",
+            origin=place.origin,
+            is_optional="optional" in keys and place.at("optional").value(bool, "true or false"),
+        )
+
+    def expanded(self, value: Any, environ: dict[str, str], _: str) -> Any:
+        source, destination = (expand(text, value.origin.shown, environ) for text in (value.source, value.destination))
+        return value.replace(source=source, destination=destination)
+
+
+def is_variable_name(name: str) -> bool:
+    return name.isascii() and name.isidentifier()
+
+
+def _bad_name(word: Word, name: str, usage: str) -> Problem:
+    return Problem(f"{word.origin.shown}: `{name}` is not a variable name", f"use letters, digits and _: {usage}")
+
+
+def _is_number(text: str, most_digits: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= most_digits
+
+
+def _port(text: str) -> int:
+    """The number of a port; 0 if the text is not one."""
+    return int(text) if _is_number(text, len(str(LAST_PORT))) and int(text) <= LAST_PORT else 0
+
+
+def variables(text: str) -> Iterator[tuple[str, str]]:
+    """Each `$NAME` and `${NAME}` of a text: the name, "" if there is none, and what follows until the next one."""
+    for rest in text.split("$")[1:]:
+        if rest.startswith("{"):
+            name, closing, after = rest[1:].partition("}")
+            yield name if closing else "", after
+        else:
+            end = next((at for at, letter in enumerate(rest) if not (letter.isalnum() or letter == "_")), len(rest))
+            yield rest[:end], rest[end:]
+
+
+def expand(text: str, where: str, environ: dict[str, str]) -> str:
+    """The text with the values of its variables. `~` stays: only the caller knows whose home it is."""
+    pieces = [text.partition("$")[0]]
+    for name, after in variables(text):
+        if name not in environ:
+            raise Problem(f"{where}: ${name} is not set", f"export {name}=…, or write the path out")
+        pieces += [environ[name], after]
+    return "".join(pieces)

@@ -1,0 +1,151 @@
+"""What an explanation consists of, and how it is shown: as a short screen, or as JSON."""
+
+from __future__ import annotations
+
+from claudebox.model import Origin, Plan
+from claudebox.quoting import quote
+from claudebox.record import Record
+from claudebox.view.as_json import dump
+from claudebox.view.text import BOLD, DIM, Style, escape, fill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+INDENT = 16
+
+PATH = "path"
+VARIABLE = "variable"
+ADDRESS = "address"
+PORT = "port"
+NIX = "nix"
+PACKAGE = "package"
+PROGRAM = "program"
+
+IN = "in"
+OUT = "out"
+HIDDEN = "hidden"  # something shows it, and something else covers it
+OTHER = "other"  # the box has something else at this path than the host
+MADE = "made"  # the box has one of its own
+MASKED = "masked"  # it is in the box, with made-up values
+DEPENDS = "depends"  # the answer depends on something that is not known yet
+
+
+class Because(Record):
+    """One reason, and who gave it."""
+
+    text: str
+    origin: Origin | None = None
+
+
+class Change(Record):
+    """A way to change the answer: an option to type, or words that say what to do or why nothing helps."""
+
+    effect: str
+    option: tuple[str, ...] = ()
+
+
+class Answer(Record):
+    """What is true of one thing."""
+
+    kind: str
+    subject: str
+    state: str
+    verdict: str
+    because: tuple[Because, ...]
+    changes: tuple[Change, ...]
+    access: str = ""  # for a path: ro or rw
+    place: str = ""  # for a path: where it is in the box
+
+
+class Explanation(Record):
+    """The answers for one word, one for each thing that it can mean."""
+
+    thing: str
+    answers: tuple[Answer, ...]
+
+
+def describe_origin(origin: Origin) -> str:
+    return origin.shown if origin.is_said else f"rule `{origin.shown}`"
+
+
+def with_reason(text: str, origin: Origin) -> Because:
+    return Because(f"{text} ({origin.reason})" if origin.reason else text, origin)
+
+
+def because_of_tier(plan: Plan) -> Because:
+    network = plan.network
+    said = "" if network.origin.is_default else f", by {network.origin.shown}"
+    return Because(f"network tier `{network.tier}`{said}: {network.meaning}", network.origin)
+
+
+def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:
+    """How to take back what somebody asked for; nothing if it is a rule."""
+    if not origin.is_said:
+        return []
+    words = f"{origin.shown} {said}".rstrip()
+    way = f"leave out {words}" if origin.is_typed else f"take it out of {origin.shown}"
+    return [Change(f"{way} ({effect})" if effect else way)]
+
+
+def explanation_text(explanation: Explanation, style: Style) -> str:
+    return "\n".join(_answer(answer, style) for answer in explanation.answers)
+
+
+def _answer(answer: Answer, style: Style) -> str:
+    # Paths and options stay whole, so that they can be copied.
+    first, *rest = fill([f"{escape(answer.subject)}:", *escape(answer.verdict).split()], 0, break_words=False)
+    lines = [style.paint(first, BOLD), *(style.paint(line, BOLD) for line in rest)]
+    reasons = [fill(escape(because.text).split(), INDENT + 2) for because in answer.because]
+    ways = [fill(_change_words(change), INDENT + 2, break_words=False) for change in answer.changes]
+    return "\n".join([*lines, *_labelled("because", reasons, style), *_labelled("to change it:", ways, style)]) + "\n"
+
+
+def _labelled(label: str, items: list[list[str]], style: Style) -> list[str]:
+    """Lines with the label beside the first one. Further lines of an item are indented a little more."""
+    lines = [line for first, *rest in items for line in (first, *(f"  {line}" for line in rest))]
+    head = "  " + style.paint(label, DIM) + " " * (INDENT - 2 - len(label))
+    return [(" " * INDENT if number else head) + line for number, line in enumerate(lines)]
+
+
+def _change_words(change: Change) -> list[str]:
+    if not change.option:
+        return escape(change.effect).split()
+    return [" ".join(_word(word) for word in change.option), *f"({escape(change.effect)})".split()]
+
+
+def _word(word: str) -> str:
+    """A word to paste. A line break is spelled out: after it, a name could make a line of the screen say anything."""
+    if "\n" not in word:
+        return quote(word)
+    plain = (character if character.isprintable() and character not in "'\\" else "" for character in word)
+    pieces = (piece or _octal(character) for piece, character in zip(plain, word, strict=True))
+    return "$'" + "".join(pieces) + "'"
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogateescape"))
+
+
+def explanation_json(explanation: Explanation) -> str:
+    return dump({"thing": explanation.thing, "answers": [_as_object(answer) for answer in explanation.answers]})
+
+
+def _as_object(answer: Answer) -> dict[str, Any]:
+    return {
+        "kind": answer.kind,
+        "subject": answer.subject,
+        "state": answer.state,
+        "verdict": answer.verdict,
+        "access": answer.access or None,
+        "place": answer.place or None,
+        "because": [
+            {
+                "text": because.text,
+                "rule": because.origin.shown if because.origin else None,
+                "reason": (because.origin.reason or None) if because.origin else None,
+            }
+            for because in answer.because
+        ],
+        "changes": [{"option": list(change.option) or None, "effect": change.effect} for change in answer.changes],
+    }
