@@ -20,7 +20,7 @@ from claudebox.features.broker.server.run import serve
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
 from claudebox.features.broker.server.usage import Allowance, Journal, Meter
 from claudebox.journal import read_journal
-from conftest import Account, Box
+from conftest import Box
 from running.needs import needed
 
 KEY = "sk-ant-api03-real-0123456789"
@@ -109,7 +109,5 @@ def with_key(talk: Talk) -> Talk:
 
 
 @pytest.fixture
-def user_with_key(user: Account, claude: str, certificates: Certificates) -> Talk:
-    project = user.home / "src" / "shop"
-    user.write(project / "README.md", "a shop\n")
-    return Talk(Box(user, project), claude, certificates, {"ANTHROPIC_API_KEY": API_KEY})
+def user_with_key(shop: Box, claude: str, certificates: Certificates) -> Talk:
+    return Talk(shop, claude, certificates, {"ANTHROPIC_API_KEY": API_KEY})

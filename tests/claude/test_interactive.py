@@ -39,6 +39,11 @@ class Screen:
         done = self.account.run("tmux", "-L", "claudebox-test", *words, env={"TMUX_TMPDIR": str(self.account.home)})
         return done.stdout
 
+    def start(self, cwd: str, env: dict[str, str], script: str) -> None:
+        variables = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+        size = ("-x", "80", "-y", "24")
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "box", *size, "-c", cwd, *variables, script)
+
     def text(self) -> str:
         return self.tmux("capture-pane", "-p", "-t", "box")
 
@@ -69,10 +74,7 @@ def screen(account: Account, command: list[str], cwd: str, env: dict[str, str]) 
     """The command, and then its exit status, which a Ctrl-C that comes too late does not end."""
     opened = Screen(account)
     script = f"trap : INT; {shlex.join(command)} 2>{account.home}/stderr; echo status=$?; while :; do sleep 1000; done"
-    variables = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
-    opened.tmux(
-        "-f", "/dev/null", "new-session", "-d", "-s", "box", "-x", "80", "-y", "24", "-c", cwd, *variables, script
-    )
+    opened.start(cwd, env, script)
     try:
         yield opened
     finally:

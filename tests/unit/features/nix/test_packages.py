@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from claudebox import remembered
 from claudebox.agreement import agreement, find_news
-from claudebox.explain import explain
 from claudebox.features.nix.output import is_store_path
 from claudebox.features.nix.packages import (
     FORM,
@@ -29,7 +28,6 @@ from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.audit import news_text
-from claudebox.view.explanation import explanation_text
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
@@ -132,30 +130,3 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     newer = with_hello.packages[0].replace(paths=(GLIBC,))
     agreed = (frozenset(agreement(with_hello)),)
     assert find_news(with_hello.replace(packages=(newer,)), agreed).amount == 0
-
-
-def explained(machine: Machine, thing: str) -> str:
-    host, request = machine.host(), parse(["--package", "hello", "--package", "jq", "--run", "make"])
-    settings = gather(host, request).settings
-    return explanation_text(explain(make_plan(host, request, settings), host, settings, thing), Style(False))
-
-
-@pytest.mark.parametrize(
-    ("thing", "words"),
-    [
-        ("hello", ("hello: in the box, on PATH", "--package asks for hello", HELLO, "leave out --package hello")),
-        ("nixpkgs#hello", ("hello: in the box, on PATH",)),
-        (f"{HELLO}/bin/hello", (f"{HELLO}/bin/hello: in, read-only", "package hello: in the box, on PATH")),
-        (GLIBC, ("package hello: in the box", "hello needs it")),
-        ("jq", ("jq: not resolved yet", "when a box starts")),
-    ],
-)
-def test_explanation_says_who_asked_for_it(machine: Machine, thing: str, words: tuple[str, ...]) -> None:
-    keep(machine)
-    said = " ".join(explained(machine, thing).split())
-    assert [word for word in words if word not in said] == []
-
-
-def test_explanation_of_another_word_knows_no_package(machine: Machine) -> None:
-    keep(machine)
-    assert "package" not in explained(machine, "/usr")

@@ -57,12 +57,6 @@ def test_directories_are_layers_and_git_and_files_are_not(machine: Machine) -> N
     assert plan.acts(Step.AFTER) == ["review", "guard"]
 
 
-def test_project_without_such_a_directory_has_none(machine: Machine) -> None:
-    plan = machine.plant(f"{GIT}~/shop/.envrc").plan(*WITHOUT_CLAUDE)
-    assert plan.review is None
-    assert guards(plan) == ALWAYS
-
-
 # Each makes a machine on which nobody knows whether layers work, or that they do not.
 DOUBTS = {
     "apparmor": ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1", "AppArmor forbids it here"),
