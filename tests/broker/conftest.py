@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from broker.client import Client
+from broker.client import Answer, Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
 from broker.talk import API_KEY, Talk
 from claudebox.features.broker.act import BACKLOG
@@ -49,6 +50,11 @@ class Running:
 
     def client(self) -> Client:
         return Client(self.path, DUMMY)
+
+    def ask(self, *words: Any, **more: Any) -> Answer:
+        """One request, on a connection of its own."""
+        with self.client() as client:
+            return client.ask(*words, **more)
 
     @property
     def journal(self) -> list[dict[str, object]]:

@@ -178,8 +178,7 @@ def test_refused_token_is_renewed_and_the_request_made_again(start: Start, login
 @pytest.mark.req("AUTH-03")
 def test_401_never_reaches_the_box(start: Start, login: Login, issuer: Issuer) -> None:
     broker = start(lambda _: iter([reply({"error": "no"}, 401)]), credential=login(HOUR))
-    with broker.client() as client:
-        assert client.ask().status == 403
+    assert broker.ask().status == 403
     assert len(broker.api.asked) == 2
     assert issuer.grants
 

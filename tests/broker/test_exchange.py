@@ -31,8 +31,7 @@ EMPTY = f"{HEAD}Content-Length: 0\r\n\r\n".encode()
 @pytest.mark.req("AUTH-03")
 def test_the_api_gets_the_key_and_the_box_the_answer(start: Start) -> None:
     broker = start()
-    with broker.client() as client:
-        answer = client.ask(b'{"model": "m"}', headers="Cookie: a=b\r\nX-App: cli\r\n")
+    answer = broker.ask(b'{"model": "m"}', headers="Cookie: a=b\r\nX-App: cli\r\n")
     assert (answer.status, answer.body) == (200, b"".join(message()))
     assert sorted(answer.headers) == ["content-type", "transfer-encoding"]
     asked = broker.api.asked[0]
@@ -156,8 +155,7 @@ def test_large_bodies_pass_both_ways(start: Start) -> None:
     def echo(asked: Asked) -> Pieces:
         yield reply(asked.body, headers="content-type: application/octet-stream\r\n")
 
-    with start(echo).client() as client:
-        assert client.ask(big).body == big
+    assert start(echo).ask(big).body == big
 
 
 @pytest.mark.req("AUTH-03")
@@ -185,30 +183,26 @@ def test_answer_with_the_key_is_cut(start: Start, coding: str, cut: int | None) 
 @pytest.mark.req("AUTH-03")
 def test_headers_with_the_key_are_left_out(start: Start) -> None:
     broker = start(lambda _: iter([reply({}, headers=f"request-id: {KEY}\r\nretry-after: 1\r\nlocation: /x\r\n")]))
-    with broker.client() as client:
-        assert sorted(client.ask().headers) == ["content-type", "retry-after", "transfer-encoding"]
+    assert sorted(broker.ask().headers) == ["content-type", "retry-after", "transfer-encoding"]
 
 
 def test_compressed_answer_arrives_plain(start: Start) -> None:
     broker = start(lambda _: iter([reply(gzip.compress(b"hello"), headers="content-encoding: gzip\r\n")]))
-    with broker.client() as client:
-        answer = client.ask()
+    answer = broker.ask()
     assert answer.body == b"hello"
     assert "content-encoding" not in answer.headers
 
 
 def test_what_cannot_be_looked_into_is_refused(start: Start) -> None:
     broker = start(lambda _: iter([reply(b"hello", headers="content-encoding: br\r\n")]))
-    with broker.client() as client:
-        assert client.ask().status == 502
+    assert broker.ask().status == 502
 
 
 @pytest.mark.req("AUTH-03")
 def test_redirect_is_not_followed(start: Start) -> None:
     other = start()
     broker = start(lambda _: iter([reply({}, 307, f"location: {other.api.url}/v1/messages\r\n")]))
-    with broker.client() as client:
-        answer = client.ask()
+    answer = broker.ask()
     assert (answer.status, "location" in answer.headers) == (502, False)
     assert (len(broker.api.asked), other.api.asked) == (1, [])
 
@@ -229,8 +223,7 @@ def test_errors_of_the_api_pass_with_what_claude_needs_to_wait(start: Start) -> 
 @pytest.mark.req("AUTH-03")
 def test_a_refused_key_never_reaches_the_box_as_401(start: Start) -> None:
     broker = start(lambda _: iter([reply({"error": "invalid x-api-key"}, 401)]))
-    with broker.client() as client:
-        answer = client.ask()
+    answer = broker.ask()
     assert answer.status == 403
     assert "ANTHROPIC_API_KEY" in json.loads(answer.body)["error"]["message"]
 
@@ -268,8 +261,7 @@ def test_end_before_an_answer_is_an_error_that_claude_understands(start: Start) 
         raise Close
 
     broker = start(closing)
-    with broker.client() as client:
-        answer = client.ask()
+    answer = broker.ask()
     assert (answer.status, answer.headers["x-should-retry"]) == (502, "true")
     assert len(broker.api.asked) == 1  # it may have been understood: not sent again
 
@@ -368,8 +360,7 @@ def test_who_goes_away_before_the_sum_has_used_tokens_all_the_same(start: Start,
 def test_time_is_limited(start: Start) -> None:
     broker = start(limits=Allowance(minutes=1))
     broker.session.meter.started -= 60
-    with broker.client() as client:
-        assert client.ask().status == 403
+    assert broker.ask().status == 403
 
 
 def test_streams_are_limited(start: Start) -> None:
@@ -446,8 +437,7 @@ def test_no_connection_is_an_error_that_claude_understands(start: Start) -> None
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     broker = start(url=f"https://localhost:{port}")
-    with broker.client() as client:
-        answer = client.ask()
+    answer = broker.ask()
     assert (answer.status, answer.headers["x-should-retry"]) == (502, "true")
     assert "Connection refused" in json.loads(answer.body)["error"]["message"]
 
@@ -456,8 +446,7 @@ def test_box_does_not_hear_which_proxy_this_host_has(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     broker = start(proxy=Proxy("127.0.0.1", port))
-    with broker.client() as client:
-        message = json.loads(client.ask().body)["error"]["message"]
+    message = json.loads(broker.ask().body)["error"]["message"]
     assert message == "claudebox: the API cannot be reached: through the proxy of this host: Connection refused"
 
 
@@ -467,6 +456,5 @@ def test_login_that_cannot_be_renewed_is_no_api_that_cannot_be_reached(start: St
 
     file = log_in(tmp_path / ".claude", 0)
     broker = start(credential=Subscription(str(file), str(file.parent), str(tmp_path / "lock"), exchange))
-    with broker.client() as client:
-        message = json.loads(client.ask().body)["error"]["message"]
+    message = json.loads(broker.ask().body)["error"]["message"]
     assert message == "claudebox: the login cannot be renewed: no answer in time"
