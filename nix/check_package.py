@@ -26,7 +26,7 @@ def files_below(directory: str) -> set[str]:
 
 
 def check_pinned() -> None:
-    from claudebox import pinned
+    from claudebox.host import pinned
     from claudebox.host.system import NIX_TOOLS
 
     assert pinned.PROGRAMS.keys() == {"bwrap", "git", "nft", "nix", "pasta"}, f"PROGRAMS: {pinned.PROGRAMS}"

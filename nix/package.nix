@@ -114,7 +114,7 @@ python3Packages.buildPythonApplication {
   build-system = [ python3Packages.hatchling ];
 
   postPatch = ''
-    cat ${pinned} > src/claudebox/pinned.py
+    cat ${pinned} > src/claudebox/host/pinned.py
   '';
 
   dontWrapPythonPrograms = true; # the launcher needs no wrapper, and a wrapper costs time at every start

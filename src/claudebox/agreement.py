@@ -12,25 +12,25 @@ agreed to, and where somebody opens it, a finding says so.
 
 from __future__ import annotations
 
-from claudebox import pinned, remembered
+from claudebox import remembered
+from claudebox.allowed import Allowed
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.host import pinned
 from claudebox.host.system import CERTIFICATE_BUNDLES
 from claudebox.host.tree import Tree
-from claudebox.known_variables import LEADING, shown_way
 from claudebox.model import COVER, FROM_HOST, RO, RW, EnvVar, Finding, Mount, Network, Package, Plan, Port, Preparation
 from claudebox.paths import move, parents
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory, escape, path_note
 from claudebox.settings.table import FULL, INET, TIERS
 from claudebox.state import Instance
+from claudebox.trust.variables import LEADING, shown_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from claudebox.allowed import Allowed
 
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(

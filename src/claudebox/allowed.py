@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from claudebox.model import Origin
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mmap import mmap
-
-    from claudebox.model import Origin
 
 
 class Allowed(Record):

@@ -9,8 +9,6 @@ from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.settings.words import Request
 from claudebox.terminal import ask, can_ask, errors_height, errors_style, say
-from claudebox.view.audit import audit, news_text
-from claudebox.view.first_screen import LEFT_OUT, first_screen, how_to_see_all
 from claudebox.view.text import BOLD, DIM, Style, escape
 
 SHOW_ALL = "?"
@@ -31,11 +29,18 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
         # Who says yes in advance has just typed the command.
         say(f"{agreed.rstrip()}; another command (--audit)\n")
     elif agreed:
+        from claudebox.view.audit import news_text
+
         say(agreed + news_text(plan, news, style) + _how_to_see_all(style, asks=asks))
     elif can_ask():
+        from claudebox.view.first_screen import first_screen
+
         offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
         say(first_screen(plan, style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
     else:
+        from claudebox.view.audit import audit
+        from claudebox.view.first_screen import LEFT_OUT
+
         # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
         say(audit(plan, style) + (f"({LEFT_OUT})\n" if request.yes else ""))
     if not request.yes:
@@ -48,6 +53,8 @@ def is_first_use(plan: Plan) -> bool:
 
 
 def _how_to_see_all(style: Style, *, asks: bool) -> str:
+    from claudebox.view.first_screen import how_to_see_all
+
     return style.paint(how_to_see_all(style, asks=asks), DIM) + "\n"
 
 
@@ -62,6 +69,7 @@ def _require_yes(plan: Plan, news: News, style: Style) -> None:
 def _show_all(plan: Plan, style: Style) -> None:
     """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
     from claudebox.features.review.show import page
+    from claudebox.view.audit import audit
 
     text = audit(plan, style)
     try:

@@ -10,26 +10,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
 
+from claudebox.archive import own_command
 from claudebox.host import read_host
-from claudebox.host.claude import PACKAGE
 from claudebox.host.distribution import install_command
+from claudebox.host.programs import PACKAGE
 from claudebox.host.tree import Tree
-from claudebox.own_command import own_command
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style
-from claudebox.tools import trusted_path, trusted_program
+from claudebox.trust.programs import trusted_path, trusted_program
+from claudebox.trust.reach import reach_of
 from claudebox.view.text import BOLD, DIM, GREEN, RED, cut, escape, fill
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
 
 DEMO_SECONDS = 300
 DUMMY_KEY = "sk-ant-demo-not-a-key-0000"

@@ -5,35 +5,41 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Callable
 
 from claudebox import __version__
-from claudebox.features.claude.look import choose_claude
+from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
 from claudebox.features.names.check import names_rows
 from claudebox.features.network.check import chosen, uplink_rows
-from claudebox.features.nix.check import nix_rows
-from claudebox.features.program import signal_shim
+from claudebox.features.nix.act import nix_rows
+from claudebox.features.system import signal_shim
 from claudebox.host import Host, read_host
-from claudebox.host.claude import PACKAGE
 from claudebox.host.distribution import find_distribution, install_command
-from claudebox.host.programs import find_admin
+from claudebox.host.programs import PACKAGE, find_admin
 from claudebox.host.system import find_certificates
 from claudebox.problem import Problem, for_account
 from claudebox.process.isolation import can_scope
-from claudebox.reach import reach_of
+from claudebox.process.trial import (
+    FAIL,
+    NOTE,
+    OK,
+    CheckRow,
+    namespaces_row,
+    program_version,
+    run,
+    symlink_row,
+    version_number,
+)
 from claudebox.settings.gather import from_options, from_variables, gather, merge
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.terminal import output_style, show
-from claudebox.tools import choose_bwrap, npm_install
-from claudebox.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version, run, symlink_row, version_number
+from claudebox.trust.programs import choose_bwrap, npm_install
+from claudebox.trust.reach import reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Versions of bwrap with a known hole that does not depend on bwrap being setuid.
 CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)

@@ -47,14 +47,14 @@ from claudebox.model import (
 )
 from claudebox.mounts import PIN, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, parents, shorten_home
-from claudebox.places import refuse_readable, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.record import Record
-from claudebox.secret_values import secret_value
 from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import MountWish, Settings
 from claudebox.state import SHOWN
+from claudebox.trust.reach import reach_of
+from claudebox.trust.secret_places import refuse_readable, secret_places
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.explanation import (
     HIDDEN,
     IN,

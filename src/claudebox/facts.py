@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from claudebox.host import Host
-from claudebox.host.claude import ClaudeInstall
 from claudebox.host.git.repository import Repository
+from claudebox.host.programs import ClaudeInstall
 from claudebox.host.system import System
+from claudebox.host.tree import Tree
 from claudebox.host.walk import Entry
 from claudebox.model import Finding, Login, Origin, Person, Preparation, SecretPlace
 from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
-from claudebox.reach import Reach, TrustedSource
 from claudebox.record import Record
 from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
-from claudebox.users_settings import UsersSettings
+from claudebox.trust.claude_settings import UsersSettings
+from claudebox.trust.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host.tree import Tree
     from claudebox.layers.machine import Ground
 
 TYPED = Origin.of_option("claude")  # a word for claude on the command line

@@ -11,9 +11,8 @@ import os
 import stat
 
 from claudebox.model import Preparation
-from claudebox.problem import Problem
+from claudebox.problem import Problem, quote
 from claudebox.process.isolation import c_function
-from claudebox.quoting import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterable
 
 from claudebox.files import (
     DIRECTORY,
@@ -18,19 +19,14 @@ from claudebox.files import (
 )
 from claudebox.host import read_host
 from claudebox.layers.store import Layer, list_layers
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import find_own_repository, reach_of
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import CACHE_LOCK, INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.terminal import output_style, says_yes, show
+from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import Style, beside, bytes_text, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"

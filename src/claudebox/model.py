@@ -5,6 +5,7 @@ A Plan holds everything that the launch does. The audit, the dry run and the lau
 
 from __future__ import annotations
 
+from claudebox.paths import is_inside
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from claudebox.allowed import Names
-    from claudebox.layers import Review
     from claudebox.state import Cache, Instance, State
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
@@ -34,6 +34,7 @@ ABSENT = "absent"  # an empty directory, for what the host does not have
 FROM_HOST = (RO, RW, LAYER)
 WRITABLE = (RW, LAYER)  # for the box, not always for the host
 UNSEEN = (0, 0)
+MOST_LAYERED = 50  # directories of a project: each is a mount; more of them are read-only
 
 
 class Origin(Record):
@@ -306,6 +307,48 @@ class Trace(Record):
     names: int = 1  # more than one: there are hard links to it
 
 
+class Covered(Record):
+    """A directory of the host over which a layer lies, or a place in it that is in no layer."""
+
+    path: str
+    identity: tuple[int, int]  # device and inode, as the plan saw them; UNSEEN if the launch makes it
+
+
+class Review(Record):
+    """What the box changes in the project is kept in a layer until the user lands it."""
+
+    origin: Origin
+    land: str  # what lands when the box has ended: ask, all or safe
+    place: str  # the directory of the project's layers
+    project: str
+    trial: tuple[str, bytes]  # a file, and what it says from now on if the kernel refuses the layer
+    covered: tuple[Covered, ...]  # the project, or directories in it; and its repository, if that is elsewhere
+    git: str = ""  # that repository's directory
+    direct: tuple[Covered, ...] = ()  # places in those directories that the box changes on the host itself
+    # Known when the box is launched: the number of the layer, when that was, and for each directory that the layer
+    # covers where the kernel writes.
+    layer: str = ""
+    since: int = 0
+    parts: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole project is a layer."""
+        return any(covered.path == self.project for covered in self.covered)
+
+    def over(self, path: str) -> int:
+        """The number of the directory whose layer a path of the host is in; -1 if it is in none."""
+        around = [(len(one.path), number) for number, one in enumerate(self.covered) if is_inside(path, one.path)]
+        length, number = max(around, default=(0, -1))
+        is_direct = any(is_inside(path, one.path) and len(one.path) > length for one in self.direct)
+        return -1 if is_direct else number
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The directories of the project that are covered, by their paths in it; "" is the project itself."""
+        return tuple(one.path[len(self.project) + 1 :] for one in self.covered if one.path != self.git)
+
+
 class Limits(Record):
     """How much of the machine the box may use; 0 means no limit. systemd enforces them."""
 
@@ -393,6 +436,11 @@ class Plan(Record):
     def acts(self, moment: str) -> list[str]:
         """The features that do something at this moment, in order."""
         return [step.feature for step in self.steps if step.moment == moment]
+
+    @property
+    def layered(self) -> frozenset[str]:
+        """The directories of the host whose changes land later."""
+        return frozenset(() if self.review is None else (covered.path for covered in self.review.covered))
 
     @property
     def flagged(self) -> tuple[Finding, ...]:

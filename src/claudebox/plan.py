@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox import users_settings
 from claudebox.contribution import Draft
 from claudebox.facts import Facts, find_claude_home, find_claudes_own_place
-from claudebox.features.claude.look import find_claude
+from claudebox.features.claude.decide import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.decide import find_secrets
@@ -17,13 +16,14 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
-from claudebox.places import check_project, secret_places
 from claudebox.problem import Problem
-from claudebox.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, find_state
-from claudebox.tools import check_named, choose_bwrap
+from claudebox.trust import claude_settings
+from claudebox.trust.programs import check_named, choose_bwrap
+from claudebox.trust.reach import TrustedSource, find_own_repository, host_certificates, reach_of
+from claudebox.trust.secret_places import check_project, secret_places
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -50,7 +50,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     trusted = TrustedSource(reach, claude.users, host.person.homes, places)
-    users = users_settings.look(trusted, claude, host.person.uid)
+    users = claude_settings.look(trusted, claude, host.person.uid)
     return Facts(
         host=host,
         request=request,

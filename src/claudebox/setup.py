@@ -6,10 +6,10 @@ import os
 import subprocess
 import tempfile
 
+from claudebox.archive import own_command
 from claudebox.files import prepare, remove_path
 from claudebox.host import read_host
 from claudebox.model import Preparation
-from claudebox.own_command import own_command
 from claudebox.problem import FAILED, Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON

@@ -8,7 +8,7 @@ from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
 from claudebox.files import prepare
 from claudebox.host import Host, read_host
-from claudebox.host.kernel import doubts_namespaces
+from claudebox.host.system import doubts_namespaces
 from claudebox.host.tree import Tree
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Finding, Plan, Question
@@ -87,7 +87,7 @@ def is_landing(tree: Tree, layer: str) -> bool:
 def try_namespaces(host: Host, plan: Plan) -> None:
     """Try namespaces first on a kernel that may refuse them: bwrap would say so less clearly."""
     if doubts_namespaces(host.tree, plan.bwrap):
-        from claudebox import trial
+        from claudebox.process import trial
 
         trial.require_namespaces(host, plan.bwrap)
 

@@ -31,15 +31,11 @@ docs/state.md says of each who writes it, whether a box sees it, and what happen
 
 from __future__ import annotations
 
+from claudebox.host import Host
 from claudebox.host.digest import sha256
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.host.tree import Tree
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.host.tree import Tree
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
 INSTANCE_NAME_LENGTH = 16

@@ -20,8 +20,7 @@ from claudebox.host.git.refs import has_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.instances import Listed, find_instances, find_others, measure, row, summary
-from claudebox.problem import Problem, for_account
-from claudebox.quoting import quote
+from claudebox.problem import Problem, for_account, quote
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state
 from claudebox.terminal import output_style, says_yes, show

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.launch.parent.escape_codes import OutputFilter
+from claudebox.launch.escape_codes import OutputFilter
 from patience import comes_true
-from unit.launch.parent.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS
+from unit.launch.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS
 
 pytestmark = pytest.mark.tmux
 

@@ -40,7 +40,7 @@ SHARES_THE_TERMINAL = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-from claudebox.launch.parent import attend
+from claudebox.launch import attend
 attend.open_users_terminal = lambda: -1
 cli.main()
 """

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.places import SECRET_PLACES
+from claudebox.trust.secret_places import SECRET_PLACES
 from conftest import Account, Box
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conftest import Account, Box
 
 CANARY = "canary-93b7ae"
 HOME_PLACES = [path.removeprefix("~/") for path, _ in SECRET_PLACES if path.startswith("~/")]

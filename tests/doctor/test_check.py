@@ -12,7 +12,7 @@ import pytest
 from claudebox.doctor import report_json, report_text
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
-from claudebox.trial import FAIL, NOTE, OK, CheckRow, explain
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, explain
 from claudebox.view.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden

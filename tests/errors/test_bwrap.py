@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.launch import child
+from claudebox import launch
 from claudebox.problem import CANNOT_EXECUTE, FAILED
 from errors.scene import Problems, Scene, Stage, program_from_the_project
 
@@ -27,9 +27,9 @@ def neither_env_nor_python(scene: Scene) -> None:
 
 def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     # The test's own descriptors and signals have to survive.
-    scene.monkeypatch.setattr(child, "close_all_but", lambda _: None)
-    scene.monkeypatch.setattr(child, "_set_signals", lambda: None)
-    child.become_bwrap(scene.machine.plan().replace(bwrap="/nonexistent/bwrap"), [], [])
+    scene.monkeypatch.setattr(launch, "close_all_but", lambda _: None)
+    scene.monkeypatch.setattr(launch, "_set_signals", lambda: None)
+    launch.become_bwrap(scene.machine.plan().replace(bwrap="/nonexistent/bwrap"), [], [])
 
 
 PROBLEMS: Problems = {

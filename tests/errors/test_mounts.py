@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from claudebox.launch.parent import gate
+from claudebox.launch import gate
 from claudebox.model import RW, Mount, Origin
 from claudebox.problem import FAILED
 from errors.scene import Problems, Scene, Stage, with_file, with_project_file

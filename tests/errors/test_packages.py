@@ -32,7 +32,7 @@ def registry_leads_to_the_project(scene: Scene) -> None:
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
-    packages._ask_version(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""))
+    packages.Resolution(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State("/nonexistent"), ""), "nixpkgs#hello")
 
 
 PROBLEMS: Problems = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.host import read_host
-from claudebox.host.people import find_person
+from claudebox.host import find_person, read_host
 from claudebox.problem import FAILED
 from errors.scene import Problems, Scene, Stage
 

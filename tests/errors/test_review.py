@@ -9,12 +9,12 @@ import pytest
 
 from claudebox import files, reviewing, showing
 from claudebox.features.review import act
-from claudebox.layers import Covered, Review, recovery, store
+from claudebox.layers import recovery, store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
-from claudebox.model import BY_DEFAULT, Origin
+from claudebox.model import BY_DEFAULT, Covered, Origin, Review
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, Stage

@@ -10,8 +10,7 @@ import sys
 import pytest
 
 from claudebox import terminal
-from claudebox.launch import launch
-from claudebox.launch.parent import keeper, users_terminal
+from claudebox.launch import keeper, launch, relay
 from claudebox.problem import FAILED, Problem
 from claudebox.process import isolation
 from errors.scene import Problems, Scene, Stage
@@ -86,7 +85,7 @@ def terminal_of_somebody_else(scene: Scene) -> None:
 def two_terminals(scene: Scene) -> None:
     pairs = [os.openpty(), os.openpty()]
     try:
-        users_terminal.require_one_terminal(pairs[0][1], (pairs[0][1], pairs[1][1]))
+        relay.require_one_terminal(pairs[0][1], (pairs[0][1], pairs[1][1]))
     except Problem as problem:
         # The number is another each time.
         problem.message = problem.message.replace(str(pairs[1][1]), "1", 1)

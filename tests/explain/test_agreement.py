@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host import read_host
-from claudebox.host.people import find_person
+from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.view.explanation import HIDDEN, IN, MADE, OTHER, OUT, Answer

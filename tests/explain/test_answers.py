@@ -11,8 +11,8 @@ import pytest
 
 from claudebox.explain import CLIENTS
 from claudebox.host.tree import Tree
-from claudebox.places import secret_places
 from claudebox.problem import FAILED, Problem
+from claudebox.trust.secret_places import secret_places
 from claudebox.view.explanation import Explanation, explanation_json, explanation_text
 from claudebox.view.text import WIDTH, Style, escape, width
 from explain.asking import Asked, ask

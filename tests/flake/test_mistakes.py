@@ -25,7 +25,7 @@ MISTAKES = {
     "a module left out": (PACKAGE, "      ../src\n", f"{ALL_BUT_THE_DEMO}\n", "not in the package: ['demo/"),
     "the command left out": (PACKAGE, "      ../bin\n", "", "bin/claudebox"),
     "another version": (PACKAGE, "inherit version;", 'version = "9.9.9";', "claudebox-9.9.9"),
-    "nothing pinned": (PACKAGE, "cat ${pinned} > src/claudebox/pinned.py", "true", "PROGRAMS: {}"),
+    "nothing pinned": (PACKAGE, "cat ${pinned} > src/claudebox/host/pinned.py", "true", "PROGRAMS: {}"),
 }
 
 

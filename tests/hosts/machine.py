@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claudebox.facts import Facts
-from claudebox.host import Host
+from claudebox.host import Host, find_person
 from claudebox.host.network import Neighbourhood
 from claudebox.host.nix_daemon import Daemon
-from claudebox.host.people import find_person
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
 from claudebox.paths import is_inside

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.claude import ClaudeInstall, inspect
-from claudebox.host.programs import find
+from claudebox.host.programs import ClaudeInstall, find, inspect
 from hosts.machine import plant
 
 SYSTEM = "/usr/bin/env*\n/usr/bin/node*\n/bin -> usr/bin\n"

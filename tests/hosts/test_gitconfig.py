@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.git.decide import Identity, find_identity, quote_value
+from claudebox.features.git.decide import Identity, identity_in, quote_value, read_users
 from claudebox.host.git.config import load, parse
 from claudebox.host.tree import Tree
 
@@ -177,4 +177,4 @@ def test_identity_comes_from_the_files_that_git_reads(
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert find_identity(Tree(str(tmp_path)), environ, "/home/alice", "") == expected
+    assert identity_in(read_users(Tree(str(tmp_path)), environ, "/home/alice", "")) == expected

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.claude.look import choose_claude
-from claudebox.features.nix.packages import find_wanted
-from claudebox.features.nix.program import find_nix, nix_environment
+from claudebox.features.claude.decide import choose_claude
+from claudebox.features.nix.packages import find_nix, find_wanted, nix_environment
 from claudebox.features.wishes import wished_mounts
 from claudebox.host import Host
 from claudebox.model import RO, Origin
 from claudebox.problem import Problem
-from claudebox.reach import host_certificates, reach_of
 from claudebox.settings.gather import gather
 from claudebox.settings.values import MountWish, Settings, Word
 from claudebox.settings.words import parse
-from claudebox.tools import choose_bwrap, choose_uplink
+from claudebox.trust.programs import choose_bwrap, choose_uplink
+from claudebox.trust.reach import host_certificates, reach_of
 from hosts.machine import EVERYONE, TREES, Machine
 
 HOME = "/home/alice"

@@ -33,11 +33,11 @@ def log(account: Resident) -> Path:
     real = account.run("sh", "-c", "command -v nix").stdout.strip()
     log = account.home / "asked"
     script = f"""#!/bin/sh
-[ "$*" = --version ] || echo "start $PWD $*" >>{log}
+echo "start $PWD $*" >>{log}
 case $* in *--out-link*) env >>{log}.env ;; esac
 {real} "$@"
 status=$?
-[ "$*" = --version ] || echo end >>{log}
+echo end >>{log}
 exit $status
 """
     account.write(account.home / "bin" / "nix", script, 0o755)

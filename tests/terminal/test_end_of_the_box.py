@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from claudebox.launch.parent.signals import program_of
+from claudebox.launch.signals import program_of
 from conftest import Box
 from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (

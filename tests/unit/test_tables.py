@@ -14,9 +14,8 @@ from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, spelled_out
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.rows import IN_SKIPPED, WORDS
 from claudebox.features.secrets.rows import ROWS as SECRETS
-from claudebox.known_variables import KINDS, LEADING, ROUTE_OF, STAYS
-from claudebox.places import SECRET_PLACES
-from claudebox.secret_values import (
+from claudebox.trust.secret_places import SECRET_PLACES
+from claudebox.trust.secret_values import (
     PASS_WORDS,
     SECRET_FILE_ENDINGS,
     SECRET_FILE_NAMES,
@@ -24,6 +23,7 @@ from claudebox.secret_values import (
     TOKEN_PREFIXES,
     WEAK_WORDS,
 )
+from claudebox.trust.variables import KINDS, LEADING, ROUTE_OF, STAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

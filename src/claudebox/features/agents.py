@@ -7,19 +7,14 @@ has one, and the same box.
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.claude import ClaudeInstall
-from claudebox.host.system import NIX_STORE
-from claudebox.model import RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program
-from claudebox.paths import is_inside
-from claudebox.places import refuse_readable
+from claudebox.host.programs import ClaudeInstall
+from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER
-from claudebox.tools import choose_agent, npm_install
+from claudebox.trust.programs import check_files, choose_agent, install_mounts, npm_install
 
 RULE = "agent"
 STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")
@@ -103,8 +98,9 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         directory = facts.claude.all_projects.directory
         raise Problem(f"{directory} cannot be used, where the state of {agent.name} is kept", f"ls -ld {directory}")
     install = find_agent(agent, facts)
+    path = f"{facts.home}/.local/bin/{agent.name}"
     return Contribution(
-        mounts=(*program_mounts(agent, install, facts.home, facts.project), *state_mounts(agent, facts)),
+        mounts=(*install_mounts(install, path, facts.project, RULE), *state_mounts(agent, facts)),
         variables=tuple(agent_variables(agent, facts.host.environ)),
         kept_out=tuple(keys_of_others(agent, facts)),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
@@ -117,9 +113,7 @@ def find_agent(agent: Agent, facts: Facts) -> ClaudeInstall:
     """Find the program. What an agent could have written is not started, nor shown if it is secret."""
     how_to_install = agent.install or npm_install(facts.host, agent.package)
     install = choose_agent(facts.host, agent.name, None, facts.reach, how_to_install)
-    for file in install.files:
-        if refusal := refuse_readable(file, facts.host.person.homes, facts.places):
-            raise Problem(f"{install.path} would need {file}: {refusal}", how_to_install)
+    check_files(install, facts.host.person.homes, facts.places, how_to_install)
     return install
 
 
@@ -127,19 +121,6 @@ def agent_program(agent: Agent, facts: Facts) -> Program:
     words = tuple(word.replace("~", facts.home, 1) if word.startswith("~/") else word for word in agent.unattended)
     argv = (f"{facts.home}/.local/bin/{agent.name}", *words, *facts.request.claude)
     return Program(agent.name, argv, facts.settings.program.origin)
-
-
-def program_mounts(agent: Agent, install: ClaudeInstall, home: str, project: str) -> list[Mount]:
-    """Show the files of the program at their own places, and its name where the box finds it."""
-    origin = Origin.of_rule(RULE, install.kind)
-    shown = [file for file in install.files if file != NIX_STORE and not is_inside(file, project)]
-    links = {f"{home}/.local/bin/{agent.name}": install.real}
-    if install.interpreter in install.files:
-        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
-    return [
-        *(Mount(RO, file, origin, source=file) for file in shown),
-        *(Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real),
-    ]
 
 
 def state_mounts(agent: Agent, facts: Facts) -> list[Mount]:
@@ -175,7 +156,5 @@ def agent_variables(agent: Agent, environ: dict[str, str]) -> list[EnvVar]:
 
 def keys_of_others(agent: Agent, facts: Facts) -> list[tuple[str, str]]:
     """Claude's key, which every box gets for Claude, unless this agent uses it too or somebody asked for it."""
-    asked = {wish.name for wish in facts.settings.env}
-    if CLAUDES_KEY in agent.keys or CLAUDES_KEY in asked:
-        return []
-    return [(CLAUDES_KEY, f"is not for {agent.name}")]
+    is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings.env))
+    return [] if is_used else [(CLAUDES_KEY, f"is not for {agent.name}")]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.people import account_name
+from claudebox.host import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
 

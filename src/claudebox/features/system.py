@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, System
@@ -20,11 +22,14 @@ from claudebox.model import (
     Mount,
     Origin,
     Person,
+    Plan,
+    Program,
     Step,
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
-from claudebox.tools import another
+from claudebox.trust.programs import another
+from claudebox.trust.secret_values import secret_value
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -34,33 +39,12 @@ ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = Origin.of_rule("etc", "configuration that programs need to run")
 JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
 # What programs read from /etc. Never all of it: that holds keys, passwords and the host's identity.
-ETC_ENTRIES = (
-    "alternatives",
-    "bash.bashrc",
-    "bashrc",
-    "ca-certificates",
-    "crypto-policies",
-    "fonts",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "localtime",
-    "manpath.config",
-    "nsswitch.conf",
-    "os-release",
-    "pki/ca-trust",
-    "pki/tls/cert.pem",
-    "pki/tls/certs",
-    "pki/tls/openssl.cnf",
-    "profile",
-    "protocols",
-    "services",
-    "ssl/ca-bundle.pem",
-    "ssl/cert.pem",
-    "ssl/certs",
-    "ssl/openssl.cnf",
-    "static",  # NixOS: most of /etc are symlinks into it
-    "terminfo",
+# NixOS has `static`: most of /etc are symlinks into it.
+ETC_ENTRIES = tuple(
+    "alternatives bash.bashrc bashrc ca-certificates crypto-policies fonts ld.so.cache ld.so.conf ld.so.conf.d "
+    "localtime manpath.config nsswitch.conf os-release pki/ca-trust pki/tls/cert.pem pki/tls/certs "
+    "pki/tls/openssl.cnf profile protocols services ssl/ca-bundle.pem ssl/cert.pem ssl/certs ssl/openssl.cnf static "
+    "terminfo".split()
 )
 PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "terminfo")
 
@@ -103,37 +87,29 @@ def decide_identity(facts: Facts, _: Draft) -> Contribution:
 
 
 def decide_certificates(facts: Facts, draft: Draft) -> Contribution:
-    return Contribution(mounts=tuple(certificate_mounts(facts.certificates, draft.mounts)))
+    """Show the bundle of certificates, unless another mount does."""
+    bundle = facts.certificates
+    shown = any(is_inside(bundle, mount.path) for mount in draft.mounts if mount.kind in (*FROM_HOST, SYMLINK))
+    origin = Origin.of_rule("certificates", "to verify TLS connections")
+    return Contribution(mounts=() if not bundle or shown else (Mount(RO, bundle, origin, source=bundle),))
 
 
 def system_mounts(tree: Tree, system: System) -> list[Mount]:
-    mounts: list[Mount] = []
-    if not system.is_nix:
-        mounts.append(Mount(RO, "/usr", SYSTEM, source="/usr"))
-        mounts += _local_tree(tree)
-        for path in ROOT_TREES:
-            mounts += _root_tree(tree, path)
-    else:
-        mounts += [_shell_link(tree, path) for path in ("/bin/sh", "/usr/bin/env") if tree.exists(path)]
+    if system.is_nix:
+        # Just two programs are outside of the store, for `#!` lines.
+        links = {path: tree.resolve(path) for path in ("/bin/sh", "/usr/bin/env")}
+        return [Mount(SYMLINK, path, SYSTEM, source=real) for path, real in links.items() if real is not None]
+    # /usr/local may be a symlink out of /usr (Fedora Silverblue).
+    local = tree.resolve("/usr/local") if tree.is_link("/usr/local") else None
+    shown = ["/usr", *([local] if local and not is_inside(local, "/usr") else [])]
+    mounts = [Mount(RO, path, SYSTEM, source=path) for path in shown]
+    # /bin and the like are as the host has them: a symlink where /usr is merged, else a directory.
+    for path in ROOT_TREES:
+        if tree.is_link(path):
+            mounts.append(Mount(SYMLINK, path, SYSTEM, source=tree.link_target(path)))
+        elif tree.is_dir(path):
+            mounts.append(Mount(RO, path, SYSTEM, source=path))
     return mounts
-
-
-def _local_tree(tree: Tree) -> list[Mount]:
-    """Show where /usr/local is if that is a symlink out of /usr (Fedora Silverblue)."""
-    real = tree.resolve("/usr/local") if tree.is_link("/usr/local") else None
-    return [Mount(RO, real, SYSTEM, source=real)] if real and not is_inside(real, "/usr") else []
-
-
-def _root_tree(tree: Tree, path: str) -> list[Mount]:
-    """Show /bin and the like as the host has them: a symlink where /usr is merged, else a directory."""
-    if tree.is_link(path):
-        return [Mount(SYMLINK, path, SYSTEM, source=tree.link_target(path))]
-    return [Mount(RO, path, SYSTEM, source=path)] if tree.is_dir(path) else []
-
-
-def _shell_link(tree: Tree, path: str) -> Mount:
-    """NixOS has just two programs outside of the store, for `#!` lines."""
-    return Mount(SYMLINK, path, SYSTEM, source=tree.resolve(path) or path)
 
 
 def tmp_size(facts: Facts) -> int:
@@ -225,11 +201,10 @@ def identity_files(tree: Tree, person: Person, shell: str, host_name: str) -> li
     )
     group = f"root:x:0:\n{person.group}:x:{person.gid}:\nnogroup:x:{NOBODY}:\n"
     files = {"passwd": passwd, "group": group, "hosts": _hosts(tree, host_name), "machine-id": f"{MACHINE_ID}\n"}
-    return [_made_file(f"/etc/{name}", text) for name, text in files.items()]
-
-
-def _made_file(path: str, text: str) -> Mount:
-    return Mount(FILE, path, IDENTITY, content=text.encode(errors="surrogateescape"), mode=0o444)
+    return [
+        Mount(FILE, f"/etc/{name}", IDENTITY, content=text.encode(errors="surrogateescape"), mode=0o444)
+        for name, text in files.items()
+    ]
 
 
 def _hosts(tree: Tree, host_name: str) -> str:
@@ -244,9 +219,44 @@ def _hosts(tree: Tree, host_name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def certificate_mounts(bundle: str, mounts: list[Mount]) -> list[Mount]:
-    """Show the bundle of certificates, unless another mount does."""
-    shown = any(is_inside(bundle, mount.path) for mount in mounts if mount.kind in (*FROM_HOST, SYMLINK))
-    if not bundle or shown:
-        return []
-    return [Mount(RO, bundle, Origin.of_rule("certificates", "to verify TLS connections"), source=bundle)]
+def decide_program(facts: Facts, _: Draft) -> Contribution:
+    wrapper = signal_shim(facts.tree, facts.host.python)
+    if facts.request.run is not None:
+        program = Program("command", facts.request.run, Origin.of_option("--run"))
+    elif facts.request.shell or (facts.install is None and not facts.starts_agent):
+        program = Program("shell", (facts.system.shell,), Origin.of_option("--shell"))
+    else:
+        return Contribution(wrapper=wrapper)  # the feature of the agent decides how it is started
+    return Contribution(wrapper=wrapper, decided=(("program", program),))
+
+
+def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+    """Warn of secret arguments: everybody on this host can read the arguments of a program, and so can the agent."""
+    findings = [
+        Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
+        for number, argument in enumerate(plan.program.argv)
+        if (reason := secret_value(argument))
+    ]
+    return plan.replace(findings=(*plan.findings, *findings))
+
+
+def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:
+    """The words before the program's own that give Ctrl-C back to it.
+
+    bwrap would die of the first Ctrl-C, and take with it a program that wants to finish. So bwrap is started with
+    SIGINT and SIGQUIT ignored, which the program inherits unless something in between undoes it.
+    """
+    env = tree.resolve("/usr/bin/env")
+    if env is not None and _resets_signals(tree, env):
+        return ("/usr/bin/env", "--default-signal=INT,QUIT")
+    code = "import os,signal,sys;[signal.signal(s,signal.SIG_DFL) for s in(2,3)];os.execvp(sys.argv[1],sys.argv[1:])"
+    if is_inside(python, "/usr") or is_inside(python, NIX_STORE):
+        return (python, "-I", "-S", "-c", code)
+    raise Problem("neither GNU env nor a system Python was found for the box", "install GNU coreutils or python3")
+
+
+def _resets_signals(tree: Tree, env: str) -> bool:
+    """Whether this `env` has --default-signal: GNU since 8.31, uutils since 0.6, busybox never."""
+    if posixpath.basename(env) == "busybox":
+        return False
+    return not ("/cargo/" in env and 'VERSION_ID="25.10"' in (tree.text("/etc/os-release") or ""))

@@ -8,20 +8,19 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 
 from __future__ import annotations
 
+from claudebox.contribution import Draft
 from claudebox.facts import Facts
 from claudebox.host.system import NIX_STORE, PLAIN_PATH
-from claudebox.known_variables import JUDGED, LEADING
 from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record
 from claudebox.settings.table import AUTO, BROKER, CLAUDE, FULL, NAMES, NONE, OFF, PASSTHROUGH
-from claudebox.users_settings import PROJECT_SETTINGS
+from claudebox.trust.claude_settings import PROJECT_SETTINGS
+from claudebox.trust.variables import JUDGED, LEADING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from claudebox.contribution import Draft
 
 
 class Decision(Record):
@@ -142,7 +141,7 @@ def _is_limited(facts: Facts) -> bool:
 
 # Each takes the Facts and the Draft so far, and returns a Contribution.
 DECIDING = (
-    Decision("program", "decide", _always),
+    Decision("system", "decide_program", _always),
     Decision("system", "decide", _always),
     Decision("nix.decide", "decide", _has_nix),
     Decision("system", "decide_etc", _always),
@@ -159,7 +158,7 @@ DECIDING = (
     Decision("project", "decide", _always),
     Decision("system", "decide_certificates", _always),
     Decision("environment.ways", "decide", _leads_somewhere),
-    Decision("claude.project_settings", "decide", _has_project_settings),
+    Decision("claude.decide", "decide_project_settings", _has_project_settings),
     Decision("claude.options", "decide", _has_arguments),
     Decision("toolchains.decide", "decide", _may_have_toolchains),
     Decision("wishes", "decide", _always),
@@ -172,14 +171,14 @@ DECIDING = (
     Decision("review.decide", "decide", _has_layer, _has_directory_for_layer),
     Decision("guard.decide", "decide_report", _always),
     Decision("git.hooks", "decide", _has_hooks),
-    Decision("git.shim", "decide", _has_repository),
+    Decision("git.decide", "decide_shim", _has_repository),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
 )
 
 # Each takes the Facts, the Draft and the Plan, and returns the Plan with what can be decided only when the rest is.
 COMPLETING = (
-    Decision("program", "complete", _always),
+    Decision("system", "complete", _always),
     Decision("network.uplink", "complete", _has_own_network),
     Decision("names.decide", "complete", _goes_by_names),
     Decision("project", "complete", _always),

@@ -10,11 +10,11 @@ from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
-from claudebox.places import refuse_readable, refuse_writable
 from claudebox.problem import Problem
-from claudebox.reach import Reach
-from claudebox.secret_values import secret_file, secret_value
 from claudebox.settings.values import MountWish, Word
+from claudebox.trust.reach import Reach
+from claudebox.trust.secret_places import refuse_readable, refuse_writable
+from claudebox.trust.secret_values import secret_file, secret_value
 
 SMALL_FILE = 1 << 16
 

@@ -1,7 +1,8 @@
-"""SHA-256 without `hashlib`, which loads all of OpenSSL and takes longer than the rest of a launch."""
+"""Digests and random bytes. `hashlib` would load all of OpenSSL, which takes longer than most of a launch."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -24,3 +25,7 @@ def git_blob(content: bytes) -> bytes:
     except ImportError:
         from hashlib import sha1 as digest
     return bytes(digest(b"blob %d\0" % len(content) + content).digest())  # noqa: S324  (git's choice)
+
+
+def some_bytes(amount: int) -> bytes:
+    return os.urandom(amount)

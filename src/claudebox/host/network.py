@@ -61,7 +61,7 @@ class _Route(Record):
 
 def read_neighbourhood(tree: Tree) -> Neighbourhood:
     addresses = own_addresses()
-    routes = [*_routes4(tree), *_routes6(tree)]
+    routes = _routes(tree)
     default = [route for route in routes if route.length == 0]
     told = {_network(address) for address in addresses}
     links = [route.text for route in routes if route.text not in told and _is_link(tree, route)]
@@ -77,36 +77,22 @@ def read_neighbourhood(tree: Tree) -> Neighbourhood:
     )
 
 
-def _routes4(tree: Tree) -> list[_Route]:
-    rows = [line.split() for line in (tree.text("/proc/net/route") or "").splitlines()[1:]]
+def _routes(tree: Tree) -> list[_Route]:
+    """The routes that are in use. IPv4 has its addresses in the byte order of the machine, and a mask."""
+    four = [line.split() for line in (tree.text("/proc/net/route") or "").splitlines()[1:]]
+    six = [line.split() for line in (tree.text("/proc/net/ipv6_route") or "").splitlines()]
+    rows = [(row[0], row[3], row[1], row[2], int(row[7], 16).bit_count(), -1) for row in four if len(row) > 7]
+    rows += [(row[9], row[8], row[0], row[4], int(row[1], 16), 1) for row in six if len(row) > 9]
     return [
         _Route(
-            _reversed(row[1]), int(row[7], 16).bit_count(), _reversed(row[2]) if _has_gateway(row[3]) else b"", row[0]
+            bytes.fromhex(network)[::order],
+            length,
+            bytes.fromhex(gateway)[::order] if int(flags, 16) & HAS_GATEWAY else b"",
+            device,
         )
-        for row in rows
-        if len(row) > 7 and row[0] not in NO_DEVICES and _is_used(row[3])
+        for device, flags, network, gateway, length, order in rows
+        if device not in NO_DEVICES and int(flags, 16) & (IS_UP | IS_REJECTED | IS_LOCAL) == IS_UP
     ]
-
-
-def _reversed(little_endian: str) -> bytes:
-    return bytes.fromhex(little_endian)[::-1]
-
-
-def _routes6(tree: Tree) -> list[_Route]:
-    rows = [line.split() for line in (tree.text("/proc/net/ipv6_route") or "").splitlines()]
-    return [
-        _Route(bytes.fromhex(row[0]), int(row[1], 16), bytes.fromhex(row[4]) if _has_gateway(row[8]) else b"", row[9])
-        for row in rows
-        if len(row) > 9 and row[9] not in NO_DEVICES and _is_used(row[8])
-    ]
-
-
-def _is_used(flags: str) -> bool:
-    return int(flags, 16) & (IS_UP | IS_REJECTED | IS_LOCAL) == IS_UP
-
-
-def _has_gateway(flags: str) -> bool:
-    return bool(int(flags, 16) & HAS_GATEWAY)
 
 
 def _is_link(tree: Tree, route: _Route) -> bool:

@@ -1,7 +1,7 @@
 """Starts a box as its Plan says.
 
-One process becomes two: the child becomes bwrap (`child.py`); the parent stays outside, waits, and does what comes
-afterwards (`parent/`). Everything else is a step of the Plan, in the `act.py` of its feature.
+One process becomes two: the child becomes bwrap; the parent stays outside, waits, and does what comes afterwards
+(`attend.py`). Everything else is a step of the Plan, in the `act.py` of its feature.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import os
 
 from claudebox.features.table import act
 from claudebox.files import prepare
-from claudebox.launch.child import become_bwrap, drop_groups, open_options
-from claudebox.launch.parent.attend import fork_below
-from claudebox.launch.parent.gate import Gate, expect
+from claudebox.launch.attend import fork_below
+from claudebox.launch.gate import Gate, expect
 from claudebox.model import Plan, Preparation, Step
+from claudebox.problem import CANNOT_EXECUTE, Problem
+from claudebox.process import signal
 from claudebox.process.companion import Companion
 from claudebox.process.isolation import (
     check_standard_streams,
+    close_all_but,
     leave_session_keyring,
     refuse_internet_sockets,
     seal_standard_input,
 )
+from claudebox.view.argv import SECCOMP, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,3 +81,48 @@ def _start_companions(plan: Plan) -> tuple[Plan, list[Companion]]:
         plan, companion = act(feature, Step.BESIDE, plan)
         companions.append(companion)
     return plan, companions
+
+
+LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer
+
+
+def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
+    """The options of bwrap, with a descriptor in the place of each piece of data."""
+    options = []
+    for word in (word for operation in bwrap_operations(plan) for word in operation):
+        if isinstance(word, str):
+            options.append(word)
+        elif word.label == SECCOMP:
+            options.append(str(gate.for_bwrap))
+        else:
+            descriptors.append(os.memfd_create(word.label[:LONGEST_LABEL], 0))
+            os.write(descriptors[-1], word.content)
+            os.lseek(descriptors[-1], 0, os.SEEK_SET)
+            options.append(str(descriptors[-1]))
+    return options
+
+
+def become_bwrap(plan: Plan, options: list[str], descriptors: list[int]) -> NoReturn:
+    argv = [plan.bwrap, *options, *program_words(plan)]
+    close_all_but(descriptors)
+    _set_signals()
+    environment = {variable.name: variable.value for variable in plan.environment if not variable.late}
+    try:
+        os.execve(plan.bwrap, argv, environment)
+    except OSError as error:
+        raise Problem(f"{plan.bwrap} cannot be started: {error.strerror}", status=CANNOT_EXECUTE) from None
+
+
+def drop_groups() -> None:
+    try:
+        os.setgroups([])
+    except PermissionError:
+        pass  # root of a user namespace may not drop them, and has none that matter
+
+
+def _set_signals() -> None:
+    """Ignore Ctrl-C, which bwrap must outlive (a shim in the box undoes that), and undo what Python ignores."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.host.kernel import keeps_namespaces_from_us
+from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.record import Record

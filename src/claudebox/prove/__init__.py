@@ -12,13 +12,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 from claudebox import files
+from claudebox.archive import own_command
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Plan
-from claudebox.own_command import own_command
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
@@ -31,10 +32,6 @@ from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"

@@ -12,14 +12,11 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from claudebox.model import MASK, Plan
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 FILES = "files"
 ENVIRONMENT = "environment"

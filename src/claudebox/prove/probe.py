@@ -16,13 +16,10 @@ import re
 import socket
 import stat
 import sys
+from collections.abc import Callable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Target = dict[str, Any]
+Target = dict[str, Any]
 
 CANARY = re.compile(rb"canary-[0-9a-f]{32}")
 LARGEST_READ_BYTES = 1 << 20

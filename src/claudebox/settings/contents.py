@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+from typing import TypeVar
 
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.secret_values import looks_secret
-from claudebox.settings.documents import Document, shown
+from claudebox.settings.documents import Document, Path, shown
 from claudebox.settings.table import BY_KEY, LIST, Setting
 from claudebox.settings.types import is_variable_name, variables
-from claudebox.settings.values import Statement, Word
+from claudebox.settings.values import Statement, Value, Word
+from claudebox.trust.secret_values import looks_secret
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    from claudebox.settings.documents import Path
-    from claudebox.settings.values import Value
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 NAME = "name"
 DESCRIPTION = "description"

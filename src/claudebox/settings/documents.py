@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
+from typing import Any
 
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.secret_values import looks_secret, secret_value
 from claudebox.settings.table import BY_KEY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from claudebox.trust.secret_values import looks_secret, secret_value
 
 Path = tuple[str | int, ...]
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Finding, Origin, Port
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
-from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE
+from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.settings.words import Request
 from claudebox.state import find_state
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from claudebox.settings.project_file import ProjectFile
-    from claudebox.settings.table import Setting
 
 DEFAULT_PROFILE = "default"
 

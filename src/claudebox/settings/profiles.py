@@ -7,13 +7,13 @@ from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin
 from claudebox.paths import shorten_home
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.settings.contents import describe, said_in
 from claudebox.settings.documents import Document, parse
 from claudebox.settings.gather import DEFAULT_PROFILE
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Profile, Statement, Word
 from claudebox.state import SHOWN, find_state
+from claudebox.trust.reach import reach_of
 
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile comes from that the user did not write

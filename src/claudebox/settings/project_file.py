@@ -10,8 +10,7 @@ from claudebox import remembered
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.model import Preparation
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.remembered import Form
 from claudebox.settings.contents import said_in

@@ -9,7 +9,7 @@ from __future__ import annotations
 from claudebox.model import RO, RW, Port
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
-from claudebox.settings.values import Amount, EnvWish, MountWish, Word
+from claudebox.settings.values import Amount, EnvWish, MountWish, Value, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from claudebox.settings.contents import Place
-    from claudebox.settings.values import Value
 
 # What a shell offers where a value belongs.
 FILES, VARIABLES, PROFILES, HOSTS, COMMANDS = "files", "variables", "profiles", "hosts", "commands"

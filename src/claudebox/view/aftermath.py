@@ -7,7 +7,7 @@ from claudebox.features.guard.decide import within
 from claudebox.host.git.detours import MOST_FOUND
 from claudebox.model import Trace
 from claudebox.paths import shorten_home
-from claudebox.quoting import quote
+from claudebox.problem import quote
 from claudebox.record import Record
 from claudebox.view.review import unified
 from claudebox.view.text import BOLD, DIM, RED, WIDTH, Style, beside, counted, cut, escape, fill, some

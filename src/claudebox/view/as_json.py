@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from claudebox import __version__
-from claudebox.layers import layered
+from claudebox.allowed import Names
 from claudebox.model import FILE, EnvVar, Mount, Network, Plan
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from claudebox.allowed import Names
-
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes
 
@@ -87,7 +81,7 @@ def _network(network: Network, names: Names | None) -> Any:
 
 
 def _guard(plan: Plan) -> Any:
-    guard, waiting = plan.guard, layered(plan)
+    guard, waiting = plan.guard, plan.layered
     parts = {
         "read_only": [guarded for guarded in guard.held if guarded.path not in waiting],
         "lands_later": [guarded for guarded in guard.held if guarded.path in waiting],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
+from claudebox.allowed import Allowed
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import layered
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -33,15 +36,8 @@ from claudebox.model import (
     Port,
 )
 from claudebox.paths import shorten_home
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from claudebox.allowed import Allowed
 
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark
@@ -151,7 +147,7 @@ def mount_text(mount: Mount, home: str) -> str:
 
 def _guarded(plan: Plan, style: Style) -> list[str]:
     """What the agent cannot change in the project, and what it can, although the host runs it later."""
-    guard, later = plan.guard, layered(plan)
+    guard, later = plan.guard, plan.layered
     if not guard.held and not guard.opened:
         return []
     lines = [_heading("Guarded", "what this host may run later", style)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from claudebox.model import Origin, Plan
-from claudebox.quoting import quote
+from claudebox.problem import quote
 from claudebox.record import Record
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, Style, escape, fill
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 INDENT = 16
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from claudebox import __version__
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import layered
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Finding, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.record import Record
@@ -160,7 +159,7 @@ def _writable(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
 
 
 def _guarded(plan: Plan) -> list[Row]:
-    later = layered(plan)
+    later = plan.layered
     names = {guarded.path: escape(within(guarded.path, plan.project)) for guarded in plan.guard.held}
     held = tuple(name for path, name in names.items() if path not in later)
     lands = tuple(name for path, name in names.items() if path in later)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
 
+from claudebox.features.review.commits import Commits
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
 from claudebox.view.text import (
@@ -21,12 +23,6 @@ from claudebox.view.text import (
     some,
     table_row,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from claudebox.features.review.commits import Commits
 
 LABEL = 14
 MOST_NAMED = 12

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from claudebox.allowed import Names
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.layers import Covered, layered
-from claudebox.model import RO, WRITABLE, EnvVar, Guarded, Mount, Plan
+from claudebox.model import RO, WRITABLE, Covered, EnvVar, Guarded, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.view.text import bytes_text, some
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.allowed import Names
 
 HEAD = """\
 # You are in a sandbox (claudebox)
@@ -174,7 +170,7 @@ def _layered(plan: Plan) -> list[str]:
 
 def _guarded(plan: Plan) -> list[str]:
     """What cannot be changed in the project, and what git says when it tries."""
-    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in layered(plan))
+    held = tuple(guarded for guarded in plan.guard.held if guarded.path not in plan.layered)
     if not held:
         return []
     text = GUARDED.format(names=_named(plan, held))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from claudebox.allowed import Names
 from claudebox.model import EnvVar, Plan, Preparation, Uplink
-from claudebox.quoting import quote
-from claudebox.secret_values import secret_value
+from claudebox.problem import quote
+from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.allowed import Names
 
 FIRST_DESCRIPTOR = 3
 LAST_DESCRIPTOR = 9  # more are unknown to some shells

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from claudebox.model import Port
 from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import EnvWish, MountWish, Profile, Statement
+from claudebox.settings.values import EnvWish, MountWish, Profile, Statement, Value
 from claudebox.state import SHOWN
 from claudebox.view.text import BOLD, Style, escape, table_row
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.settings.values import Profile, Value
 
 COLUMN = 25
 PLACE = 21

@@ -9,11 +9,11 @@ import os
 
 from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
 from claudebox.files import make_private
-from claudebox.known_variables import BASE_URL
 from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import c_function
+from claudebox.trust.variables import BASE_URL
 
 NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.kernel import keeps_namespaces_from_us
+from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.places import contained_secret
 from claudebox.problem import Problem
 from claudebox.settings.table import HOST
 from claudebox.state import Cache, Instance
+from claudebox.trust.secret_places import contained_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             directory = facts.claude.all_projects.directory
             raise Problem(f"{said.origin.shown}: {directory} cannot be used", f"ls -ld {directory}")
         return Contribution()
-    links = [Mount(SYMLINK, path, CACHE, source=f"{PLACE}/{name}") for path, name in free_places(facts.home, draft)]
-    names = [name_of(link.path, facts.home) for link in links]
+    places = {path: name_of(path, facts.home) for path in free_places(facts.home, draft)}
+    links = [Mount(SYMLINK, path, CACHE, source=f"{PLACE}/{name}") for path, name in places.items()]
+    names = list(places.values())
     contribution = Contribution(
         mounts=(Mount(RW, PLACE, CACHE, source=state.cache), *links),
         preparations=tuple(directories(facts, state.cache, names)),
@@ -91,18 +92,14 @@ def name_of(path: str, home: str) -> str:
     return "-".join(part.lstrip(".") for part in path.removeprefix(f"{home}/").split("/"))
 
 
-def free_places(home: str, draft: Draft) -> list[tuple[str, str]]:
+def free_places(home: str, draft: Draft) -> list[str]:
     """The places where, above which and below which nothing else of the host is mounted.
 
     A link in a directory of the host would be made on the host, and a mount below a link would be made elsewhere.
     """
     others = [mount.path for mount in draft.mounts if is_inside(mount.path, home) and mount.path != home]
     paths = [home + written[1:] for written, _ in PLACES]
-    return [
-        (path, name_of(path, home))
-        for path in paths
-        if not any(is_inside(other, path) or is_inside(path, other) for other in others)
-    ]
+    return [path for path in paths if not any(is_inside(one, path) or is_inside(path, one) for one in others)]
 
 
 def directories(facts: Facts, cache: str, names: Iterable[str]) -> list[Preparation]:

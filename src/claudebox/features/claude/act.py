@@ -10,13 +10,12 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.model import Plan
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from claudebox.model import Plan
 
     Saved = dict[str, int]  # when each conversation was written last, in nanoseconds
 

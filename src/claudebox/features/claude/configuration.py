@@ -3,20 +3,17 @@ reported."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 from claudebox.host.tree import Tree
-from claudebox.known_variables import LEADING, ROUTE_OF, is_harmless
 from claudebox.model import FROM_HOST, Mount
 from claudebox.mounts import find_holder
 from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
-from claudebox.secret_values import looks_secret, secret_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from claudebox.trust.secret_values import looks_secret, secret_value
+from claudebox.trust.variables import LEADING, ROUTE_OF, is_harmless
 
 # Settings that do not enter, and why.
 CREDENTIALS = "it hands out credentials, which stay outside"

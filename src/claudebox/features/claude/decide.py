@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import ClaudeHome, Facts
-from claudebox.host.claude import ClaudeInstall
-from claudebox.host.system import NIX_STORE
+from claudebox.host import Host
+from claudebox.host.programs import PACKAGE, ClaudeInstall
 from claudebox.host.tree import Tree
-from claudebox.model import ABSENT, RO, RW, SYMLINK, Directory, EnvVar, Mount, Origin, Preparation, Program, Step
+from claudebox.model import (
+    ABSENT,
+    RO,
+    RW,
+    SYMLINK,
+    Directory,
+    EnvVar,
+    Finding,
+    Mount,
+    Origin,
+    Preparation,
+    Program,
+    SecretPlace,
+    Step,
+)
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.reach import TrustedSource
-from claudebox.secret_values import secret_value
+from claudebox.problem import Problem
+from claudebox.settings.table import BROKER, CLAUDE
+from claudebox.settings.values import Settings, Word
+from claudebox.settings.words import Request
+from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
+from claudebox.trust.programs import another, check_files, choose_agent, install_mounts, npm_install
+from claudebox.trust.reach import Reach, TrustedSource
+from claudebox.trust.secret_values import secret_value
+from claudebox.trust.variables import LEADING, shown_way
+
+TYPE_CHECKING = False
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -36,16 +57,18 @@ DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows
 def decide(facts: Facts, _: Draft) -> Contribution:
     install, claude = facts.install, facts.claude
     assert install is not None
-    program = claude_program(install, tuple(word.text for word in facts.words), facts.home)
+    path = f"{facts.home}/.local/bin/claude"  # in the box, however it is installed on the host
+    words = (path, SKIP_PERMISSIONS, *(word.text for word in facts.words))
+    program = Program("claude", words, Origin.of_rule(RULE, install.kind))
     return Contribution(
         mounts=(
-            *claude_mounts(install, facts.home, facts.project),
+            *install_mounts(install, path, facts.project, RULE),
             *(home := home_mounts(claude, facts.trusted)),
             *program_mounts(facts, home),
             *managed_mounts(facts.tree, claude),
         ),
         variables=tuple(home_variables(claude)),
-        path=(Directory(posixpath.dirname(claude_path(facts.home)), Directory.CLAUDE),),
+        path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
         steps=(Step(Step.AFTER, "claude"),) if _is_conversation(facts) else (),
         decided=(
             *([("program", program)] if facts.runs_claude else []),
@@ -58,30 +81,6 @@ def _is_conversation(facts: Facts) -> bool:
     """Whether somebody talks to Claude, and may want to go on with it later."""
     is_asked_once = any(word.text in ("-p", "--print") for word in facts.words)
     return facts.runs_claude and not is_asked_once and not facts.request.quiet
-
-
-def claude_program(install: ClaudeInstall, arguments: tuple[str, ...], home: str) -> Program:
-    origin = Origin.of_rule("claude", install.kind)
-    return Program("claude", (claude_path(home), SKIP_PERMISSIONS, *arguments), origin)
-
-
-def claude_path(home: str) -> str:
-    """Where claude is in the box, however it is installed on the host."""
-    return f"{home}/.local/bin/claude"
-
-
-def claude_mounts(install: ClaudeInstall, home: str, project: str) -> list[Mount]:
-    """Show the files of claude at their own places, and `claude` where its installer would put it."""
-    origin = Origin.of_rule("claude", install.kind)
-    mounts = [
-        Mount(RO, file, origin, source=file)
-        for file in install.files
-        if file != NIX_STORE and not is_inside(file, project)
-    ]
-    links = {claude_path(home): install.real}
-    if install.interpreter in install.files:
-        links[f"{home}/.local/bin/{posixpath.basename(install.interpreter)}"] = install.interpreter
-    return mounts + [Mount(SYMLINK, path, origin, source=real) for path, real in links.items() if path != real]
 
 
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
@@ -173,3 +172,59 @@ def _mount_point(mount: Mount, home: ClaudeHome) -> list[Preparation]:
     above = [directory for directory in parents(path) if is_below(directory, home.state)]
     kind = Preparation.DIRECTORY if mount.is_dir else Preparation.EMPTY_FILE
     return [*(Preparation(Preparation.DIRECTORY, directory) for directory in reversed(above)), Preparation(kind, path)]
+
+
+OTHERWISE = """
+      or name it: CLAUDEBOX_CLAUDE=PATH
+      or do without it: --run CMD, after all other options"""
+
+
+def choose_claude(host: Host, named: Word | None, reach: Reach) -> ClaudeInstall:
+    return choose_agent(host, CLAUDE, named, reach, npm_install(host, PACKAGE) + OTHERWISE)
+
+
+def find_claude(
+    host: Host, request: Request, settings: Settings, places: tuple[SecretPlace, ...], reach: Reach
+) -> ClaudeInstall | None:
+    """Find claude. A command or a shell gets it too, but can start without it: then this is None.
+
+    Another agent does not get it, nor its login.
+    """
+    starts_agent = request.run is None and not request.shell
+    if starts_agent and settings.program.text != CLAUDE:
+        return None
+    try:
+        found = choose_claude(host, settings.claude, reach)
+        check_files(found, host.person.homes, places, another(CLAUDE))
+        return found
+    except Problem:
+        if starts_agent:
+            raise
+        return None
+
+
+# They let a stranger answer in the place of the API, too.
+MORE = ("ANTHROPIC_UNIX_SOCKET", "NODE_TLS_REJECT_UNAUTHORIZED", "NODE_OPTIONS")
+MARKS = tuple(name.encode() for name in (*LEADING, *MORE))
+ESCAPE = b"\\u"  # with which a name can be written so that it does not look like one
+
+
+def decide_project_settings(facts: Facts, _: Draft) -> Contribution:
+    # With the broker, the box has no credential that could go anywhere.
+    kind = Finding.NOTE if facts.settings.auth.text == BROKER else Finding.RISK
+    contents = {name: facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) for name in PROJECT_SETTINGS}
+    texts = {name: leads_elsewhere(content or b"") for name, content in contents.items()}
+    return Contribution(findings=tuple(Finding(kind, name, text) for name, text in texts.items() if text))
+
+
+def leads_elsewhere(content: bytes) -> str:
+    """What the settings of a project do to Claude's requests; "" if nothing."""
+    if len(content) < LARGEST_FILE and not (ESCAPE in content or any(mark in content for mark in MARKS)):
+        return ""
+    try:
+        variables = read_variables(parse_object(content, "the project's settings"))
+    except Problem:
+        return "may change where Claude sends its requests and the credential: claudebox cannot read it"
+    names = [f"{name}={shown_way(value)}" for name, value in variables.items() if name in LEADING or name in MORE]
+    what = "changes where Claude sends its requests, and the credential with them: env"
+    return f"{what} {', '.join(names)}" if names else ""

@@ -6,8 +6,7 @@ import posixpath
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, RO, RW, Mount, Origin, Preparation
+from claudebox.model import FROM_HOST, RO, RW, Origin, Preparation
 from claudebox.mounts import find_holder
 from claudebox.paths import absolute
 from claudebox.record import Record
@@ -35,47 +34,27 @@ PATH_OPTIONS = {
 }
 
 
-class NamedPaths(Record):
-    """Mounts to ask for, and files that have to be made so that they can be mounted."""
-
-    wishes: tuple[MountWish, ...]
-    preparations: tuple[Preparation, ...]
-
-
-class Mention(Record):
-    """A path that an option of claude takes, and where that was said."""
-
-    option: str
-    path: str
-    origin: Origin
-
-
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    named = named_paths(facts.tree, facts.words, facts.project, facts.home, draft.mounts)
-    return Contribution(wishes=named.wishes, preparations=named.preparations)
-
-
-def named_paths(tree: Tree, words: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> NamedPaths:
     """Ask for what the options name and the box lacks. If it does not exist, claude itself complains best."""
-    wishes, preparations = [], []
-    for mention in _mentions(words):
-        path = absolute(mention.path, cwd, home)
-        above = find_holder(path, mounts)
-        if mention.path.startswith("{") or above is None or above.kind in FROM_HOST:
+    tree, wishes, preparations = facts.tree, [], []
+    for option, said in _mentions(facts.words):
+        path = absolute(said.text, facts.project, facts.home)
+        above = find_holder(path, draft.mounts)
+        if said.text.startswith("{") or above is None or above.kind in FROM_HOST:
             continue
-        rule = PATH_OPTIONS[mention.option]
+        rule = PATH_OPTIONS[option]
         directory = tree.resolve(posixpath.dirname(path))
         if rule.creates and directory is not None and tree.lstat(path) is None:
             new = f"{directory}/{posixpath.basename(path)}"
             preparations.append(Preparation(Preparation.EMPTY_FILE, new))
-            wishes.append(MountWish(rule.access, path, "", mention.origin, is_new=True))
+            wishes.append(MountWish(rule.access, path, "", said.origin, is_new=True))
         elif tree.exists(path):
-            wishes.append(MountWish(rule.access, path, "", mention.origin))
-    return NamedPaths(tuple(wishes), tuple(preparations))
+            wishes.append(MountWish(rule.access, path, "", said.origin))
+    return Contribution(wishes=tuple(wishes), preparations=tuple(preparations))
 
 
-def _mentions(words: tuple[Word, ...]) -> list[Mention]:
-    """Every path that an option of claude takes."""
+def _mentions(words: tuple[Word, ...]) -> list[tuple[str, Word]]:
+    """Every option of claude that takes a path, and the path with where that was said."""
     mentions = []
     waiting: Word | None = None  # the option whose values these are
     for word in words:
@@ -92,9 +71,9 @@ def _mentions(words: tuple[Word, ...]) -> list[Mention]:
     return mentions
 
 
-def _mention(option: Word, value: Word) -> Mention:
+def _mention(option: Word, value: Word) -> tuple[str, Word]:
     """A path counts as typed if both words are: a typed prompt after an option in a file may happen to be a path."""
     if option.origin.is_typed and value.origin.is_typed:
-        return Mention(option.text, value.text, Origin.of_option(option.text, REASON))
+        return option.text, value.replace(origin=Origin.of_option(option.text, REASON))
     said = option.origin if value.origin.is_typed else value.origin
-    return Mention(option.text, value.text, said.replace(reason=REASON))
+    return option.text, value.replace(origin=said.replace(reason=REASON))

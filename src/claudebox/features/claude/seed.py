@@ -7,15 +7,13 @@ from claudebox.contribution import Draft
 from claudebox.facts import ClaudeHome, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
-from claudebox.known_variables import API_KEY
 from claudebox.model import Finding, Plan, Preparation
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import TrustedSource
-from claudebox.record import Record
+from claudebox.problem import Problem, quote
 from claudebox.remembered import Form
 from claudebox.state import check_state
-from claudebox.users_settings import FORM, LARGEST_FILE, UsersSettings, load, parse_object, to_remember
+from claudebox.trust.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
+from claudebox.trust.reach import TrustedSource
+from claudebox.trust.variables import API_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +25,6 @@ if TYPE_CHECKING:
 COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
 ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
-
-
-class Seed(Record):
-    """Files that have to be written, and what the user should know about them."""
-
-    preparations: tuple[Preparation, ...]
-    findings: tuple[Finding, ...]
 
 
 def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
@@ -48,25 +39,18 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
 
     # Claude remembers the end of a key: with a broker not even that enters.
     key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.broker is None else ""
-    seed = seed_state(facts.trusted, facts.users, claude, person.uid, facts.project, key, can_run)
+    preparations, left_out = seed_state(facts, key, can_run)
+    notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
     return plan.replace(
-        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *seed.preparations),
-        findings=(*plan.findings, *seed.findings, *facts.trusted.findings()),
+        preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *preparations),
+        findings=(*plan.findings, *notes, *facts.trusted.findings()),
     )
 
 
-def seed_state(
-    trusted: TrustedSource,
-    users: UsersSettings,
-    home: ClaudeHome,
-    uid: int,
-    project: str,
-    api_key: str,
-    can_run: Callable[[str], bool],
-) -> Seed:
-    """Copy what changed since the last launch, and answer Claude's first questions."""
-    tree = trusted.tree
-    state = _Source(tree, _users_state(trusted, home), home.instance.servers_note, uid)
+def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tuple[list[Preparation], tuple[str, ...]]:
+    """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
+    tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
+    state = _Source(tree, _users_state(facts.trusted, home), home.instance.servers_note, uid)
     answers = (f"project {remembered.escape(project)}", f"key {remembered.escape(api_key[-KEY_TAIL:])}")
     are_answered = remembered.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
     preparations: list[Preparation] = []
@@ -80,10 +64,12 @@ def seed_state(
         note = remembered.note(home.instance.settings_note, FORM, lines, is_private=True)
         preparations += [_state_file(f"{home.state}/settings.json", admitted.value), note]
     current = current_state(tree, home)
-    if state.changed or not _is_prepared(current) or not are_answered:
+    # The agent may have reset the state, and the answers in it.
+    is_prepared = b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
+    if state.changed or not is_prepared or not are_answered:
         from claudebox.features.claude.configuration import admit_servers
 
-        servers = _not_too_deep(lambda: admit_servers(state.load().get("mcpServers"), can_run), state.path)
+        servers = _not_too_deep(lambda: admit_servers(load(tree, state.path).get("mcpServers"), can_run), state.path)
         state.left_out = servers.left_out
         merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         preparations += [
@@ -91,8 +77,7 @@ def seed_state(
             state.note(),
             remembered.note(home.instance.answered, ANSWERED, answers, is_private=True),
         ]
-    left_out = (*settings_left_out, *state.left_out)
-    return Seed(tuple(preparations), tuple(Finding(Finding.NOTE, "left out", line) for line in left_out))
+    return preparations, (*settings_left_out, *state.left_out)
 
 
 def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
@@ -106,7 +91,6 @@ class _Source:
     """A file of the user, and the note of how it was when it was last copied."""
 
     def __init__(self, tree: Tree, path: str | None, note: str, uid: int) -> None:
-        self.tree = tree
         self.path = path or ""
         self.note_path = note
         status = tree.lstat(path) if path else None
@@ -115,14 +99,8 @@ class _Source:
         self.changed = lines[:1] != (self.stamp,)
         self.left_out = lines[1:]
 
-    def load(self) -> dict[str, Any]:
-        content = self.tree.read_plain(self.path, limit=LARGEST_FILE) if self.path else None
-        return parse_object(content, self.path) if content is not None else {}
-
     def note(self) -> Preparation:
-        # Others have chosen these names and commands: whatever could forge a line or command the terminal is taken out.
-        lines = ["".join(character for character in line if character.isprintable()) for line in self.left_out]
-        return remembered.note(self.note_path, COPIED, (self.stamp, *lines), is_private=True)
+        return remembered.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
 
 
 def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
@@ -152,11 +130,6 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
 def _put_aside(home: ClaudeHome) -> str:
     # With -T: if the agent has made broken.json a symlink to the user's home, `mv` would replace the user's own state.
     return f"cd {quote(home.state)}\n      mv -T .claude.json broken.json"
-
-
-def _is_prepared(current: bytes) -> bool:
-    """Whether the answers are still in the state, which the agent may have reset."""
-    return b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
 
 
 def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.known_variables import (
+from claudebox.host.system import CERTIFICATE_VARIABLES
+from claudebox.model import EnvVar, Finding, Origin, Person
+from claudebox.problem import Problem
+from claudebox.settings.values import EnvWish
+from claudebox.trust.secret_values import looks_secret
+from claudebox.trust.variables import (
     AROUND,
     BASE_URL,
     KEY,
@@ -18,10 +23,6 @@ from claudebox.known_variables import (
     may_hold_password,
     read_address,
 )
-from claudebox.model import EnvVar, Finding, Origin, Person
-from claudebox.problem import Problem
-from claudebox.secret_values import looks_secret
-from claudebox.settings.values import EnvWish, Word
 
 BOX = Origin.of_rule("box", "made for this box")
 AROUND_PROXY = Origin.of_rule("proxy", "the way to the API does not lead through it")
@@ -30,7 +31,6 @@ CERTIFICATES = Origin.of_rule("certificates", "where TLS finds the certificate b
 ALLOWED = "allowed"
 COERCED = ("C.UTF-8", "C.utf8", "UTF-8")  # Python sets one of these itself if nobody has chosen a language
 MADE = ("HOME", "USER", "SHELL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR")  # see made_by_the_box
-CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
 
 # bwrap is started with the box's environment, and runs outside of the box. A variable that its loader or libc obeys
 # could make it run the project's code on the host: bwrap sets these for the program instead.
@@ -39,58 +39,32 @@ LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
+    """Every variable of the box. A later rule wins; what is kept out stays outside, whoever asks for it."""
     # Claude puts its settings above the variables of the host: whoever asks for what both have means that.
     environ, wishes = facts.host.environ | dict(facts.users.leading), facts.settings.env
-    variables = plan_environment(
-        environ=environ,
-        person=facts.person,
-        path=draft.search_path,
-        shell=facts.system.shell,
-        certificates=facts.certificates,
-        features=draft.variables,
-        wishes=wishes,
-        dropped=facts.settings.drop_env,
-        kept_out=dict(draft.kept_out),
-    )
-    findings = environment_findings(variables, wishes, environ)
-    return Contribution(findings=tuple(findings), decided=(("environment", variables),))
-
-
-def plan_environment(
-    environ: dict[str, str],
-    person: Person,
-    path: tuple[str, ...],
-    shell: str,
-    certificates: str,
-    features: list[EnvVar],
-    wishes: tuple[EnvWish, ...],
-    dropped: tuple[Word, ...] = (),
-    kept_out: dict[str, str] | None = None,
-) -> tuple[EnvVar, ...]:
-    """Every variable of the box. A later rule wins over an earlier one, and `kept_out` wins over all of them.
-
-    `kept_out` has the names that stay outside, whoever asks for them, and the reason.
-    """
-    variables = made_by_the_box(person, path, shell)
+    kept_out = dict(draft.kept_out)
+    variables = made_by_the_box(facts.person, draft.search_path, facts.system.shell)
     variables += [
         EnvVar(name, environ[name], Origin.of_rule(ALLOWED, REASONS[name])) for name in KINDS if enters(name, environ)
     ]
-    if certificates:
-        variables += [EnvVar(name, certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
-    variables += features
+    if facts.certificates:
+        variables += [EnvVar(name, facts.certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
+    variables += draft.variables
     for wish in wishes:
-        if kept_out and wish.name == BASE_URL and BASE_URL in kept_out:
+        if wish.name == BASE_URL and BASE_URL in kept_out:
             continue  # the broker takes it, and the box keeps the way to the broker
         variables += _granted(wish, environ)
-        if kept_out and wish.name in kept_out:
+        if wish.name in kept_out:
             raise Problem(f"{wish.origin.shown}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
-    variables = [variable for variable in variables if variable.name not in (kept_out or ()) or variable.is_ours]
+    variables = [variable for variable in variables if variable.name not in kept_out or variable.is_ours]
     by_name = {variable.name: _marked(variable) for variable in variables}
-    for drop in dropped:
+    for drop in facts.settings.drop_env:
         if drop.text in by_name and by_name[drop.text].is_ours:
             raise Problem(f"{drop.origin.shown}: {drop.text} is made by the box, and programs need it")
         by_name.pop(drop.text, None)
-    return tuple(_around_loopback(by_name).values())
+    decided = tuple(_around_loopback(by_name).values())
+    findings = environment_findings(decided, wishes, environ)
+    return Contribution(findings=tuple(findings), decided=(("environment", decided),))
 
 
 def enters(name: str, environ: dict[str, str]) -> bool:

@@ -10,7 +10,14 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_STORE, is_bundle
-from claudebox.known_variables import (
+from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
+from claudebox.mounts import find_holder
+from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.settings.table import FULL, NAMES, NO_NETWORK
+from claudebox.settings.values import EnvWish
+from claudebox.trust.secret_places import is_systems, refuse_readable
+from claudebox.trust.variables import (
     API_KEY,
     AROUND,
     AUTH_TOKEN,
@@ -25,13 +32,6 @@ from claudebox.known_variables import (
     may_hold_password,
     read_address,
 )
-from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
-from claudebox.mounts import find_holder
-from claudebox.paths import is_inside
-from claudebox.places import is_systems, refuse_readable
-from claudebox.problem import Problem
-from claudebox.settings.table import FULL, NAMES, NO_NETWORK
-from claudebox.settings.values import EnvWish
 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
 PROXIES = Origin.of_rule("proxy", REASONS["HTTPS_PROXY"])

@@ -11,9 +11,9 @@ from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.repository import Repository
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FILE, LAYER, RW, EnvVar, Finding, Mount, Origin, SecretPlace, Step
-from claudebox.places import contained_secret, openings, refuse_writable
+from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Mount, Origin, SecretPlace, Step
 from claudebox.record import Record
+from claudebox.trust.secret_places import contained_secret, openings, refuse_writable
 
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
@@ -49,24 +49,18 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     ignored = find_ignore_list(facts, dict(users))
     masked = facts.secrets.ignored if facts.secrets is not None else b""
     carried = carry(users)
-    # The names of masked files come last: whatever the user's list says, git must not add them.
     lfs = lfs_filter(facts, users)
-    config = config_files(
-        identity,
-        facts.home,
-        facts.project,
-        repository,
-        carried,
-        ignored.patterns + masked,
-        _is_guarded(facts),
-        bool(lfs),
-    )
+    # The names of masked files come last: whatever the user's list says, git must not add them.
+    config = config_files(facts, identity, carried, ignored.patterns + masked, bool(lfs))
     signs = signed_by(users, own)
+    may_mount = _may_mount(repository.outside, homes, places)
+    kind, origin = LAYER if facts.is_reviewed else RW, Origin.of_rule(RULE, repository.why)
+    shown = [Mount(kind, repository.outside, origin, source=repository.outside)] if may_mount else []
     return Contribution(
-        mounts=(*repository_mounts(repository, homes, places, LAYER if facts.is_reviewed else RW), *config, *lfs),
+        mounts=(*shown, *config, *lfs),
         variables=tuple(unsigned_variables(own)),
         findings=(
-            *git_findings(repository, identity_in([*users, *own]), homes, places),
+            *git_findings(repository, identity_in([*users, *own]), may_mount),
             *unsigned_findings(signs),
             *ignored.findings,
         ),
@@ -90,36 +84,16 @@ def read_own(tree: Tree, git_dir: str) -> gitconfig.Pairs:
     return gitconfig.parse(text) if "[user" in lower or "gpgsign" in lower else []
 
 
-def find_identity(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> Identity:
-    """Take user.name and user.email from where git would find them, except for the repository's own file."""
-    return identity_in(read_users(tree, environ, home, git_dir))
-
-
 def identity_in(pairs: gitconfig.Pairs) -> Identity:
     values = dict(pairs)
-    name, email = _shown(values.get("user.name", "")), _shown(values.get("user.email", ""))
-    if not name and not email:
-        return Identity(NEUTRAL_NAME, NEUTRAL_EMAIL, is_neutral=True)
+    # What cannot be shown is left out: the identity appears on the screen.
+    name, email = ("".join(filter(str.isprintable, values.get(f"user.{key}", ""))) for key in ("name", "email"))
     return Identity(name or NEUTRAL_NAME, email or NEUTRAL_EMAIL, is_neutral=not (name and email))
 
 
-def _shown(text: str) -> str:
-    """Leave out what cannot be shown: the identity appears on the screen."""
-    return "".join(character for character in text if character.isprintable())
-
-
-def config_files(
-    identity: Identity,
-    home: str,
-    project: str,
-    repository: Repository,
-    carried: Carried,
-    ignored: bytes,
-    is_guarded: bool,
-    has_lfs: bool = False,
-) -> list[Mount]:
+def config_files(facts: Facts, identity: Identity, carried: Carried, ignored: bytes, has_lfs: bool) -> list[Mount]:
     """The user's configuration of git, and the list of files that git does not add."""
-    trusted = [project, f"{project}/*", *([repository.outside] if repository.outside else [])]
+    trusted = [facts.project, f"{facts.project}/*", *filter(None, [facts.repository.outside])]
     lines = as_lines([*carried.settings, *carried.aliases], quote_value)
     lines += ["[user]", f"\tname = {quote_value(identity.name)}", f"\temail = {quote_value(identity.email)}", "[safe]"]
     lines += [f"\tdirectory = {quote_value(path)}" for path in trusted]
@@ -128,22 +102,18 @@ def config_files(
     # Other worktrees are not visible in the box: git must not conclude that they are gone.
     lines += ["[gc]", "\tworktreePruneExpire = never"]
     # Where the repository's own file is guarded, a new branch cannot be told its upstream, and git would complain.
-    lines += ["[branch]", "\tautoSetupMerge = false"] if is_guarded else []
+    lines += ["[branch]", "\tautoSetupMerge = false"] if _is_guarded(facts) else []
     # Not the repository's own list: it may be missing, and a file that is mounted there would stay on the host.
     lines += ["[core]", f"\texcludesFile = {IGNORED}"] if ignored else []
     lines += LFS_LINES if has_lfs else []
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     ignore = Origin.of_rule(RULE, "what git does not add: your own list, and masked files")
+    neutral, along = "neutral " if identity.is_neutral else "", f", {carried.shown}" if carried.shown else ""
+    shown = f"{neutral}identity {identity.name} <{identity.email}>{along}"
     return [
-        Mount(FILE, f"{home}/.gitconfig", _origin(identity, carried), content=content, mode=0o644),
+        Mount(FILE, f"{facts.home}/.gitconfig", Origin.of_rule(RULE, shown), content=content, mode=0o644),
         *([Mount(COVER, IGNORED, ignore, content=ignored, mode=0o444)] if ignored else []),
     ]
-
-
-def _origin(identity: Identity, carried: Carried) -> Origin:
-    neutral = "neutral " if identity.is_neutral else ""
-    along = f", {carried.shown}" if carried.shown else ""
-    return Origin.of_rule(RULE, f"{neutral}identity {identity.name} <{identity.email}>{along}")
 
 
 def quote_value(value: str) -> str:
@@ -151,35 +121,21 @@ def quote_value(value: str) -> str:
     return f'"{escaped}"'
 
 
-def repository_mounts(
-    repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...], kind: str = RW
-) -> list[Mount]:
-    if not _may_mount(repository, homes, places):
-        return []
-    return [Mount(kind, repository.outside, Origin.of_rule(RULE, repository.why), source=repository.outside)]
-
-
-def _may_mount(repository: Repository, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:
-    outside = repository.outside
+def _may_mount(outside: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:
     if not outside or not outside.isprintable():
         return False
     return not refuse_writable(outside, homes, places) and contained_secret(outside, places) is None
 
 
-def git_findings(
-    repository: Repository, identity: Identity, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
-) -> list[Finding]:
-    findings = []
+def git_findings(repository: Repository, identity: Identity, may_mount: bool) -> list[Finding]:
+    texts = []
     if repository.trouble:
-        advice = f"; {repository.remedy}" if repository.remedy else ""
-        findings.append(Finding(Finding.NOTE, "git", f"{repository.trouble}{advice}"))
-    if repository.outside and not _may_mount(repository, homes, places):
-        findings.append(Finding(Finding.NOTE, "git", f"{repository.outside} may not be mounted: git will not work"))
+        texts.append("; ".join(filter(None, (repository.trouble, repository.remedy))))
+    if repository.outside and not may_mount:
+        texts.append(f"{repository.outside} may not be mounted: git will not work")
     if identity.is_neutral:
-        findings.append(
-            Finding(Finding.NOTE, "git", f"no identity found: commits are by {identity.name} <{identity.email}>")
-        )
-    return findings
+        texts.append(f"no identity found: commits are by {identity.name} <{identity.email}>")
+    return [Finding(Finding.NOTE, "git", text) for text in texts]
 
 
 def _is_guarded(facts: Facts) -> bool:
@@ -223,3 +179,38 @@ def shipped(facts: Facts, name: str) -> bytes | None:
     """A script that comes with this feature. If claudebox is a single file, who loaded this module has all files."""
     packed: dict[str, bytes] = getattr(__spec__.loader, "files", {})
     return packed.get(f"{SCRIPTS}/{name}") or facts.tree.read_plain(f"{facts.host.own_source}/features/git/{name}")
+
+
+DIRECTORY = "/etc/claudebox/bin"  # in the box
+SCRIPT = "shim.sh"
+KNOWN = b"@KNOWN@"
+ORIGIN = Origin.of_rule("git", "says beforehand what git cannot do here")
+
+
+def decide_shim(facts: Facts, draft: Draft) -> Contribution:
+    """It needs to know everything that is held, so it comes after what covers and after what is a layer."""
+    script = shipped(facts, SCRIPT)
+    if script is None:
+        return Contribution()
+    # All of it is printable: single quotes are enough for the shell.
+    known = "\n".join(known_places(facts, draft)).replace("'", "'\\''")
+    content = script.replace(KNOWN, f"'{known}'".encode(), 1)
+    return Contribution(
+        mounts=(Mount(COVER, f"{DIRECTORY}/git", ORIGIN, content=content, mode=0o555),),
+        path=(Directory(DIRECTORY, Directory.FIRST),),
+    )
+
+
+def known_places(facts: Facts, draft: Draft) -> list[str]:
+    """What cannot be replaced in the box, each with the reason, and where files outlive it."""
+    last = {mount.path: mount for mount in draft.mounts}  # at the same path, a later one wins
+    # What is guarded, and files with made-up values.
+    held = [mount for mount in last.values() if mount.covers or (mount.kind == RO and mount.origin.is_rule("guard"))]
+    kept = [facts.project, *(wish.path for wish in draft.wished if wish.kind == RW and wish.is_dir)]
+    lines = [
+        *(f"held\t{mount.path}\t{mount.origin.reason}" for mount in sorted(held, key=lambda mount: mount.path)),
+        *(f"kept\t{path}" for path in kept),
+        *(["layered"] if any(mount.kind == LAYER for mount in last.values()) else []),
+    ]
+    # A name with a line break would be two. Such a one is held all the same.
+    return [line for line in lines if line.replace("\t", "").isprintable()]

@@ -13,9 +13,9 @@ from claudebox.host.git import config as gitconfig
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, is_inside, move, normalize
-from claudebox.places import contained_secret, refuse_readable
-from claudebox.quoting import quote
+from claudebox.problem import quote
 from claudebox.record import Record
+from claudebox.trust.secret_places import contained_secret, refuse_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

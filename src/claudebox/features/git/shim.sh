@@ -107,11 +107,12 @@ look_around() {
     places=$(ask rev-parse --path-format=absolute --git-common-dir --show-toplevel) || [ -n "$places" ] || return 1
     common=${places%%"$nl"*} top=${places#"$common"}
     top=${top#"$nl"}
-    rels='' inner='' config='' linked='' kept=''
+    rels='' inner='' config='' modules='' linked='' kept=''
     for line in $known; do
         split "$line"
         case $kind:$path in
             "held:$common/config") config=1 ;;
+            "held:$common/modules/"*/config) modules=1 ;;
             "held:$common/worktrees/"*/commondir) linked=$linked${path%/commondir}$nl ;;
         esac
         case $kind:$path in
@@ -175,7 +176,7 @@ stop_if_config() {
 
 BY_USER='Ask the user to do it outside of the box, or to start claudebox with --review.'
 
-# The words of a command: `options`, `plain` ones, and `paths` after two dashes. `valued` names the options that are
+# The words of a command: `options`, `plain` ones, and `paths` after two dashes. `valued` has the options that are
 # followed by a value.
 collect() {
     plain='' paths='' options=' ' dashes='' awaited=''
@@ -228,8 +229,6 @@ over_paths() {
 }
 
 check_checkout() {
-    valued='-b -B -c -C --orphan --conflict --pathspec-from-file'
-    collect "$@"
     ! has -t --track || stop_if_config 'Leave out --track: name remote and branch where you need them.'
     if [ "$command" = switch ] && has --orphan; then
         between HEAD "$(ask hash-object -t tree /dev/null)"
@@ -257,16 +256,12 @@ check_checkout() {
 }
 
 check_restore() {
-    valued='-s --source --conflict --pathspec-from-file'
-    collect "$@"
     if has -S --staged && ! has -W --worktree; then return; fi
     paths=$plain$paths
     over_paths "$(value_of -s --source)"
 }
 
 check_reset() {
-    valued='--pathspec-from-file'
-    collect "$@"
     target=$(first "$plain")
     if has --hard; then
         dirty "${target:-HEAD}"
@@ -291,15 +286,10 @@ replayed() {
 }
 
 check_merge() {
-    valued='-m -F --file -s -X --strategy --strategy-option --into-name --cleanup'
-    collect "$@"
-    ! goes_on || return 0
     for word in ${plain:-$upstream_name}; do merged "$word"; done
 }
 
 check_pull() {
-    valued='-s -X --strategy --strategy-option --depth --upload-pack -j --jobs -o --server-option'
-    collect "$@"
     ! has --set-upstream || stop_if_config 'Leave out --set-upstream.'
     [ -n "$rels" ] || return 0
     # What comes is known only when it is here. If it cannot be fetched, git itself says why.
@@ -314,9 +304,6 @@ check_pull() {
 }
 
 check_rebase() {
-    valued='--onto -s -X -x --exec --strategy --strategy-option --whitespace --empty'
-    collect "$@"
-    ! goes_on || return 0
     upstream=$(first "${plain:-$upstream_name}") branch=$(first "${plain#*"$nl"}") onto=$(value_of --onto)
     if [ "$plain" = "${plain#*"$nl"}" ]; then branch=; fi
     if has --root; then
@@ -329,9 +316,6 @@ check_rebase() {
 }
 
 check_pick() {
-    valued='-m --mainline -s -X --strategy --strategy-option --cleanup'
-    collect "$@"
-    ! goes_on || return 0
     for word in $plain; do
         case $word in
             *..*) touched "$word" ;;
@@ -341,12 +325,6 @@ check_pick() {
 }
 
 check_stash() {
-    case ${1-} in
-        '' | -*) action=push ;;
-        *) action=$1 && shift ;;
-    esac
-    valued='-m --message --pathspec-from-file'
-    collect "$@"
     case $action in
         push | save)
             ! has -S --staged || return 0
@@ -366,9 +344,7 @@ check_stash() {
 }
 
 check_patch() {
-    valued='-p -C --directory --exclude --include --whitespace --patch-format --empty --quoted-cr --build-fake-ancestor'
-    collect "$@"
-    if goes_on || has --cached --check --stat --numstat --summary || [ -z "$rels" ]; then return; fi
+    if has --cached --check --stat --numstat --summary || [ -z "$rels" ]; then return; fi
     copy=
     [ "$plain" != "$last_branch$nl" ] || plain=  # a dash: what comes
     if [ -z "$plain$paths" ] && [ ! -t 0 ]; then
@@ -391,15 +367,12 @@ check_patch() {
 }
 
 check_bisect() {
-    case ${1-} in
+    case $action in
         reset)
-            start=$(cat "$(ask rev-parse --git-path BISECT_START)" 2>/dev/null)
-            [ -z "${2:-$start}" ] || between HEAD "${2:-$start}"
+            start=${1:-$(cat "$(ask rev-parse --git-path BISECT_START)" 2>/dev/null)}
+            [ -z "$start" ] || between HEAD "$start"
             ;;
         start | good | bad | old | new | skip | run)
-            shift
-            valued='--term-good --term-bad --term-old --term-new'
-            collect "$@"
             for word in $plain $(ask for-each-ref --format='%(objectname)' refs/bisect); do
                 if commit_of "$word" >/dev/null; then touched "$word...HEAD"; fi
             done
@@ -416,9 +389,6 @@ meet() {
 }
 
 check_clean() {
-    valued='-e --exclude'
-    collect "$@"
-    ! has -n --dry-run || return 0
     prefix=$(ask rev-parse --show-prefix)
     for name in $(ask -c core.quotePath=false clean -n --no-quiet "$@" | sed -n 's/^Would remove //p'); do
         name=$prefix${name%/}
@@ -429,9 +399,7 @@ check_clean() {
 }
 
 check_rm() {
-    valued=
-    collect "$@"
-    ! has --cached -n --dry-run || return 0
+    ! has --cached || return 0
     words=
     for word; do
         case $word in -q | --quiet) ;; *) words=$words$word$nl ;; esac
@@ -443,9 +411,6 @@ check_rm() {
 }
 
 check_mv() {
-    valued=
-    collect "$@"
-    ! has -n --dry-run || return 0
     for last in $plain $paths; do :; done
     for word in $plain $paths; do
         name=$(place_of "${word%/}") || continue
@@ -459,7 +424,7 @@ check_mv() {
 # A rename out of a directory that is a mount, or of a directory in a layer, is refused by the kernel, and git gives up
 # where it is. `mv` copies instead. What is unusual is left to git.
 move() {
-    if has -f --force -k -n --dry-run -v --verbose || ! ask mv -n "$@" >/dev/null; then return; fi
+    if has -f --force -k -v --verbose || ! ask mv -n "$@" >/dev/null; then return; fi
     sources='' to=''
     for word in $plain $paths; do
         [ -z "$to" ] || sources=$sources$to$nl
@@ -506,12 +471,7 @@ real_of() {
 }
 
 check_worktree() {
-    action=${1-}
-    [ $# -eq 0 ] || shift
-    valued='-b -B --reason --expire'
-    collect "$@"
     place=$(first "$plain$paths")
-    command="worktree $action"
     case $action in
         add) check_worktree_add "$place" ;;
         prune) has -n --dry-run || check_worktree_prune ;;
@@ -557,12 +517,19 @@ check_worktree_of() {
     done
 }
 
+check_push() {
+    ! has -u --set-upstream || stop_if_config 'Leave out -u: git push REMOTE BRANCH.'
+}
+
+check_sparse_checkout() {
+    case $action in list | check-rules) ;; *) stop_if_config "$BY_USER" ;; esac
+}
+
 check_remote() {
-    case ${1-} in
+    case $action in
         add | rename | remove | rm | set-url | set-branches)
-            command="remote $1"
             IFS=' '
-            stop_if_config "Ask the user to run it outside of the box: git remote $*"
+            stop_if_config "Ask the user to run it outside of the box: git $command $*"
             IFS=$nl
             ;;
     esac
@@ -570,8 +537,6 @@ check_remote() {
 
 # Git itself changes the branches, and then fails at its configuration, even if that says nothing of them.
 check_branch() {
-    valued='-u --set-upstream-to --sort --contains --no-contains --merged --no-merged --points-at --format'
-    collect "$@"
     ! has -u --set-upstream-to --unset-upstream --edit-description -t --track || stop_if_config "$BY_USER"
     [ -n "$config" ] || return 0
     if has -m -M --move -c -C --copy; then
@@ -607,27 +572,15 @@ check_config() {
 }
 
 check_submodule() {
-    while :; do
-        case ${1-} in -q | --quiet) shift ;; *) break ;; esac
-    done
-    action=${1-}
-    command="submodule $action"
     case $action in
-        update) shift && update_submodules "$@" ;;
+        update) update_submodules ;;
         add | deinit | sync | set-url | set-branch | absorbgitdirs) stop_if_config "$BY_USER" ;;
     esac
 }
 
 # Git would write the configuration of each submodule anew, which is held. Those that are here only need a checkout.
 update_submodules() {
-    valued=
-    collect "$@"
-    held=
-    for line in $known; do
-        split "$line"
-        case $kind:$path in "held:$common/modules/"*/config) held=1 ;; esac
-    done
-    [ -n "$held$config" ] || return 0
+    [ -n "$modules$config" ] || return 0
     for option in $(printf %s "$options" | tr ' ' '\n'); do
         case $option in
             --init | --recursive | --checkout | -q | --quiet | -N | --no-fetch | -f | --force | --progress) ;;
@@ -651,33 +604,46 @@ update_submodules() {
     exit 0
 }
 
+# A row for each command: what checks it, and its options that are followed by a value.
 check_command() {
+    action='' check=$command valued=''
     case $command in
-        checkout | switch) check_checkout "$@" ;;
-        restore) check_restore "$@" ;;
-        reset) check_reset "$@" ;;
-        merge) check_merge "$@" ;;
-        pull) check_pull "$@" ;;
-        rebase) check_rebase "$@" ;;
-        cherry-pick | revert) check_pick "$@" ;;
-        stash) check_stash "$@" ;;
-        am | apply) check_patch "$@" ;;
-        bisect) check_bisect "$@" ;;
-        clean) check_clean "$@" ;;
-        rm) check_rm "$@" ;;
-        mv) check_mv "$@" ;;
-        worktree) check_worktree "$@" ;;
-        remote) check_remote "$@" ;;
-        branch) check_branch "$@" ;;
-        config) check_config "$@" ;;
-        submodule) check_submodule "$@" ;;
-        push)
-            valued='-o --push-option --repo --receive-pack --exec'
-            collect "$@"
-            ! has -u --set-upstream || stop_if_config 'Leave out -u: git push REMOTE BRANCH.'
+        checkout | switch) check=checkout valued='-b -B -c -C --orphan --conflict --pathspec-from-file' ;;
+        restore) valued='-s --source --conflict --pathspec-from-file' ;;
+        reset) valued='--pathspec-from-file' ;;
+        merge) valued='-m -F --file -s -X --strategy --strategy-option --into-name --cleanup' ;;
+        pull) valued='-s -X --strategy --strategy-option --depth --upload-pack -j --jobs -o --server-option' ;;
+        rebase) valued='--onto -s -X -x --exec --strategy --strategy-option --whitespace --empty' ;;
+        cherry-pick | revert) check=pick valued='-m --mainline -s -X --strategy --strategy-option --cleanup' ;;
+        stash) valued='-m --message --pathspec-from-file' ;;
+        am | apply)
+            check=patch
+            valued='-p -C --directory --exclude --include --whitespace --patch-format --empty --quoted-cr --build-fake-ancestor'
             ;;
-        sparse-checkout) case ${1-} in list | check-rules) ;; *) stop_if_config "$BY_USER" ;; esac ;;
+        bisect) valued='--term-good --term-bad --term-old --term-new' ;;
+        clean) valued='-e --exclude' ;;
+        worktree) valued='-b -B --reason --expire' ;;
+        branch) valued='-u --set-upstream-to --sort --contains --no-contains --merged --no-merged --points-at --format' ;;
+        push) valued='-o --push-option --repo --receive-pack --exec' ;;
+        rm | mv | remote | config | submodule) ;;
+        sparse-checkout) check=sparse_checkout ;;
+        *) return 0 ;;
     esac
+    case $command in
+        stash) case ${1-} in '' | -*) action=push ;; *) action=$1 && shift ;; esac ;;
+        bisect | worktree | remote | submodule | sparse-checkout)
+            while [ "${1-}" = -q ] || [ "${1-}" = --quiet ]; do shift; done
+            action=${1-}
+            [ $# -eq 0 ] || shift
+            command="$command $action"
+            ;;
+    esac
+    collect "$@"
+    case $check in
+        merge | rebase | pick | patch) ! goes_on || return 0 ;;
+        clean | rm | mv) ! has -n --dry-run || return 0 ;;
+    esac
+    "check_$check" "$@"
     stop_if_found
 }
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Facts
+from claudebox.host.git.config import Pairs
 from claudebox.model import Finding
 from claudebox.paths import expand_home, is_inside, normalize
-from claudebox.places import is_systems, refuse_readable
 from claudebox.record import Record
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_places import is_systems, refuse_readable
+from claudebox.trust.secret_values import secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from claudebox.host.git.config import Pairs
 
 ON_OR_OFF = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0"))
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -37,10 +36,6 @@ IGNORE_LIST = "core.excludesfile"
 LARGEST_LIST = 1 << 16
 
 
-def is_switch(value: str) -> bool:
-    return value.lower() in ON_OR_OFF
-
-
 def is_number(value: str) -> bool:
     return value.isascii() and value.removeprefix("-").isdigit() and len(value) < 10
 
@@ -50,13 +45,9 @@ def is_name(value: str) -> bool:
     return 0 < len(value) <= LONGEST_NAME and PLAIN.issuperset(value)
 
 
-def is_mark(value: str) -> bool:
-    return value == "auto" or (len(value) == 1 and value.isprintable())
-
-
 FORMS: tuple[tuple[str, Callable[[str], bool], str], ...] = (
     (
-        *("on or off: there is no room for anything else", is_switch),
+        *("on or off: there is no room for anything else", lambda value: value.lower() in ON_OR_OFF),
         (
             "rebase.autosquash rebase.autostash rebase.updaterefs rebase.stat rerere.enabled "
             "rerere.autoupdate fetch.prune fetch.prunetags push.followtags commit.verbose commit.status "
@@ -79,7 +70,11 @@ FORMS: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         *("a name without a slash, so no path", is_name),
         "init.defaultbranch branch.sort tag.sort log.date versionsort.suffix checkout.defaultremote",
     ),
-    ("a single character", is_mark, "core.commentchar"),
+    (
+        "a single character",
+        lambda value: value == "auto" or (len(value) == 1 and value.isprintable()),
+        "core.commentchar",
+    ),
 )
 # One of git's own words for it: there are no others.
 CHOICES = {
@@ -120,34 +115,21 @@ class Carried(Record):
     @property
     def shown(self) -> str:
         """In a few words, for the audit."""
-        parts = [
-            f"{len(found)} of your {what}"
-            for found, what in ((self.settings, "settings"), (self.aliases, "aliases"))
-            if found
-        ]
-        return " and ".join(parts)
-
-
-def _forms() -> dict[str, Callable[[str], bool]]:
-    return {key: form for _, form, keys in FORMS for key in keys.split()}
+        found = {"settings": self.settings, "aliases": self.aliases}
+        return " and ".join(f"{len(pairs)} of your {what}" for what, pairs in found.items() if pairs)
 
 
 def carry(pairs: Pairs) -> Carried:
     """Choose from the user's configuration. Of several values for a key the last one counts, as in git."""
-    forms, settings, aliases = _forms(), {}, {}
-    for name, value in pairs:
-        if name.startswith(ALIAS):
-            aliases[name] = value
-        elif name in forms or name in CHOICES:
-            settings[name] = value
-    return Carried(
-        [(name, value) for name, value in settings.items() if _may_come(name, value, forms)],
-        [(name, value) for name, value in aliases.items() if is_plain_alias(name, value)][:MOST_ALIASES],
-    )
-
-
-def _may_come(name: str, value: str, forms: dict[str, Callable[[str], bool]]) -> bool:
-    return value.lower() in CHOICES.get(name, "").split() or (name in forms and forms[name](value))
+    forms = {key: form for _, form, keys in FORMS for key in keys.split()}
+    last = dict(pairs).items()
+    settings = [
+        (name, value)
+        for name, value in last
+        if value.lower() in CHOICES.get(name, "").split() or (name in forms and forms[name](value))
+    ]
+    aliases = [(name, value) for name, value in last if name.startswith(ALIAS) and is_plain_alias(name, value)]
+    return Carried(settings, aliases[:MOST_ALIASES])
 
 
 def is_plain_alias(name: str, value: str) -> bool:

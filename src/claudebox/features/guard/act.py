@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import time
 
-from claudebox.features.guard.changes import Comparison, look, take_picture
+from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
 from claudebox.features.guard.detours import DETOUR
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
-from claudebox.model import Plan
+from claudebox.model import Plan, Trace
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from claudebox.features.guard.changes import Leftover
-    from claudebox.model import Trace
     from claudebox.view.aftermath import Where
 
     Ask = Callable[[str], str]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.guard import envrc
 from claudebox.features.guard.checkouts import Checkouts, Familiar
 from claudebox.features.guard.contents import build_system, commands, running_pairs, scripts
 from claudebox.features.guard.decide import (
@@ -214,8 +213,11 @@ class Comparison:
         is_ordinary = place.group in (BUILD, USE, TOOLS) or (
             place.group not in (GIT, PRIVILEGES) and any(is_inside(path, asked) for asked in self.by_request)
         )
-        if is_ordinary and envrc.is_evaluated(self.tree, path):
-            place, is_ordinary = place.replace(reason=envrc.NAMED), False
+        if is_ordinary:
+            from claudebox.features.guard import envrc
+
+            if envrc.is_evaluated(self.tree, path):
+                place, is_ordinary = place.replace(reason=envrc.NAMED), False
         details = self._details(place, path, old, new)
         if details is None:
             return

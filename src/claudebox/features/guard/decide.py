@@ -12,10 +12,19 @@ import stat
 
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
-from claudebox.features.guard import envrc
 from claudebox.features.guard.detours import accept_detours, detours_in
 from claudebox.features.guard.git import Account, git_guarded
-from claudebox.features.guard.table import DOT_GIT, GIT, SHELL, UNSEEN, WANTED, find_tools, ordinary_rows_of, rows_of
+from claudebox.features.guard.table import (
+    DOT_GIT,
+    GIT,
+    SHELL,
+    UNSEEN,
+    WANTED,
+    GuardRow,
+    find_tools,
+    ordinary_rows_of,
+    rows_of,
+)
 from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
 from claudebox.features.guard.whole import hold_whole, outermost
 from claudebox.host.git.config import host_configs
@@ -24,15 +33,13 @@ from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, list_di
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import is_below, is_inside, move
-from claudebox.places import Opening, openings
 from claudebox.problem import Problem
 from claudebox.settings.values import PROJECT_FILE
+from claudebox.trust.secret_places import Opening, openings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from claudebox.features.guard.table import GuardRow
 
 RULE = "guard"
 DIRECT = Origin.of_rule(RULE, "git's worktrees: they are on this host at once")
@@ -93,6 +100,9 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     )
 
 
+NAMING = (".envrc", ".mise", "mise.", ".rtx")  # how files of direnv and mise begin, which name others
+
+
 def decide_report(_: Facts, draft: Draft) -> Contribution:
     """Look afterwards at what has changed. What was kept in layers comes first: some of it may have landed then."""
     guard: Guard = dict(draft.decided)["guard"]
@@ -105,7 +115,9 @@ def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], acc
     roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
     for entry in entries:
-        if entry.name.startswith((envrc.FILE, *envrc.TOML)):
+        if entry.name.startswith(NAMING):
+            from claudebox.features.guard import envrc
+
             found += [Guarded(path, SHELL, envrc.NAMED) for path in envrc.named_places(tree, entry.path)]
     return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
 

@@ -10,9 +10,8 @@ from claudebox.host.git.detours import find_detours
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, OTHER, UNREAD, Entry
 from claudebox.model import Guarded
-from claudebox.places import Opening
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
+from claudebox.trust.secret_places import Opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,7 @@ write it, so it cannot be held.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Rows = tuple[tuple[str, str, str], ...]  # the group, the reason and the names
-
+Rows = tuple[tuple[str, str, str], ...]  # the group, the reason and the names
 BUILD = "run when you build or test"
 USE = "run when you use them"
 # Skills, commands and descriptions of agents: no wall is around them, since people ask for such files. But an agent

@@ -12,6 +12,8 @@ Some are left out on purpose: `.gitattributes` and `.git/info` name filters but 
 from __future__ import annotations
 
 from claudebox.features.guard import ordinary
+from claudebox.features.guard.ordinary import Rows
+from claudebox.host.tree import Tree
 from claudebox.host.walk import SKIPPED, NameFilter
 from claudebox.model import Guarded
 from claudebox.record import Record
@@ -19,9 +21,6 @@ from claudebox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from claudebox.features.guard.ordinary import Rows
-    from claudebox.host.tree import Tree
 
 GIT = "git"
 SHELL = "shell"

@@ -13,6 +13,8 @@ import stat
 
 from claudebox.features.guard.naming import FILES, Naming
 from claudebox.features.guard.ordinary import USE
+from claudebox.host import Host
+from claudebox.host.tree import Tree
 from claudebox.host.walk import SKIPPED, find_inodes, find_links
 from claudebox.model import Guarded
 from claudebox.paths import is_below, is_inside, normalize, parents, shorten_home
@@ -21,9 +23,6 @@ from claudebox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from claudebox.host import Host
-    from claudebox.host.tree import Tree
 
 WAYS = "ways"
 LEADS = "leads here"

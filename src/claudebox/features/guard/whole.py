@@ -12,16 +12,14 @@ import posixpath
 from claudebox.facts import Facts
 from claudebox.features.guard.table import DOT_GIT, rows_of
 from claudebox.host.walk import DIRECTORY, Entry
-from claudebox.layers import MOST_LAYERED
-from claudebox.model import Guard, Guarded
+from claudebox.model import MOST_LAYERED, Guard, Guarded
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.settings.table import GUARDED
+from claudebox.trust.secret_places import Opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from claudebox.places import Opening
 
 PARTS = "this host, an agent or CI obeys parts of it"
 # Directories that belong to one tool. Not `docs`, `renv` or `.config`, where people and many tools work, and not those

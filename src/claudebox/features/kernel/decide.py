@@ -7,7 +7,7 @@ import stat
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.kernel.seccomp import call_filter
-from claudebox.host.kernel import keeps_namespaces_from_us
+from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Mount, Origin
 from claudebox.problem import Problem

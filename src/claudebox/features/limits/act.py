@@ -50,20 +50,8 @@ def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:
     if limits.cpu:
         properties += [("CPUQuotaPerSecUSec", "t", str(limits.cpu))]
     words = [word for entry in properties for word in entry]
-    bus = "--system" if is_root else "--user"
-    return [
-        bus,
-        "--quiet",
-        "call",
-        *SERVICE,
-        "StartTransientUnit",
-        SIGNATURE,
-        unit,
-        "fail",
-        str(len(properties)),
-        *words,
-        "0",
-    ]
+    call = ("--system" if is_root else "--user", "--quiet", "call", *SERVICE, "StartTransientUnit", SIGNATURE)
+    return [*call, unit, "fail", str(len(properties)), *words, "0"]
 
 
 def _files(limits: Limits) -> dict[str, str]:
@@ -81,24 +69,18 @@ def _files(limits: Limits) -> dict[str, str]:
 
 def _ask(limits: Limits, unit: str) -> str:
     """Ask systemd for the group. Returns its refusal, or "" if it agreed."""
-    log, pid, uid = os.memfd_create("busctl"), os.getpid(), os.geteuid()
-    words = ["busctl", *request(limits, unit, pid, is_root=uid == 0)]
-    run = f"/run/user/{uid}"
-    child = os.fork()
-    if child == 0:
-        try:
-            null = os.open(os.devnull, os.O_RDWR)
-            for stream, descriptor in enumerate((null, null, log)):
-                os.dup2(descriptor, stream)
-            os.chdir("/")
-            environ = {"XDG_RUNTIME_DIR": run, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={run}/bus", "LC_ALL": "C"}
-            os.execve(limits.busctl, words, environ)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    said = os.pread(log, LOG_SIZE, 0).decode(errors="replace").strip()
-    os.close(log)
-    return "" if status == 0 else said or f"{limits.busctl} failed"
+    import subprocess
+
+    uid = os.geteuid()
+    words = [limits.busctl, *request(limits, unit, os.getpid(), is_root=uid == 0)]
+    run, null = f"/run/user/{uid}", subprocess.DEVNULL
+    environ = {"XDG_RUNTIME_DIR": run, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={run}/bus", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(words, cwd="/", env=environ, stdin=null, stdout=null, stderr=subprocess.PIPE, check=False)
+    except OSError as error:
+        return f"{limits.busctl} cannot be started: {error.strerror}"
+    said = done.stderr[:LOG_SIZE].decode(errors="replace").strip()
+    return "" if done.returncode == 0 else said or f"{limits.busctl} failed"
 
 
 def _group(unit: str) -> str | None:

@@ -23,7 +23,10 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     said = {name: value for name in LIMITS if (value := getattr(facts.settings, name)) is not None}
     limits = plan_limits(facts.tree, said, facts.host.person.uid)
     return Contribution(
-        findings=tuple(limit_findings(said)),
+        findings=tuple(
+            Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
+            for name, limit in said.items()
+        ),
         steps=(Step(Step.BEFORE, "limits"),),
         decided=(("limits", limits),),
     )
@@ -72,10 +75,3 @@ def _check_controllers(tree: Tree, said: dict[str, Amount], uid: int) -> None:
                 "      sudo systemctl daemon-reload\n"
                 "      and log in again",
             )
-
-
-def limit_findings(said: dict[str, Amount]) -> list[Finding]:
-    return [
-        Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
-        for name, limit in said.items()
-    ]

@@ -16,6 +16,7 @@ import contextlib
 import os
 import select
 import time
+from typing import Any
 
 from claudebox import files
 from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
@@ -35,10 +36,6 @@ from claudebox.login import (
 )
 from claudebox.model import Login
 from claudebox.state import LOGIN_FILE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 GLANCE_MILLISECONDS = 250  # between two looks at the files
 SETTLE_SECONDS = 0.2

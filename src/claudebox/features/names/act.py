@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import socket
 
+from claudebox.allowed import Names
 from claudebox.model import Plan, Port
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
@@ -20,8 +21,6 @@ from claudebox.process.programs import port_problem, start_carrier
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from claudebox.allowed import Names
 
 LOCALHOST = "127.0.0.1"
 BACKLOG = 128

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 
-from claudebox import trial
 from claudebox.features.names.namespace import CONNECTIONS, make_network
 from claudebox.features.names.server.relay import original_destination
 from claudebox.problem import Problem
+from claudebox.process import trial
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import NAMES
 from claudebox.settings.values import Settings
-from claudebox.trial import FAIL, NOTE, OK, CheckRow
 
 NAME = "network names"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from claudebox.addresses import rejected_range
+from claudebox.allowed import Allowed, Names
 from claudebox.features.names.rules import NameList, as_written, is_address, is_name
+from claudebox.host.ranges import rejected_range
 from claudebox.model import Plan
 from claudebox.settings.table import FULL, INET
 from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, because_of_tier, undo
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.allowed import Allowed, Names
 
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 

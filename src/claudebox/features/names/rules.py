@@ -10,12 +10,11 @@ from claudebox.allowed import Allowed
 from claudebox.model import Origin
 from claudebox.problem import Problem
 from claudebox.settings.types import LAST_PORT
+from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from claudebox.settings.values import Word
 
 WEB = (80, 443)  # what a bare name means
 SSH = 22
@@ -242,7 +241,7 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
         return is_name(host)
     from ipaddress import ip_address
 
-    from claudebox.addresses import rejected_range
+    from claudebox.host.ranges import rejected_range
 
     return rejected_range(ip_address(host), near) is None
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import Any
 
-from claudebox import trial
 from claudebox.features.network.act import connect
 from claudebox.features.network.uplink import TUN, is_about_tun, plan_uplink, tun_fault
-from claudebox.host import Host, kernel
+from claudebox.host import Host, system
 from claudebox.host.tree import Tree
 from claudebox.model import Network, Origin, Uplink
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
+from claudebox.process import trial
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import INET
 from claudebox.settings.values import Settings, Word
-from claudebox.tools import choose_uplink
-from claudebox.trial import FAIL, NOTE, OK, CheckRow
+from claudebox.trust.programs import choose_uplink
+from claudebox.trust.reach import reach_of
 from claudebox.view.argv import called_pasta
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NAME = "network inet"
 MODULES = "sudo modprobe -a nf_tables nft_ct nft_nat nft_chain_nat nft_reject_inet"
@@ -77,7 +74,7 @@ def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
 def explain(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
     """The reason behind a message, and the commands that mend it."""
     if "namespace cannot" in message or "namespace for the box" in message:
-        if kernel.is_restricted(tree, ""):
+        if system.is_restricted(tree, ""):
             why = "AppArmor lets only known programs use user namespaces, and claudebox is none of them"
             return why, trial.sysctl("kernel.apparmor_restrict_unprivileged_userns=0")
         return trial.explain(tree, "", message)

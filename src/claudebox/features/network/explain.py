@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, ip_address
 
-from claudebox.addresses import Address, rejected_range
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
+from claudebox.host.ranges import Address, rejected_range
 from claudebox.model import FILE, Origin, Plan, Port
 from claudebox.process.programs import FIRST_FREE_PORT
 from claudebox.record import Record

@@ -10,17 +10,17 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.network.decide import check_ports, plan_network, published_by_pasta
-from claudebox.host import kernel
+from claudebox.host import system
 from claudebox.host.network import Neighbourhood
+from claudebox.host.ranges import GLOBAL, NAT64, rejected_ranges
 from claudebox.host.tree import Tree
-from claudebox.known_variables import AROUND, KINDS
 from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.problem import Problem
-from claudebox.ranges import GLOBAL, NAT64, rejected_ranges
 from claudebox.record import Record
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
-from claudebox.tools import choose_uplink
+from claudebox.trust.programs import choose_uplink
+from claudebox.trust.variables import AROUND, KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def tun_fault(tree: Tree, uid: int) -> tuple[str, tuple[str, ...]]:
     """What is wrong with the device for this user, and the commands that mend it. Empty if it can be opened."""
     status = tree.status(TUN)
     if status is None:
-        return f"there is no {TUN}", (FROM_OUTSIDE if kernel.is_container(tree) else LOAD,)
+        return f"there is no {TUN}", (FROM_OUTSIDE if system.is_container(tree) else LOAD,)
     needed = OWNERS if status.st_uid == uid else EVERYBODYS
     if status.st_mode & needed == needed:
         return "", ()

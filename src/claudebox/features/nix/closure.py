@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from claudebox import remembered
 from claudebox.features.nix.decide import RULE
-from claudebox.features.nix.output import is_store_path, store_paths
+from claudebox.features.nix.references import is_store_path, store_paths
 from claudebox.host import Host
 from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE

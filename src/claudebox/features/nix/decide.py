@@ -7,23 +7,25 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
+from claudebox import remembered
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
-from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, recall_outcome
 from claudebox.host import Host
-from claudebox.host.nix_daemon import SOCKET, groups_of, read_config
+from claudebox.host.digest import sha256
+from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
-from claudebox.secret_values import secret_value
+from claudebox.remembered import Form
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
-from claudebox.settings.values import Settings, Word
-from claudebox.state import SHOWN, Instance
+from claudebox.settings.values import Settings
+from claudebox.state import SHOWN, Instance, find_state
+from claudebox.trust.reach import reach_of
+from claudebox.trust.secret_values import secret_value
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")
@@ -44,30 +46,26 @@ SHARED_SETTINGS = (
 ALWAYS = "experimental-features = nix-command flakes\nnix-path = nixpkgs=flake:nixpkgs\n"
 # Without user namespaces there is no sandbox for builds. The box is their sandbox.
 BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
+CLOSED = "closed"
+OPEN = "open"
+UNKNOWN = "unknown"
+OUTCOMES = (CLOSED, OPEN, UNKNOWN)
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
     UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
     f"{SHOWN.nix_trial})",
 }
 # Builds may see these: the box shows them anyhow, or they hold no files of a person.
-HARMLESS_IN_BUILDS = (
-    NIX_STORE,
-    "/bin",
-    "/usr",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/dev",
-    "/run/binfmt",
-    "/run/current-system",
-)
+HARMLESS_IN_BUILDS = (NIX_STORE, *"/bin /usr /lib /lib32 /lib64 /dev /run/binfmt /run/current-system".split())
 
 STORE_ORIGIN = Origin.of_rule(RULE, "the Nix store")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     host, settings = facts.host, facts.settings
-    nix = _find_nix(facts)
+    nix = None  # if this host has none, and nobody asked for it
+    if settings.nix.text not in (AUTO, OFF) or facts.tree.is_dir(NIX_STORE):
+        nix = plan_nix(host, settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
     packages = plan_packages(host, settings, nix) if settings.packages else ()
     programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
     findings = package_findings(facts.tree, packages)
@@ -115,18 +113,16 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
         return Nix(wish.text, MEANING[wish.text], wish.origin, shows_store=wish.text == STORE or is_nix_host)
     holes = find_holes(host, settings)
     if wish.text == DAEMON:
-        return _daemon_by_name(host.tree, wish, holes)
+        if host.tree.lstat(SOCKET) is None:
+            raise Problem(
+                f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box"
+            )
+        return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
     outcome = recall_outcome(host) if not holes else CLOSED
     if outcome in TRIED:
         holes = (TRIED[outcome],)
     mode = STORE if holes else DAEMON
     return Nix(mode, MEANING[mode], wish.origin, shows_store=True, needs_trial=not outcome, holes=holes)
-
-
-def _daemon_by_name(tree: Tree, wish: Word, holes: tuple[str, ...]) -> Nix:
-    if tree.lstat(SOCKET) is None:
-        raise Problem(f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box")
-    return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
 
 
 def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
@@ -169,11 +165,11 @@ def _open_builds(tree: Tree, config: dict[str, str] | None) -> list[str]:
         return [f"its builds are not in a sandbox, and can read this host's files (sandbox = {sandbox})"]
     entries = (entry.removesuffix("?") for entry in config.get("sandbox-paths", "").split())
     shown = (normalize(entry.partition("=")[2] or entry) for entry in entries)
-    return [f"its builds can read {path}" for path in shown if not _is_harmless(tree.resolve(path) or path)]
-
-
-def _is_harmless(path: str) -> bool:
-    return any(is_inside(path, place) for place in HARMLESS_IN_BUILDS)
+    return [
+        f"its builds can read {path}"
+        for path in shown
+        if not any(is_inside(tree.resolve(path) or path, place) for place in HARMLESS_IN_BUILDS)
+    ]
 
 
 def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
@@ -201,15 +197,11 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
         shared["flake-registry"] = GLOBAL_REGISTRY
     lines = "".join(f"{name} = {value}\n" for name, value in shared.items())
     files["/etc/nix/nix.conf"] = ALWAYS + lines + (BUILDS_INSIDE if nix.mode == PRIVATE else "")
+    # With a line break at the end: the pasted command has such files in here-documents.
     return [
-        Mount(FILE, path, NIX, content=_with_end(text).encode(errors="surrogateescape"), mode=0o444)
+        Mount(FILE, path, NIX, content=f"{text.rstrip()}\n".encode(errors="surrogateescape"), mode=0o444)
         for path, text in files.items()
     ]
-
-
-def _with_end(text: str) -> str:
-    """Add a line break at the end: the pasted command has such files in here-documents."""
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _registry(host: Host, path: str) -> str | None:
@@ -244,19 +236,72 @@ def nix_variables(nix: Nix) -> list[EnvVar]:
 
 
 def nix_findings(nix: Nix) -> list[Finding]:
-    if nix.mode == DAEMON and nix.holes:
-        return [Finding(Finding.RISK, "the Nix daemon", f"can be used to get out of the box: {'; '.join(nix.holes)}")]
-    if nix.holes:
-        text = f"not in the box: {'; '.join(nix.holes)} (--explain nix)"
-        return [Finding(Finding.NOTE, "the Nix daemon", text)]
-    if nix.needs_trial:
-        text = "a build is tried at the start: it is in the box if that sees nothing of this host"
-        return [Finding(Finding.NOTE, "the Nix daemon", text)]
-    return []
+    why = "; ".join(nix.holes)
+    if nix.mode == DAEMON and why:
+        kind, text = Finding.RISK, f"can be used to get out of the box: {why}"
+    elif why:
+        kind, text = Finding.NOTE, f"not in the box: {why} (--explain nix)"
+    elif nix.needs_trial:
+        kind, text = Finding.NOTE, "a build is tried at the start: it is in the box if that sees nothing of this host"
+    else:
+        return []
+    return [Finding(kind, "the Nix daemon", text)]
 
 
-def _find_nix(facts: Facts) -> Nix | None:
-    """How the box uses Nix; None if this host has none, and nobody asked for it."""
-    if facts.settings.nix.text in (AUTO, OFF) and not facts.tree.is_dir(NIX_STORE):
-        return None
-    return plan_nix(facts.host, facts.settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
+FORM = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+# Everybody can read this file, and no sandbox shows it. The daemon may have a /var/tmp of its own (systemd's
+# PrivateTmp).
+PUBLIC_FILE = "/etc/os-release"
+# Nix says this if the file is not there. If it cannot be read for another reason, another build will fail, too.
+NOT_SEEN = "unable to download 'file://"
+
+
+def recall_outcome(host: Host) -> str:
+    """The outcome of the last trial; "" if there was none, or of another daemon.
+
+    The daemon's configuration is not enough: the daemon may have been started with other options, or before the file
+    was changed, or root may have a file of its own.
+    """
+    lines = remembered.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
+    known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
+    return known if known in OUTCOMES else ""
+
+
+def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
+    return remembered.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
+
+
+def copying(place: str, content: bytes, nonce: str) -> str:
+    """A build that copies a file whose content is known, and fails if it does not see it.
+
+    What copies is a part of Nix: no program has to be in the sandbox, not even a shell. `place` may hold an expression.
+    The nonce makes it another build each time.
+    """
+    return (
+        f'derivation {{ name = "claudebox-trial-{nonce}"; system = "builtin"; builder = "builtin:fetchurl"; '
+        f'url = "file://{place}"; outputHashMode = "flat"; outputHashAlgo = "sha256"; '
+        f'outputHash = "{sha256(content)}"; preferLocalBuild = true; unpack = false; executable = false; }}'
+    )
+
+
+def copying_its_own(nonce: str) -> str:
+    """A build that succeeds in every sandbox, because the file that it copies is in the store."""
+    return copying(f'${{builtins.toFile "claudebox-trial" "{nonce}"}}', nonce.encode(), nonce)
+
+
+def judge(copied: list[bool | None], copied_its_own: bool | None) -> str:
+    """The outcome. `copied` says of files of the host whether a build could copy them; None if it failed otherwise."""
+    if True in copied:
+        return OPEN
+    return CLOSED if None not in copied and copied_its_own else UNKNOWN
+
+
+def _circumstances(host: Host) -> str:
+    """A digest of the daemon's configuration, of the socket on which it listens, and of the machine's last start."""
+    settings = sorted((read_config(host.tree) or {}).items())
+    status = host.tree.lstat(SOCKET)
+    file = host.tree.status(CONFIG)
+    identity = [(one.st_ino, one.st_mtime_ns) for one in (status, file) if one is not None]
+    return sha256(repr((settings, identity, host.tree.text(BOOT))).encode(errors="surrogateescape"))

@@ -5,17 +5,16 @@ It is rare, so it may import what it likes: Nix's answers are kept, and most lau
 
 from __future__ import annotations
 
+import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-from claudebox.features.nix.output import HASH_LENGTH, find_reason, is_store_path, read_paths, read_version
 from claudebox.features.nix.packages import FORM, Inquiry, record_lines, store_name
-from claudebox.features.nix.references import short_name
+from claudebox.features.nix.references import HASH_LENGTH, is_store_path, short_name
 from claudebox.files import prepare
 from claudebox.host.system import NIX_STORE
 from claudebox.model import Preparation
@@ -25,13 +24,12 @@ from claudebox.view.text import WIDTH, cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Any, TextIO
+    from typing import Any, TextIO
 
 MOST_AT_ONCE = 4
 GLANCE_SECONDS = 0.1  # between two looks at what is going on
 END_PATIENCE_SECONDS = 5  # for a Nix that was told to end
-MOST_LINES = 200
-PRINTS_PATHS_SINCE = (2, 9)
+LAST_WORDS = 1 << 16  # bytes
 BY_SIGNAL = 128
 ERASE = "\r\x1b[K"
 PREFIX = "claudebox: "
@@ -42,117 +40,72 @@ FEATURES = ("--extra-experimental-features", "nix-command flakes")
 CAUTION = ("--option", "accept-flake-config", "false", "--no-write-lock-file")
 
 
-class NixProcess:
-    """One Nix process, and what it has said so far. Its output goes to a file, since a pipe may be too small for it."""
-
-    def __init__(self, inquiry: Inquiry, command: list[str]) -> None:
-        self.output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (until `close`)
-        self.lines: list[str] = []
-        self.rest = b""
-        # It has a session of its own: it cannot ask on the terminal, and all that it starts can be ended with it.
-        self.program: subprocess.Popen[bytes] = subprocess.Popen(
-            command,
-            cwd="/",
-            env=inquiry.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self.output,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert self.program.stderr is not None
-        self.errors = self.program.stderr.fileno()
-        os.set_blocking(self.errors, False)
-
-    def hear(self) -> bool:
-        """Take in what it says; False when nothing more will come."""
-        try:
-            piece = os.read(self.errors, 1 << 16)
-        except BlockingIOError:
-            return True
-        *lines, self.rest = (self.rest + piece).split(b"\n")
-        said = [line.decode(errors="replace").strip() for line in lines]
-        self.lines = [*self.lines, *filter(None, said)][-MOST_LINES:]
-        return bool(piece)
-
-    def has_ended(self) -> bool:
-        """Whether the program has ended. Its errors may still be open: what ssh leaves behind may hold them."""
-        if self.program.poll() is None:
-            return False
-        while self._has_more() and self.hear():
-            pass
-        if self.rest:
-            self.lines.append(self.rest.decode(errors="replace").strip())
-            self.rest = b""
-        return True
-
-    def _has_more(self) -> bool:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.errors, selectors.EVENT_READ)
-            return bool(selector.select(0))
-
-    def said(self) -> bytes:
-        self.output.seek(0)
-        return self.output.read()
-
-    def signal(self, number: int) -> None:
-        """Send a signal to it and to all that it has started."""
-        if self.program.poll() is None:
-            os.killpg(self.program.pid, number)
-
-    def close(self) -> None:
-        """Wait until it has ended, or kill it, once it was told to end."""
-        try:
-            self.program.wait(END_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.signal(signal.SIGKILL)
-            self.program.wait()
-        self.output.close()
-        if self.program.stderr is not None:
-            self.program.stderr.close()
-
-
 class Resolution:
     """A package that is being resolved: Nix builds or copies it, and then lists its closure."""
 
-    def __init__(self, inquiry: Inquiry, reference: str, *, prints_paths: bool) -> None:
+    def __init__(self, inquiry: Inquiry, reference: str) -> None:
         self.inquiry = inquiry
         self.reference = reference
-        self.prints_paths = prints_paths
         self.paths: list[str] = []
         self.failure: str | None = None  # "" when all is well
-        how = "--print-out-paths" if prints_paths else "--json"
         link = inquiry.state.package_root(reference)
-        self.process = self._start("build", *CAUTION, "--out-link", link, how, "--", reference)
+        self._start("build", *CAUTION, "--out-link", link, "--json", "--", reference)
 
-    @property
-    def last_words(self) -> str:
-        return self.process.lines[-1] if self.process.lines else ""
+    def _start(self, *words: str) -> None:
+        """Start Nix. What it says goes to files, since a pipe may be too small for it."""
+        self.output, self.errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            # It has a session of its own: it cannot ask on the terminal, and all that it starts can be ended with it.
+            self.program = subprocess.Popen(
+                [self.inquiry.nix, *FEATURES, *words],
+                cwd="/",
+                env=self.inquiry.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=self.output,
+                stderr=self.errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.close()
+            raise Problem(
+                f"{self.inquiry.nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix"
+            ) from None
+
+    def lines(self) -> list[str]:
+        """What Nix has said last."""
+        end = os.fstat(self.errors.fileno()).st_size
+        said = os.pread(self.errors.fileno(), LAST_WORDS, max(0, end - LAST_WORDS)).decode(errors="replace")
+        return [line.strip() for line in said.split("\n") if line.strip()]
 
     def advance(self) -> bool:
         """Go on if the process has ended; True when nothing is left to do."""
-        if not self.process.has_ended():
+        if self.program.poll() is None:
             return False
-        if self.process.program.returncode != 0:
-            self.failure = find_reason(self.process.lines)
+        self.output.seek(0)
+        said = self.output.read()
+        if self.program.returncode != 0:
+            self.failure = find_reason(self.lines())
         elif not self.paths:
-            self._list_closure()
+            self._list_closure(read_paths(said))
         else:
-            self._keep(self.process.said().decode(errors="replace").split("\n"))
+            self._keep([line for line in said.decode(errors="replace").split("\n") if line])
         if self.failure is not None:
-            self.process.close()
+            self.close()
         return self.failure is not None
 
-    def _list_closure(self) -> None:
-        paths = read_paths(self.process.said(), is_json=not self.prints_paths)
+    def close(self) -> None:
+        self.output.close()
+        self.errors.close()
+
+    def _list_closure(self, paths: list[str]) -> None:
         if not paths or not all(is_store_path(path) and os.path.lexists(path) for path in paths):
             self.failure = "Nix did not say where in the store it is"
             return
         self.paths = paths
-        self.process.close()
-        self.process = self._start("path-info", "--recursive", "--", *paths)
+        self.close()
+        self._start("path-info", "--recursive", "--", *paths)
 
-    def _keep(self, lines: list[str]) -> None:
-        closure = [line for line in lines if line]
+    def _keep(self, closure: list[str]) -> None:
         if not set(self.paths) <= set(closure) or not all(map(is_store_path, closure)):
             self.failure = "Nix did not say what it needs"
             return
@@ -160,14 +113,15 @@ class Resolution:
         prepare(note_with_directory(self.inquiry.state.package(self.reference), FORM, lines))
         self.failure = ""
 
-    def _start(self, *words: str) -> NixProcess:
-        return NixProcess(self.inquiry, [self.inquiry.nix, *FEATURES, *words])
+    def signal(self, number: int) -> None:
+        """Send a signal to Nix and to all that it has started."""
+        if self.program.poll() is None:
+            os.killpg(self.program.pid, number)
 
 
 def fetch_packages(inquiry: Inquiry) -> dict[str, str]:
     """Fetch all of them. Returns the reason for each that is not available. Whatever happens, no process is left."""
     prepare((Preparation(Preparation.DIRECTORY, inquiry.state.packages),))
-    prints_paths = read_version(_ask_version(inquiry)) >= PRINTS_PATHS_SINCE
     waiting = list(inquiry.references)
     running: list[Resolution] = []
     failures: dict[str, str] = {}
@@ -176,35 +130,29 @@ def fetch_packages(inquiry: Inquiry) -> dict[str, str]:
         try:
             while (waiting or running) and not interruption.number:
                 while waiting and len(running) < MOST_AT_ONCE:
-                    running.append(Resolution(inquiry, waiting.pop(0), prints_paths=prints_paths))
-                _listen([one.process for one in running])
+                    running.append(Resolution(inquiry, waiting.pop(0)))
+                time.sleep(GLANCE_SECONDS)
                 for one in [one for one in running if one.advance()]:
                     running.remove(one)
                     failures |= {one.reference: one.failure} if one.failure else {}
                     progress.note(short_name(one.reference), one.paths, one.failure or "")
-                progress.show([(short_name(one.reference), one.last_words) for one in running])
+                progress.show([(short_name(one.reference), (one.lines() or [""])[-1]) for one in running])
         finally:
             progress.clear()
-            _end([one.process for one in running])
+            _end(running)
     return {reference: failures[reference] for reference in inquiry.references if reference in failures}
 
 
-def _listen(processes: list[NixProcess]) -> None:
-    with selectors.DefaultSelector() as selector:
-        for process in processes:
-            selector.register(process.errors, selectors.EVENT_READ, process)
-        ready = selector.select(GLANCE_SECONDS)
-    # A process that has closed its errors and goes on would be ready each time.
-    heard = [key.data.hear() for key, _ in ready]
-    if not all(heard):
-        time.sleep(GLANCE_SECONDS / 10)
-
-
-def _end(processes: list[NixProcess]) -> None:
-    for process in processes:
-        process.signal(signal.SIGTERM)
-    for process in processes:
-        process.close()
+def _end(running: list[Resolution]) -> None:
+    for one in running:
+        one.signal(signal.SIGTERM)
+    for one in running:
+        try:
+            one.program.wait(END_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            one.signal(signal.SIGKILL)
+            one.program.wait()
+        one.close()
 
 
 class Interruption:
@@ -232,28 +180,6 @@ class Interruption:
             raise KeyboardInterrupt
         if self.number:
             raise SystemExit(BY_SIGNAL + self.number)
-
-
-def _ask_version(inquiry: Inquiry) -> str:
-    try:
-        done = subprocess.run(
-            [inquiry.nix, "--version"],
-            cwd="/",
-            env=inquiry.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=END_PATIENCE_SECONDS,
-            check=False,
-        )
-    except OSError as error:
-        raise Problem(
-            f"{inquiry.nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix"
-        ) from None
-    except subprocess.TimeoutExpired:
-        return ""
-    return done.stdout
 
 
 class Progress:
@@ -313,3 +239,46 @@ def readable(words: str) -> str:
         other[HASH_LENGTH + 1 :] if other[HASH_LENGTH : HASH_LENGTH + 1] == "-" else f"{NIX_STORE}/{other}"
         for other in others
     )
+
+
+LONGEST_REASON = 300
+SILENT = "Nix failed without a word"
+
+# What Nix says, and what it means here.
+MEANINGS = (
+    (
+        ("cannot connect to socket", "Permission denied"),
+        "you may not use the Nix daemon: your account has to be in its group (nix-users), or in allowed-users",
+    ),
+    (("cannot connect to socket",), "the Nix daemon does not answer: sudo systemctl start nix-daemon"),
+    (("unrecognised flag",), "this Nix is too old: 2.4 is the first with flakes"),
+    (
+        ("experimental", "disabled"),
+        "the flakes of Nix are disabled on this host: see nix.conf",
+    ),
+)
+
+
+def read_paths(output: bytes) -> list[str]:
+    """The paths of what was built. A store path that was asked for by name is its own result."""
+    try:
+        said = json.loads(output.decode(errors="replace"))
+        results: list[Any] = [{"path": one} if isinstance(one, str) else one for one in said]
+        return [str(path) for one in results for path in (one.get("outputs") or {"": one.get("path")}).values()]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def find_reason(lines: list[str]) -> str:
+    """Why Nix failed, in one line: its last error."""
+    errors = [
+        (line.partition("error:")[2].strip(), after)
+        for line, after in zip(lines, [*lines[1:], ""], strict=False)
+        if "error:" in line
+    ]
+    last, after = next((error for error in reversed(errors) if error[0]), (lines[-1] if lines else SILENT, ""))
+    for needles, meaning in MEANINGS:
+        if all(needle in last for needle in needles):
+            return meaning
+    reason = f"{last} {after}" if after.startswith("Reason:") else last
+    return reason.rstrip(";:")[:LONGEST_REASON]

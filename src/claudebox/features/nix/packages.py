@@ -6,23 +6,33 @@ same answer: then no Nix is started. Beside each answer is a symlink that keeps 
 
 from __future__ import annotations
 
+import posixpath
+
 from claudebox import remembered
-from claudebox.features.nix.output import HASH_LENGTH, is_store_path
-from claudebox.features.nix.program import find_nix, nix_environment
-from claudebox.features.nix.references import check_place, may_change, read_reference, registered_places, short_name
-from claudebox.host import Host
+from claudebox.features.nix.references import (
+    HASH_LENGTH,
+    Reference,
+    check_place,
+    is_store_path,
+    may_change,
+    read_reference,
+    registered_places,
+    short_name,
+)
+from claudebox.host import Host, pinned
 from claudebox.host.digest import sha256
+from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings, Word
 from claudebox.state import State, find_state
+from claudebox.trust.reach import host_certificates, reach_of
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
@@ -38,14 +48,6 @@ INSTALL = {
 }
 ELSEWHERE = "see https://nixos.org/download"
 WITHOUT = "\n      or do without packages"
-
-
-class WantedPackage(Record):
-    """A package that somebody asked for."""
-
-    reference: str
-    named: Word
-    registered: str  # the name that the registry of flakes is asked for
 
 
 class Inquiry(Record):
@@ -75,22 +77,21 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
     return packages
 
 
-def find_wanted(host: Host, settings: Settings) -> tuple[WantedPackage, ...]:
-    found: dict[str, WantedPackage] = {}
+def find_wanted(host: Host, settings: Settings) -> tuple[Reference, ...]:
+    found: dict[str, Reference] = {}
     for named in settings.packages:
         reference = read_reference(named, host.cwd, host.person.home)
         if reference.place:
             check_place(host.tree, named, reference.place, reach_of(host))
-        found.setdefault(reference.text, WantedPackage(reference.text, named, reference.registered))
+        found.setdefault(reference.text, reference)
     return tuple(found.values())
 
 
-def _recall(host: Host, wanted: WantedPackage, meaning: str) -> Package:
-    path = find_state(host).package(wanted.reference)
-    memory = remembered.recall(host.tree, path, FORM, host.person.uid)
-    package = read_record(memory, wanted.reference, meaning, wanted.named.origin)
+def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
+    memory = remembered.recall(host.tree, find_state(host).package(wanted.text), FORM, host.person.uid)
+    package = read_record(memory, wanted.text, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
-        return Package(wanted.reference, (), (), wanted.named.origin)
+        return Package(wanted.text, (), (), wanted.named.origin)
     return package
 
 
@@ -106,17 +107,14 @@ def program_directories(tree: Tree, packages: tuple[Package, ...]) -> tuple[str,
 
 
 def package_findings(tree: Tree, packages: tuple[Package, ...]) -> list[Finding]:
-    findings = [
-        Finding(Finding.NOTE, short_name(package.reference), "not resolved yet: Nix is asked for it at the start")
+    texts = {
+        package: "has no programs, so nothing of it is on PATH"
+        if package.paths
+        else "not resolved yet: Nix is asked for it at the start"
         for package in packages
-        if not package.paths
-    ]
-    findings += [
-        Finding(Finding.NOTE, short_name(package.reference), "has no programs, so nothing of it is on PATH")
-        for package in packages
-        if package.paths and not program_directories(tree, (package,))
-    ]
-    return findings
+        if not program_directories(tree, (package,))
+    }
+    return [Finding(Finding.NOTE, short_name(package.reference), text) for package, text in texts.items()]
 
 
 def find_meaning(host: Host) -> str:
@@ -185,14 +183,45 @@ def plan_inquiry(host: Host, packages: tuple[Package, ...]) -> Inquiry:
 def give_up(host: Host, settings: Settings, failures: dict[str, str]) -> Settings:
     """The settings without the packages that Nix does not have, each with a note that says why."""
     wanted = find_wanted(host, settings)
+    lost = [one for one in wanted if one.text in failures]
+    notes = [Finding(Finding.NOTE, short_name(one.text), f"not in the box: {failures[one.text]}") for one in lost]
     return settings.replace(
-        packages=tuple(one.named for one in wanted if one.reference not in failures),
-        findings=(
-            *settings.findings,
-            *(
-                Finding(Finding.NOTE, short_name(one.reference), f"not in the box: {failures[one.reference]}")
-                for one in wanted
-                if one.reference in failures
-            ),
-        ),
+        packages=tuple(one.named for one in wanted if one not in lost), findings=(*settings.findings, *notes)
     )
+
+
+NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
+SYSTEM_PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
+# Variables of Nix, git and ssh that only say how to reach the world.
+PASSED = (
+    *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+    *("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSH_AUTH_SOCK"),
+)
+
+
+def find_nix(host: Host) -> str:
+    """The Nix that came with claudebox, else the first one that no agent can have put there, else ""."""
+    if nix := pinned.PROGRAMS.get("nix"):
+        return nix
+    search_path = ":".join((host.environ.get("PATH", ""), *NIX_PLACES, *SYSTEM_PLACES))
+    reach = reach_of(host)
+    for path in find_all(host.tree, "nix", search_path, host.cwd):
+        if not reach.leads_through(path):
+            return host.tree.resolve(path) or path
+    return ""
+
+
+def nix_environment(host: Host, nix: str) -> dict[str, str]:
+    """A new environment. What a project sets (NIX_CONFIG, NIX_PATH, GIT_SSH_COMMAND, PATH, …) must not count."""
+    git = pinned.PROGRAMS.get("git", "")
+    places = (posixpath.dirname(nix), posixpath.dirname(git), *NIX_PLACES, *SYSTEM_PLACES)
+    certificates = host_certificates(reach_of(host), host.environ) or pinned.CERTIFICATES
+    return {
+        "HOME": host.person.home,
+        "USER": host.person.name,
+        "LC_ALL": "C.UTF-8",
+        "PATH": ":".join(dict.fromkeys(place for place in places if place)),
+        "GIT_TERMINAL_PROMPT": "0",
+        **({"NIX_SSL_CERT_FILE": certificates, "SSL_CERT_FILE": certificates} if certificates else {}),
+        **{name: host.environ[name] for name in PASSED if name in host.environ},
+    }

@@ -9,13 +9,13 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.git.repository import pointed_to
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.paths import absolute, expand_home, parents
-from claudebox.problem import Problem
-from claudebox.quoting import quote
-from claudebox.reach import Reach
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.values import Word
+from claudebox.trust.reach import Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Reference(Record):
     """A package as Nix is asked for it."""
 
     text: str
+    named: Word  # as somebody asked for it
     place: str = ""  # on this host, if it is there
     registered: str = ""  # the name that the registry of flakes is asked for
 
@@ -59,7 +60,7 @@ def read_reference(named: Word, cwd: str, home: str) -> Reference:
     if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
         raise _refused(named)
     if _is_name(text):
-        return Reference(NIXPKGS + text, registered="nixpkgs")
+        return Reference(NIXPKGS + text, named, registered="nixpkgs")
     url, mark, fragment = text.partition("#")
     location, question, query = url.partition("?")
     rest = question + query + mark + fragment
@@ -69,10 +70,10 @@ def read_reference(named: Word, cwd: str, home: str) -> Reference:
     if colon and scheme in LOCAL:
         return _local(named, scheme, path, rest, cwd, home)
     if colon and scheme in REMOTE and _is_url(location) and not path.removeprefix("//").startswith("-"):
-        return Reference(text)
+        return Reference(text, named)
     indirect = path if colon and scheme == REGISTERED else location
     if (not colon or scheme == REGISTERED) and _is_indirect(indirect):
-        return Reference(text, registered=indirect.partition("/")[0])
+        return Reference(text, named, registered=indirect.partition("/")[0])
     raise _refused(named)
 
 
@@ -120,7 +121,7 @@ def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) 
     path, caret, outputs = path.partition("^")
     place = absolute(path, cwd, home)
     prefix = "" if not scheme else "path:" if scheme == "path" else f"{scheme}://"
-    return Reference(prefix + place + caret + outputs + rest, place=place)
+    return Reference(prefix + place + caret + outputs + rest, named, place=place)
 
 
 def check_place(tree: Tree, named: Word, place: str, reach: Reach) -> None:
@@ -184,3 +185,26 @@ def _place_of(target: dict[str, Any]) -> str:
     scheme, _, path = url.partition(":")
     place = str(target.get("path", "")) or (path if scheme in LOCAL else "")
     return "/" + place.lstrip("/") if place else ""
+
+
+_HASH = frozenset("0123456789abcdfghijklmnpqrsvwxyz")
+HASH_LENGTH = 32
+_STORE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._?=")
+
+
+def is_store_path(path: str) -> bool:
+    """Whether it is a whole store path, and no file in one."""
+    directory, _, name = path.rpartition("/")
+    digest, dash, title = name[:HASH_LENGTH], name[HASH_LENGTH : HASH_LENGTH + 1], name[HASH_LENGTH + 1 :]
+    is_hash = len(digest) == HASH_LENGTH and _HASH.issuperset(digest)
+    return directory == NIX_STORE and is_hash and dash == "-" and bool(title) and _STORE_NAME.issuperset(title)
+
+
+def store_paths(text: str) -> list[str]:
+    """Every store path that a text names, even if it names a file in one."""
+    found = []
+    for rest in text.split(f"{NIX_STORE}/")[1:]:
+        end = next((at for at, letter in enumerate(rest) if letter not in _STORE_NAME), len(rest))
+        path = f"{NIX_STORE}/{rest[:end]}"
+        found += [path] if is_store_path(path) else []
+    return found

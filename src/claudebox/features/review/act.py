@@ -6,11 +6,11 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.layers import Covered, store
+from claudebox.layers import store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.store import Layer
 from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
-from claudebox.model import COVER, FILE, MASK, UNSEEN, Mount, Plan
+from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Mount, Plan, Review
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion
@@ -20,8 +20,6 @@ from claudebox.terminal import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from claudebox.layers import Review
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
 # EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: these a machine says whenever it is asked. A full disk, or a layer

@@ -9,15 +9,11 @@ from __future__ import annotations
 from claudebox.contribution import Contribution, Draft
 from claudebox.facts import Facts
 from claudebox.host.tree import Tree
-from claudebox.layers import MOST_LAYERED, Covered, Review
 from claudebox.layers.machine import find_obstacle, read_mounts, refusal
-from claudebox.model import LAYER, RO, RW, UNSEEN, Finding, Mount, Step
+from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.state import Instance
+from claudebox.state import Instance
 
 DOT_GIT = ".git"
 WITHOUT = "without it, changes reach this host at once: --review off"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from claudebox.features.review import commits as git
 from claudebox.features.review.judge import Item, judge, with_parents
@@ -19,18 +20,14 @@ from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import Plan
 from claudebox.problem import Problem
-from claudebox.reach import reach_of
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
-from claudebox.tools import trusted_program
+from claudebox.trust.programs import trusted_program
+from claudebox.trust.reach import reach_of
 from claudebox.view.review import commits_text, landed_text, listing, summary
 from claudebox.view.text import escape
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Ask = Callable[[str], str]
+Ask = Callable[[str], str]
 
 LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD = "land", "all", "choose", "show", "keep", "discard"
 WORDS = {word[0]: word for word in (LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD)}

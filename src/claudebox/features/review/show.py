@@ -8,23 +8,19 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterable, Iterator
 
 from claudebox import files
+from claudebox.features.review.judge import Item
 from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
 from claudebox.host.tree import Tree
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
 from claudebox.layers.store import Layer
-from claudebox.reach import reach_of
-from claudebox.tools import trusted_path
+from claudebox.trust.programs import trusted_path
+from claudebox.trust.reach import reach_of
 from claudebox.view.review import LONGEST_DIFF, diff, heading
 from claudebox.view.text import Style, escape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from claudebox.features.review.judge import Item
 
 PAGER = "less -R"
 SECONDS = 60

@@ -6,6 +6,9 @@ What stands for a secret is as long as it, and of the same characters, and drawn
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.keys import kind_of_key, throw_away_certificate
 from claudebox.features.secrets.lines import LineMasker
@@ -23,13 +26,7 @@ from claudebox.features.secrets.values import (
     masked_key,
     stand_in,
 )
-from claudebox.secret_values import accounts, known_token, looks_secret, names_secret, secret_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
+from claudebox.trust.secret_values import accounts, known_token, looks_secret, names_secret, secret_value
 
 NOTHING = f"# {MASKED}\n".encode()  # a comment, in most formats
 EMPTY_DOCUMENT = b"{}\n"

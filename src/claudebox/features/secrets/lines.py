@@ -16,8 +16,8 @@ from claudebox.features.secrets.values import (
     is_reference,
     stand_in,
 )
-from claudebox.secret_values import looks_secret
 from claudebox.settings.types import is_variable_name
+from claudebox.trust.secret_values import looks_secret
 
 COMMENTS = ("#", ";", "//", "--", "!")
 QUOTES = ('"""', "'''", '"', "'", "`")

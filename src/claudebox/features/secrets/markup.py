@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.values import change, holds_secret
-from claudebox.secret_values import looks_secret
+from claudebox.trust.secret_values import looks_secret
 
 QUOTES = "\"'`"
 # Their first text names the second.

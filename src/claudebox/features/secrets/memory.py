@@ -10,13 +10,12 @@ from claudebox import remembered
 from claudebox.facts import Masked
 from claudebox.features.secrets.invention import Inventor
 from claudebox.features.secrets.table import Candidate
-from claudebox.host.chance import some_bytes
+from claudebox.host.digest import some_bytes
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_inodes
 from claudebox.model import Preparation
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.quoting import quote
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.values import Word

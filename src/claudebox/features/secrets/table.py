@@ -31,7 +31,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, HEAD_LENGTH, LINK, OTHER, Entry, NameFilter
 from claudebox.paths import is_inside
 from claudebox.record import Record
-from claudebox.secret_values import PRIVATE_KEY_MARKS
+from claudebox.trust.secret_values import PRIVATE_KEY_MARKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from claudebox.features.secrets.invention import Invent, blank, in_sections, plain
 from claudebox.features.secrets.keys import throw_away_key
-from claudebox.secret_values import (
+from claudebox.trust.secret_values import (
     SHORTEST_TOKEN,
     TOKEN_PREFIXES,
     accounts,

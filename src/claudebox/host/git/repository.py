@@ -11,7 +11,7 @@ import posixpath
 from claudebox.host.git import config as gitconfig
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, normalize, parents
-from claudebox.quoting import quote
+from claudebox.problem import quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from claudebox.features.claude.seed import current_state
 from claudebox.host.tree import Tree
 from claudebox.problem import Problem
 from claudebox.state import Instance, State
-from claudebox.users_settings import LARGEST_FILE
+from claudebox.trust.claude_settings import LARGEST_FILE
 
 STATE = b'{"projects": {}}\n'
 

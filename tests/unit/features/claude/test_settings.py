@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from claudebox.agreement import agreement, find_news
-from claudebox.features.claude.project_settings import leads_elsewhere
+from claudebox.features.claude.decide import leads_elsewhere
 from claudebox.model import RO, Finding, Plan, Preparation
 from claudebox.problem import Problem
 from hosts.machine import EVERYONE, TREES, Machine

@@ -14,8 +14,8 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
 from claudebox.mounts import arrange, pin_directories
-from claudebox.places import openings
 from claudebox.settings.values import Word
+from claudebox.trust.secret_places import openings
 from hosts.machine import plant
 
 P = "/home/alice/shop"

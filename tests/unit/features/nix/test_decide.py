@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.decide import nix_findings, nix_mounts
-from claudebox.features.nix.trial import CLOSED, OPEN, UNKNOWN, judge
+from claudebox.features.nix.decide import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
 from claudebox.model import FILE, Nix, Origin
-from claudebox.secret_values import secret_value
+from claudebox.trust.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")
@@ -220,9 +219,6 @@ def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask_daemon() == Daemon(answers=False)
 
 
-# What a trial of the Nix daemon says: that its builds are closed only if nothing else can be the reason.
-
-
 @pytest.mark.parametrize(
     ("copied", "copied_its_own", "outcome"),
     [
@@ -237,4 +233,5 @@ def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_judgement(copied: list[bool | None], copied_its_own: bool | None, outcome: str) -> None:
+    """Builds are closed only if nothing else can be the reason."""
     assert judge(copied, copied_its_own) == outcome

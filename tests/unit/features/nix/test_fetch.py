@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import pinned
-from claudebox.features.nix.fetch import Progress
-from claudebox.features.nix.output import find_reason, read_paths, read_version
-from claudebox.features.nix.packages import plan_inquiry
-from claudebox.features.nix.program import find_nix
+from claudebox.features.nix.fetch import Progress, find_reason, read_paths
+from claudebox.features.nix.packages import find_nix, plan_inquiry
+from claudebox.host import pinned
 from hosts.machine import Machine
 from unit.nix_machine import HELLO, HOME, PROJECT, make_machine
 
@@ -72,21 +70,6 @@ def test_a_proxy_and_the_users_certificates_count(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        ("nix (Nix) 2.8.0\n", (2, 8)),
-        ("nix (Nix) 2.18.1\n", (2, 18)),
-        ("nix (Lix, like Nix) 2.91.0-dev\n", (2, 91)),
-        ("nix (Determinate Nix 3.0.0) 2.26.2\n", (2, 26)),
-        ("nix (Nix) 2.9pre20220512_d354fc3\n", (2, 9)),
-        *((text, (0, 0)) for text in ("", "nix", "nix (Nix) x.y", "2.", "²7.3")),
-    ],
-)
-def test_version_is_read(text: str, version: tuple[int, int]) -> None:
-    assert read_version(text) == version
-
-
-@pytest.mark.parametrize(
     ("output", "paths"),
     [
         (b'[{"drvPath":"x","outputs":{"man":"/m","out":"/o"}}]', ["/m", "/o"]),
@@ -96,11 +79,7 @@ def test_version_is_read(text: str, version: tuple[int, int]) -> None:
     ],
 )
 def test_paths_are_read_from_json(output: bytes, paths: list[str]) -> None:
-    assert read_paths(output, is_json=True) == paths
-
-
-def test_paths_are_read_from_lines() -> None:
-    assert read_paths(b"/a\n/b\n", is_json=False) == ["/a", "/b"]
+    assert read_paths(output) == paths
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from claudebox import remembered
 from claudebox.agreement import agreement, find_news
-from claudebox.features.nix.output import is_store_path
 from claudebox.features.nix.packages import (
     FORM,
     find_meaning,
@@ -21,6 +20,7 @@ from claudebox.features.nix.packages import (
     store_name,
     to_resolve,
 )
+from claudebox.features.nix.references import is_store_path
 from claudebox.model import Finding, Package
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather

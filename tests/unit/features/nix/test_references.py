@@ -37,7 +37,7 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.mark.parametrize("name", ["ripgrep", "python3Packages.requests", "_7zz", "gtk+", "hello^out,man", "nodejs_20"])
 def test_name_means_nixpkgs(name: str) -> None:
-    assert read(name) == Reference(f"nixpkgs#{name}", registered="nixpkgs")
+    assert read(name) == Reference(f"nixpkgs#{name}", Word(name, SAID), registered="nixpkgs")
     assert short_name(read(name).text) == name
 
 
@@ -54,13 +54,13 @@ def test_name_means_nixpkgs(name: str) -> None:
     ],
 )
 def test_reference_to_elsewhere_stays_as_it_is(text: str) -> None:
-    assert read(text) == Reference(text)
+    assert read(text) == Reference(text, Word(text, SAID))
     assert not may_change(text)
 
 
 @pytest.mark.parametrize("text", ["nixpkgs#hello", "nixpkgs/nixos-24.05#hello", "flake:nixpkgs#hello", "nixpkgs/a/b"])
 def test_registered_flake_keeps_its_name(text: str) -> None:
-    assert read(text) == Reference(text, registered="nixpkgs")
+    assert read(text) == Reference(text, Word(text, SAID), registered="nixpkgs")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_registered_flake_keeps_its_name(text: str) -> None:
 )
 def test_path_is_known_to_be_one(text: str, place: str, for_nix: str) -> None:
     """However it is written: it is judged by its place, and Nix is not started in the project."""
-    assert read(text) == Reference(for_nix, place=place)
+    assert read(text) == Reference(for_nix, Word(text, SAID), place=place)
     assert may_change(for_nix)
 
 

@@ -13,10 +13,10 @@ from claudebox.features.review import act
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
 from claudebox.features.review.end import BEHIND, kept_text, question
 from claudebox.features.review.judge import Item
-from claudebox.layers import MOST_LAYERED, Covered, Review, store
+from claudebox.layers import store
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
 from claudebox.layers.machine import Ground, find_doubt, refusal
-from claudebox.model import BY_DEFAULT, LAYER, RO, RW, Plan, Step
+from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Plan, Review, Step
 from claudebox.mounts import PIN
 from claudebox.problem import Problem
 from claudebox.settings.words import parse

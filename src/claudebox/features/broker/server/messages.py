@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 from claudebox.features.broker.server.policy import INVALID, Headers, Refusal, malformed
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LARGEST_HEAD = 32 * 1024
 MOST_HEADERS = 100

@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from hmac import compare_digest
 
 from claudebox.features.broker.decide import SHORTEST_SECRET
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 Headers = tuple[tuple[str, str], ...]  # names in lower case
 

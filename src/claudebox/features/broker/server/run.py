@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -16,14 +17,9 @@ from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Su
 from claudebox.features.broker.server.exchange import Exchange, Session
 from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, find_proxy, read_address, trust
 from claudebox.features.broker.server.usage import Allowance, Journal, Meter
-from claudebox.known_variables import BASE_URL
 from claudebox.model import Broker
 from claudebox.process.companion import READY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import ssl
-
+from claudebox.trust.variables import BASE_URL
 
 MOST_CONNECTIONS = 128
 STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses

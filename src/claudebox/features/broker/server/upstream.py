@@ -22,9 +22,9 @@ from claudebox.features.broker.server.messages import (
     read_answer,
 )
 from claudebox.features.broker.server.policy import Headers
-from claudebox.known_variables import BASE_URL
 from claudebox.problem import Problem
 from claudebox.record import Record
+from claudebox.trust.variables import BASE_URL
 
 CONNECT_SECONDS = 20.0
 SEND_SECONDS = 300.0

@@ -10,15 +10,12 @@ import json
 import math
 import threading
 import time
+from typing import Any
 
 from claudebox import journal
 from claudebox.features.broker.server.policy import TOO_MANY, Refusal
 from claudebox.record import Record
 from claudebox.view.text import counted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LONGEST_LINE = 64 * 1024
 LARGEST_ANSWER = 4 * 1024 * 1024

@@ -13,9 +13,9 @@ import threading
 import time
 from ipaddress import IPv6Address, ip_address
 
-from claudebox.addresses import Address, rejected_range
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.host.network import read_neighbourhood
+from claudebox.host.ranges import Address, rejected_range
 from claudebox.host.tree import Tree
 
 NEAR_SECONDS = 5.0  # for which what is near counts: somebody may join another network while the box runs

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 
 from claudebox.features.names.rules import LONGEST_LABEL, LONGEST_NAME, NameList, is_label
 from claudebox.host.digest import sha256
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 A, PTR, AAAA, OPT = 1, 12, 28, 41
 INTERNET = 1

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections.abc import Callable
+from mmap import mmap
 
 from claudebox import journal
 from claudebox.allowed import Allowed
@@ -18,11 +20,6 @@ from claudebox.features.names.rules import STOPPED, WEB, NameList, as_written, i
 from claudebox.features.names.server.dns import AAAA, A
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.model import Origin
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from mmap import mmap
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500

@@ -7,8 +7,10 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from functools import partial
 
+from claudebox.allowed import Names
 from claudebox.features.names.act import ALL, LIFE
 from claudebox.features.names.namespace import CONNECTIONS, DATAGRAMS, HOST_PORT, LOOKUPS
 from claudebox.features.names.rules import NameList, can_be_listed
@@ -26,12 +28,6 @@ from claudebox.features.names.server.greeting import (
 from claudebox.features.names.server.notes import Asker, Notes
 from claudebox.process.carrier import Carrier, Connection, Flow, raise_file_limit
 from claudebox.process.companion import READY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from claudebox.allowed import Names
 
 # Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
 NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)

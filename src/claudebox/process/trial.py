@@ -1,0 +1,184 @@
+"""Starts bwrap for real, and finds out why it failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from claudebox.archive import own_command
+from claudebox.host import Host, read_host, system
+from claudebox.host.tree import Tree
+from claudebox.problem import Problem
+from claudebox.process.companion import die_with_parent
+from claudebox.process.isolation import fork_into_namespaces, scope_to_box
+from claudebox.record import Record
+from claudebox.trust.programs import trusted_path
+from claudebox.trust.reach import reach_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+TRIAL_SECONDS = 20
+NO_VERSION = "unknown version"
+
+NAMESPACES = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"),
+    *("--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"),
+)
+APPARMOR_FIX = (
+    "sudo apt install apparmor-profiles",
+    "sudo install -m 644 /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/",
+    "sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict",
+)
+CONTAINER_FIX = (
+    "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined …",
+    "podman run --security-opt unmask=ALL …",
+)
+
+
+class Outcome(Record):
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def run(*command: str, text: str = "") -> Outcome:
+    """Run a program with next to nothing in its environment, and `text` as its input.
+
+    It does not start in the project, where many programs look for settings: `claude --version` for one.
+    """
+    # It runs on the host, and looks for further programs there.
+    path = trusted_path(os.environ.get("PATH", ""), reach_of(read_host()))
+    environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, cwd="/", capture_output=True, env=environ, input=text.encode(), timeout=TRIAL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Outcome(-1, "", str(error))
+    return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def run_in_namespaces(module: str, question: object) -> Any:
+    """Have `main` of one of our modules, which calls `answer_in_namespaces`, answer a question. Raises a Problem.
+
+    It is a process of its own, because there is no way back from the namespaces that it enters.
+    """
+    outcome = run(*own_command(module), text=json.dumps(question))
+    try:
+        answer = json.loads(outcome.stdout)
+    except ValueError:
+        last = (outcome.stderr.strip().splitlines() or [f"exit status {outcome.status}"])[-1]
+        raise Problem(f"the trial failed: {last}") from None
+    if "problem" in answer:
+        raise Problem(answer["problem"])
+    return answer["answer"]
+
+
+def answer_in_namespaces(work: Callable[[Any], object]) -> None:
+    """Read a question, find the answer in a child that has the namespaces of a box, and print it. Both are JSON."""
+    question = json.load(sys.stdin)
+    try:
+        scope_to_box()
+        child = fork_into_namespaces()
+        if child != 0:
+            _, status = os.waitpid(child, 0)
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+        die_with_parent()
+        found = {"answer": work(question)}
+    except Problem as problem:
+        found = {"problem": problem.message}
+    json.dump(found, sys.stdout)
+
+
+def program_version(path: str) -> str:
+    return version_number(run(path, "--version"))
+
+
+def version_number(outcome: Outcome) -> str:
+    """The number in what `--version` prints."""
+    first = outcome.stdout.strip().partition("\n")[0] if outcome.status == 0 else ""
+    words = [word.removeprefix("v") for word in first.split()]
+    return next((word for word in words if word[:1].isdigit()), NO_VERSION)
+
+
+def namespaces_row(host: Host, bwrap: str) -> CheckRow:
+    outcome = run(bwrap, *NAMESPACES, "true")
+    if outcome.status == 0:
+        return CheckRow(OK, "namespaces", "bwrap made user, pid, ipc, uts and cgroup namespaces")
+    message = outcome.stderr.strip().splitlines()[-1] if outcome.stderr.strip() else f"exit status {outcome.status}"
+    why, fix = explain(host.tree, bwrap, message)
+    return CheckRow(FAIL, "namespaces", message, why, fix)
+
+
+def require_namespaces(host: Host, bwrap: str) -> None:
+    """Raise if the box cannot be made, before bwrap says so less clearly and with another exit status."""
+    row = namespaces_row(host, bwrap)
+    if row.state == FAIL:
+        raise Problem(f"bwrap cannot make the box: {row.why} ({row.measured})", "\n      ".join(row.fix))
+
+
+def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]:
+    """The reason behind a message of bwrap, and what to type. The likeliest reason comes first."""
+    if system.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
+        why = "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)"
+        if tree.exists(system.APPARMOR_PROFILE):
+            return f"{why}, and that is /usr/bin/bwrap, not {bwrap}", ("unset CLAUDEBOX_BWRAP",)
+        return why, APPARMOR_FIX
+    if system.is_switched_off(tree):
+        return "user namespaces are switched off for ordinary users", sysctl("kernel.unprivileged_userns_clone=1")
+    if system.is_limited(tree):
+        return "user namespaces are limited to none", sysctl("user.max_user_namespaces=15000")
+    if system.is_container(tree):
+        return "this is a container whose runtime forbids namespaces or masks /proc", CONTAINER_FIX
+    if "ENOSPC" in message:
+        return "too many namespaces, or this is already a sandbox that forbids further ones", ()
+    return "the kernel or a security module forbids it", ()
+
+
+def sysctl(assignment: str) -> tuple[str, ...]:
+    return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
+
+
+def symlink_row(bwrap: str) -> CheckRow:
+    """Try CVE-2026-87766. The version does not tell: distributions fix old versions, and have taken fixes back."""
+    with tempfile.TemporaryDirectory(prefix="claudebox-check-") as made:
+        directory = os.path.realpath(made)
+        os.mkdir(f"{directory}/work")
+        os.mkdir(f"{directory}/outside")
+        os.symlink(f"/oldroot{directory}/outside", f"{directory}/work/sub")
+        work = f"{directory}/work"
+        run(bwrap, "--unshare-user", "--ro-bind", "/", "/", "--bind", work, work, "--dir", f"{work}/sub/x", "true")
+        if not os.path.exists(f"{directory}/outside/x"):
+            return CheckRow(OK, "CVE-2026-87766", "this bwrap does not have it")
+    why = (
+        "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can "
+        "write; bwrap 0.12 or later is better still"
+    )
+    return CheckRow(NOTE, "CVE-2026-87766", "this bwrap has it", why)
+
+
+OK = "ok"
+NOTE = "note"
+FAIL = "FAIL"
+
+
+class CheckRow(Record):
+    """One thing that `--check` looked at."""
+
+    state: str
+    name: str
+    measured: str
+    why: str = ""
+    fix: tuple[str, ...] = ()  # commands to paste
+
+    @classmethod
+    def of_problem(cls, name: str, problem: Problem, state: str = FAIL) -> CheckRow:
+        return cls(state, name, problem.message, problem.excerpt, tuple(map(str.strip, problem.hint.splitlines())))
