@@ -9,7 +9,7 @@ from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.settings.words import Request
 from claudebox.terminal import ask, can_ask, errors_height, errors_style, say
-from claudebox.view.text import BOLD, DIM, Style, escape
+from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, escape
 
 SHOW_ALL = "?"
 OFFER = "(claudebox --setup offers a stricter box: login outside, listed hosts, review)"
@@ -39,7 +39,6 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
         say(first_screen(plan, style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
     else:
         from claudebox.view.audit import audit
-        from claudebox.view.first_screen import LEFT_OUT
 
         # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
         say(audit(plan, style) + (f"({LEFT_OUT})\n" if request.yes else ""))

@@ -16,13 +16,16 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn, Self
 
 from claudebox.files import Replacement
 from claudebox.host.digest import sha256
 from claudebox.host.tree import Tree
 from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn, Self
 
 LARGEST_FILE = 1 << 20
 RESERVED = 8192  # bytes, more than new tokens need

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
 
 from claudebox import files
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change, Seen, is_opaque
@@ -15,6 +14,10 @@ from claudebox.layers.store import Layer, note
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 STAGING, LANDING = "staging", "landing"
 DONE = ".done"  # the end of the journal's name when everything has landed

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
 from claudebox.allowed import Allowed
@@ -38,6 +35,11 @@ from claudebox.model import (
 from claudebox.paths import shorten_home
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark

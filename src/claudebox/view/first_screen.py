@@ -21,7 +21,7 @@ from claudebox.view.audit import (
     shown_argument,
     variable_text,
 )
-from claudebox.view.text import BOLD, DIM, Style, counted, cut, escape, fill, table_row, width
+from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 
 INDENT = 15
 TOOLCHAIN = "toolchain"  # the rule
@@ -29,7 +29,6 @@ MOST_LINES = (6, 3, 2)  # of a row: many where there is room
 STEP = 4  # columns by which a name that is too long is shortened at a time
 SHORTEST = 12  # columns, for a part of a name that still tells something
 EVERYTHING = "lists every variable, path and rule"
-LEFT_OUT = "--quiet leaves this out"
 PLAIN_PLACES = ("/", "/run", "/proc", "/dev", "/dev/shm")  # empty in every box, and nothing that anybody works in
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH = 80
+LEFT_OUT = "--quiet leaves this out"
 NARROWEST = 40
 
 UNITS = ("B", "K", "M", "G", "T")

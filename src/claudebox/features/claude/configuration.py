@@ -3,9 +3,7 @@ reported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, Mount
@@ -14,6 +12,11 @@ from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
 from claudebox.trust.secret_values import looks_secret, secret_value
 from claudebox.trust.variables import LEADING, ROUTE_OF, is_harmless
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 # Settings that do not enter, and why.
 CREDENTIALS = "it hands out credentials, which stay outside"

@@ -6,11 +6,14 @@ The user allows such a file by its content, and nobody asks again when a script 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
 
 from claudebox.host.tree import Tree
 from claudebox.host.walk import SKIPPED
 from claudebox.paths import normalize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NAMED = "a shell obeys it on cd: what that runs names it"
 MOST_BYTES = 1 << 16

@@ -9,7 +9,6 @@ from claudebox import files
 from claudebox.layers import store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.store import Layer
-from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Mount, Plan, Review
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
@@ -147,6 +146,8 @@ def _is_usable(mount: Mount, review: Review, uppers: dict[str, str]) -> bool:
     if number < 0 or mount.path == root:
         return True
     is_dir = mount.is_dir and mount.kind not in (COVER, MASK, FILE)
+    from claudebox.layers.visible import DIRECTORY, PLAIN_FILE, kind_seen
+
     return kind_seen(root, uppers[root], mount.path[len(root) + 1 :]) == (DIRECTORY if is_dir else PLAIN_FILE)
 
 

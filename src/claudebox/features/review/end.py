@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 from claudebox.features.review import commits as git
 from claudebox.features.review.judge import Item, judge, with_parents
@@ -27,7 +26,11 @@ from claudebox.trust.reach import reach_of
 from claudebox.view.review import commits_text, landed_text, listing, summary
 from claudebox.view.text import escape
 
-Ask = Callable[[str], str]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Ask = Callable[[str], str]
 
 LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD = "land", "all", "choose", "show", "keep", "discard"
 WORDS = {word[0]: word for word in (LAND, EVERYTHING, CHOOSE, SHOW, KEEP, DISCARD)}

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Change
-from claudebox.model import Guarded
 from claudebox.paths import is_below, is_inside, normalize
 from claudebox.record import Record
 from claudebox.settings.values import PROJECT_FILE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
 
-class WhyApart(Protocol):
-    """Says why a path is set apart."""
+    from claudebox.model import Guarded
 
-    def __call__(self, path: str, *, is_room: bool) -> str: ...
+    class WhyApart(Protocol):
+        """Says why a path is set apart."""
+
+        def __call__(self, path: str, *, is_room: bool) -> str: ...
 
 
 OWN = "claudebox obeys it"

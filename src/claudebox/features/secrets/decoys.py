@@ -6,13 +6,9 @@ What stands for a secret is as long as it, and of the same characters, and drawn
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.keys import kind_of_key, throw_away_certificate
 from claudebox.features.secrets.lines import LineMasker
-from claudebox.features.secrets.markup import mask_markup, mask_quoted
 from claudebox.features.secrets.rows import GIT, KEY, LOOKS, MARKUP, PLAIN, QUOTED, SHAPE, SHELL, SURE, VALUES
 from claudebox.features.secrets.table import KEY_MARKS, is_binary_key
 from claudebox.features.secrets.values import (
@@ -27,6 +23,11 @@ from claudebox.features.secrets.values import (
     stand_in,
 )
 from claudebox.trust.secret_values import accounts, known_token, looks_secret, names_secret, secret_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 NOTHING = f"# {MASKED}\n".encode()  # a comment, in most formats
 EMPTY_DOCUMENT = b"{}\n"
@@ -152,8 +153,12 @@ def _masked(text: str, style: str, name: str, invent: Invent) -> bytes | None:
 
         return _made(lambda by: mask_script(text, invent=by), text, invent)
     if style == QUOTED:
+        from claudebox.features.secrets.markup import mask_quoted
+
         return _made(lambda by: mask_quoted(text, by), text, invent)
     if style == MARKUP:
+        from claudebox.features.secrets.markup import mask_markup
+
         return _made(lambda by: mask_markup(text, by), text, invent)
     return _document(text, name.lower(), invent, gently=style in (LOOKS, GIT, SURE), is_git=style == GIT)
 
@@ -221,6 +226,8 @@ def _json(text: str, invent: Invent, *, gently: bool) -> bytes | None:
     except (ValueError, RecursionError):
         if not gently:
             return EMPTY_DOCUMENT  # with comments, or broken: all of it is left out
+        from claudebox.features.secrets.markup import mask_quoted
+
         return _made(lambda by: mask_quoted(text, by), text, invent)
     masker = _JsonMasker(invent, gently=gently)
     decoy = masker.masked("", value, 0)

@@ -8,11 +8,14 @@ and of short and readable secrets a limited number for all times; everything els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from claudebox.host.digest import sha256
 from claudebox.trust.secret_values import names_secret
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MASKED = "masked-by-claudebox"
 MARK = "masked"  # how a stand-in begins, if it is long enough and may have these letters

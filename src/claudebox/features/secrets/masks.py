@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable
 
 from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
@@ -19,6 +18,10 @@ from claudebox.model import Finding
 from claudebox.paths import absolute, is_below, is_inside
 from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings, Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LONGEST = 1 << 18  # bytes that are read of a file; of a longer one the box sees nothing
 LONGEST_DOCUMENT = 1 << 20  # bytes of a file that can only be read as a whole
