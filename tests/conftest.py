@@ -6,6 +6,7 @@ ordinary user, the half that needs root is skipped, which CI does not accept.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pwd
@@ -110,6 +111,32 @@ class Account:
             check=False,
         )
 
+    @contextlib.contextmanager
+    def running(
+        self,
+        *command: str,
+        cwd: Path | str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        stderr: int = subprocess.DEVNULL,
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A program on the host as this account, beside the test."""
+        with subprocess.Popen(
+            self.becoming(*command),
+            cwd=cwd or self.home,
+            env={**self.environ, **(env or {})},
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
 
 class Lonely(Account):
     """Somebody whose programs see no others of the same account.
@@ -127,6 +154,13 @@ def git(account: Account, where: Path, *arguments: str) -> str:
     result = account.run("git", *AS_SOMEBODY, *arguments, cwd=where)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def make_repository(account: Account, where: Path, message: str = "first") -> Path:
+    """With one commit, of all that is there."""
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "--allow-empty", "-m", message)):
+        git(account, where, *words)
+    return where
 
 
 @dataclass
@@ -194,6 +228,13 @@ def project(account: Account) -> Path:
 @needed("box")
 def box(account: Account, project: Path) -> Box:
     return Box(account, project)
+
+
+@pytest.fixture
+@needed("box")
+def shop(user: Account) -> Box:
+    """A box of the ordinary user, where root would show nothing more."""
+    return Box(user, user.write(user.home / "src" / "shop" / "README.md", "a shop\n").parent)
 
 
 @pytest.fixture

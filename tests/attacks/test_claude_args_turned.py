@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 CANARY = "canary-7f31"
 REFUSED = 125

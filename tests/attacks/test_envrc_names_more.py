@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks.test_host_runs_later_report import TITLE, said
+from attacks.conftest import TITLE, said
 from conftest import Account, Box
 
 pytestmark = pytest.mark.req("INST-02")

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 pytestmark = pytest.mark.req("SEC-01")
 
@@ -30,23 +28,16 @@ def hostile(account: Account, project: Path) -> Path:
     return project
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--dry-run",),
-        ("--dry-run", "--json"),
-        ("--audit",),
-        ("--audit", "--json"),
-        ("--explain", ".envrc"),
-        ("--check",),
-    ],
-)
-def test_nothing_that_is_printed_reaches_the_terminal_as_a_code(
-    box: Box, hostile: Path, words: tuple[str, ...]
-) -> None:
-    shown = box.claudebox(*words, "--run", "true")
-    assert not [code for code in HOSTILE if code in shown.stdout + shown.stderr]
-    assert "hunter2" not in shown.stdout + shown.stderr
+def test_nothing_that_is_printed_reaches_the_terminal_as_a_code(box: Box, hostile: Path) -> None:
+    for words in (
+        *(("--dry-run",), ("--dry-run", "--json"), ("--audit",), ("--audit", "--json"), ("--reveal", ".", "--audit")),
+        *(("--explain", ".envrc"), ("--explain", f".env.{CODE}\n! forged"), ("--check",)),
+    ):
+        result = box.claudebox(*words, "--run", "true")
+        shown = result.stdout + result.stderr
+        assert not [code for code in HOSTILE if code in shown]
+        assert words == ("--dry-run",) or not any(line.startswith("! forged") for line in shown.splitlines())
+        assert "hunter2" not in shown
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from attacks.test_host_runs_later import ALWAYS_POSSIBLE, TAMPERING, state_of
-from attacks.test_host_runs_later_report import TITLE, said
+from attacks.conftest import TITLE, said
+from attacks.test_host_runs_later import ALWAYS_POSSIBLE, state_of, tamper
 from conftest import Account, Box
 
 pytestmark = pytest.mark.req("REACH-01")
@@ -56,27 +55,20 @@ def on_path(box: Box, project: Path) -> Box:
     return replace(box, account=replace(box.account, environ=environ))
 
 
-def tamper(box: Box, project: Path, *options: str) -> dict[str, list[str]]:
-    mount = ("--mount-ro", f"{TAMPERING}:/tampering.py")
-    names = [place.rstrip("/") for place in PLACES]
-    done = box.inside("python3", "/tampering.py", str(project), *names, options=(*mount, *options))
-    assert done.returncode == 0, done.stderr
-    worked: dict[str, list[str]] = json.loads(done.stdout)
-    return worked
-
-
 def test_nothing_that_the_host_leads_to_can_be_changed(on_path: Box, dotfiles: Path) -> None:
     before = [state_of(dotfiles / place) for place in PLACES]
-    assert {place: worked for place, worked in tamper(on_path, dotfiles, "--review", "off").items() if worked} == {}
+    assert {
+        place: worked for place, worked in tamper(on_path, dotfiles, PLACES, "--review", "off").items() if worked
+    } == {}
     assert [state_of(dotfiles / place) for place in PLACES] == before
     # In a layer the attempts succeed, and nothing of it is on the host.
     layered = {place.rstrip("/") for place in PLACES if place.endswith("/")}
-    assert {place for place, worked in tamper(on_path, dotfiles).items() if worked} == layered
+    assert {place for place, worked in tamper(on_path, dotfiles, PLACES).items() if worked} == layered
     assert [state_of(dotfiles / place) for place in PLACES] == before
 
 
 def test_it_can_where_the_user_says_so(on_path: Box, dotfiles: Path) -> None:
-    worked = tamper(on_path, dotfiles, "--writable", ".")
+    worked = tamper(on_path, dotfiles, PLACES, "--writable", ".")
     assert {place: ALWAYS_POSSIBLE - {*attempts} for place, attempts in worked.items()} == {
         place.rstrip("/"): set() for place in PLACES
     }

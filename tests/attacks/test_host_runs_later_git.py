@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_SOMEBODY, Account, Box, git
+from attacks.conftest import in_default
+from conftest import AS_SOMEBODY, Account, Box, git, make_repository
 
 pytestmark = pytest.mark.req("INST-02")
 
@@ -74,13 +75,18 @@ def attack(box: Box, script: str, *options: str) -> None:
     assert "error: " not in done.stderr.splitlines()[0], done.stderr
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_git_on_the_host_runs_nothing_planted(box: Box, account: Account, repository: Path, name: str) -> None:
-    attack(box, ATTACKS[name])
-    assert not host_uses_git(account, repository)
+def test_git_on_the_host_runs_nothing_planted(box: Box, account: Account, repository: Path) -> None:
+    """Each with a program of its own, so that it is known which one ran."""
+    scripts = []
+    for number, script in enumerate(ATTACKS.values()):
+        account.write(repository / f"evil{number}", f"#!/bin/sh\necho {number} >> {account.home}/ran\n", mode=0o755)
+        own = script.replace("evil", f"evil{number}").replace("planted", f"planted{number}")
+        scripts.append(f"({own})")
+    attack(box, "; ".join(scripts))
+    assert not host_uses_git(account, repository), (account.home / "ran").read_text()
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", in_default(ATTACKS, "configuration", "renamed-worktree", "program-of-a-filter"))
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_git_on_the_host_would_run_it_without_the_guard(
     box: Box, account: Account, repository: Path, name: str
@@ -124,60 +130,70 @@ def test_hooks_path_of_the_users_own_configuration_is_guarded(box: Box, account:
     assert not (account.home / "ran").exists()
 
 
-EVERYDAY = """
-set -e
-echo one >> file; git commit -qam one
-git branch other; git checkout -q -b feature; echo two > two; git add two; git commit -qm two
-git checkout -q -b tracking origin/main
-git checkout -q main; git merge -q feature --no-edit
-git checkout -q -b topic HEAD~1; echo three > three; git add three; git commit -qm three; git rebase -q main
-git checkout -q main; echo dirty >> file; git stash -q; git stash pop -q; git checkout -q file
-git fetch -q; git pull -q origin main; git push -q origin main; git tag v1; git gc -q
-git worktree add -q ../shop-inner -b inner 2>/dev/null || git worktree add -q inner -b inner
-git cherry-pick feature >/dev/null 2>&1 || git cherry-pick --skip
-git branch -D other 2>/dev/null; git notes add -m note; git bisect start; git bisect reset; git status --short
-git -C deps/library checkout -q -b work; cd deps/library; echo x >> file; git commit -qam sub
+CHANGES_OF_THE_CONFIGURATION = """
+git config some.key value
+git remote add other ../x
+git branch --set-upstream-to=origin/main
 """
 
 
-@pytest.mark.req("GIT-01", "GIT-03")
 @pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it")
-def test_everyday_git_works(box: Box, account: Account, repository: Path) -> None:
-    origin = account.home / "origin.git"
-    git(account, repository, "clone", "-q", "--bare", str(repository), str(origin))
-    git(account, repository, "remote", "add", "origin", str(origin))
-    git(account, repository, "fetch", "-q", "origin")
-    done = box.inside("sh", "-c", EVERYDAY, options=("--mount-rw", str(origin)))
-    assert done.returncode == 0, done.stderr
-    assert "could not write config" not in done.stderr
-    assert "three" in git(account, repository, "log", "--all", "--format=%s")
-
-
-CHANGES_OF_THE_CONFIGURATION = (
-    "git config some.key value",
-    "git remote add other ../x",
-    "git branch --set-upstream-to=origin/main || git config --get branch.main.merge",
-)
-
-
-@pytest.mark.parametrize("command", CHANGES_OF_THE_CONFIGURATION)
-def test_what_would_change_the_configuration_says_so_and_can_be_opened(
-    box: Box, account: Account, repository: Path, command: str
-) -> None:
+def test_configuration_can_be_opened(box: Box, account: Account, repository: Path) -> None:
     git(account, repository, "update-ref", "refs/remotes/origin/main", "HEAD")
     git(account, repository, "remote", "add", "origin", "../x")
-    closed = box.inside("sh", "-c", command)
-    assert "could not write config file" in closed.stderr or "it would write .git/config" in closed.stderr
-    opened = box.inside("sh", "-c", command, options=("--writable", ".git/config"))
-    assert "could not write config file" not in opened.stderr
-    assert opened.returncode == 0
+    assert box.inside("sh", "-ec", CHANGES_OF_THE_CONFIGURATION).returncode != 0
+    box.sh(f"set -e\n{CHANGES_OF_THE_CONFIGURATION}", options=("--writable", ".git/config"))
 
 
-@pytest.mark.root_repeats("inside, root is an ordinary user like anybody else; test_identity.py shows it")
-def test_submodule_can_be_updated_by_hand(box: Box, account: Account, repository: Path) -> None:
-    library = account.home / "src/library"
-    git(account, library, "commit", "-q", "--allow-empty", "-m", "newer")
-    new = git(account, library, "rev-parse", "HEAD").strip()
-    git(account, repository / "deps/library", "fetch", "-q")
-    box.sh(f"git -C deps/library checkout -q {new} && git add deps/library && git commit -qm newer")
-    assert git(account, repository / "deps/library", "rev-parse", "HEAD").strip() == new
+# The agent leaves something for git commands that people seldom use: it runs when they do.
+
+
+EVIL_FILE = "printf '#!/bin/sh\\ntouch ~/ran\\n' > evil; chmod +x evil"
+UP = "../" * 12
+NESTED = "git init -q n; cd n; echo x > file; git add file; echo y > file"
+# What the agent does, what is said about it, and what the user types later.
+SELDOM = {
+    "server-of-instaweb": (
+        f"{EVIL_FILE}; mkdir .git/gitweb; cp evil .git/gitweb/our-lighttpd",
+        "new .git/gitweb/our-lighttpd (git instaweb runs it)",
+        "git instaweb --start --httpd=our-lighttpd",
+    ),
+    "difftool": (
+        f"{EVIL_FILE}; {NESTED}; git config diff.tool {UP}$OLDPWD/evil",
+        "new n/.git (a repository: git obeys it) diff.tool = ",
+        "git -C n difftool -y",
+    ),
+    "guitool-for-merges": (
+        f"{EVIL_FILE}; {NESTED}; git config merge.guitool {UP}$OLDPWD/evil",
+        "new n/.git (a repository: git obeys it) merge.guitool = ",
+        "git -C n difftool -y --gui",
+    ),
+}
+
+
+@pytest.fixture
+def plain_repository(account: Account, project: Path) -> Path:
+    return make_repository(account, project)
+
+
+@pytest.mark.parametrize("name", SELDOM)
+def test_attack_is_real_and_named(box: Box, account: Account, plain_repository: Path, name: str) -> None:
+    script, expected, typed = SELDOM[name]
+    assert expected in " ".join(box.inside("sh", "-c", script).stderr.split())
+    account.run("sh", "-c", f"{typed} < /dev/null", cwd=plain_repository)
+    assert (account.home / "ran").exists()
+
+
+def test_repository_that_has_git_write_elsewhere_is_named(box: Box, plain_repository: Path) -> None:
+    settings = ("http.saveCookies true", "http.https://x/.saveCookies 1", "format.outputDirectory /x")
+    done = box.inside(
+        "sh", "-c", "; ".join(f"git init -q n{i}; git -C n{i} config {one}" for i, one in enumerate(settings))
+    )
+    for number in range(len(settings)):
+        assert f"new n{number}/.git (a repository: git obeys it)" in " ".join(done.stderr.split())
+
+
+def test_server_of_the_users_is_held(box: Box, account: Account, plain_repository: Path) -> None:
+    server = account.write(plain_repository / ".git/gitweb/server", "mine\n", 0o755)
+    assert box.inside("sh", "-c", "echo evil > .git/gitweb/server").returncode != 0
+    assert server.read_text() == "mine\n"

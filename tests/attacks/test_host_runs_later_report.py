@@ -6,39 +6,30 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import AS_SOMEBODY, Account, Box, git
+from attacks.conftest import TITLE, in_default, said
+from conftest import AS_SOMEBODY, Account, Box, git, make_repository
 from patience import comes_true
 from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
 
 pytestmark = pytest.mark.req("INST-02")
 
-TITLE = "left in the project, and this host may run it"
 ORDINARY = "changed, and run when you ask for it"
 
 
 @pytest.fixture
 def repository(account: Account, project: Path) -> Path:
-    git(account, project, "init", "-q")
-    account.write(project / ".git/info/exclude", "evil\n")
     account.write(project / ".envrc", "export A=1\n")
     account.write(project / "package.json", '{"scripts": {"test": "jest"}, "dependencies": {}}\n')
     account.write(project / "src/main.py", "print()\n")
-    git(account, project, "add", "-A")
-    git(account, project, "commit", "-qm", "first")
+    make_repository(account, project)
+    account.write(project / ".git/info/exclude", "evil\n")
     account.write(project / "evil", f"#!/bin/sh\necho ran > {account.home}/ran\n", mode=0o755)
     return project
-
-
-def said(done: subprocess.CompletedProcess[str]) -> str:
-    """What is printed after the audit."""
-    _, found, after = done.stderr.partition("claudebox: ")
-    return " ".join((found + after).split())
 
 
 def ran(account: Account, project: Path) -> bool:
@@ -137,22 +128,23 @@ MENDED = ("gitlink-in-an-index-elsewhere", "rebase-symlink")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_attack_that_no_mount_stops_is_named(box: Box, account: Account, repository: Path, name: str) -> None:
-    script, expected = ATTACKS[name]
-    done = box.inside("sh", "-c", script)
-    assert TITLE in said(done)
-    for words in expected:
-        assert words in said(done)
-    assert ran(account, repository) == (name not in MENDED), "the attack is real: without a terminal nothing is moved"
-
-
-@pytest.mark.parametrize("name", ATTACKS)
 def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, repository: Path, name: str) -> None:
-    with asked(box, ATTACKS[name][0]) as opened:
+    script, expected = ATTACKS[name]
+    with asked(box, script) as opened:
+        shown = " ".join(opened.seen.decode().partition("claudebox: ")[2].split())
+        assert [words for words in (TITLE, *expected) if words not in shown] == []
         opened.type("q\n")
         opened.read_until("Moved, under the same names, to")
         assert opened.wait() == 0
     assert not ran(account, repository)
+
+
+@pytest.mark.parametrize("name", in_default(ATTACKS, "common-directory", "gitlink-of-a-gitlink", "rebase"))
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
+def test_without_a_terminal_nothing_is_moved(box: Box, account: Account, repository: Path, name: str) -> None:
+    done = box.inside("sh", "-c", ATTACKS[name][0])
+    assert TITLE in said(done)
+    assert ran(account, repository) == (name not in MENDED), "the attack is real"
 
 
 @pytest.mark.root_repeats("how much is looked at does not depend on who looks")
@@ -171,44 +163,54 @@ def test_content_that_was_there_before_is_news_elsewhere(box: Box, repository: P
 
 # What appears where nothing was, so that there was nothing to mount over.
 CONFIG = "printf '[core]\\nbare=false\\nworktree=..\\nfsmonitor=x\\n'"
-NEW_PLACES = {
-    f"mkdir -p e/objects e/refs; ln -s refs/heads/x e/HEAD; {CONFIG} > e/config": "new e (a repository: git obeys it)",
-    f"mkdir -p e/refs; ln -s /usr e/objects; cp .git/HEAD e; {CONFIG} > e/config": "new e (a repository: git obeys it)",
-    "mkdir -p e c/objects c/refs; cp .git/HEAD e; echo ../c > e/commondir; "
-    f"{CONFIG} > e/config.worktree": "new e/config.worktree (git obeys it)",
-    "git init -q n; git -C n config protocol.ext.allow always": "new n/.git (a repository: git obeys it)",
-    "git init -q n; git -C n config core.worktree $HOME": "new n/.git (a repository: git obeys it) core.worktree = ",
-    "git init -q n; git -C n config core.worktree $PWD": "new n/.git (a repository: git obeys it) core.worktree = ",
-    "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "(git worktree repair writes there)",
-    "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
-    "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
-    "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
-    "echo '{}' > .mcp.json": "new .mcp.json",
-    "mkdir .claude; echo '{}' > .claude/settings.json": "new .claude/settings.json",
-    "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
-    "mkdir -p .claude/skills/x; echo hi > .claude/skills/x/SKILL.md": (
-        "new .claude/skills/x/SKILL.md (an agent on this host takes it up, with its hooks)"
-    ),
-    "touch lefthook.yml": "new lefthook.yml",
-    "ln -s ~/.bashrc rc": "new rc (a symlink that leaves the project) -> ",
-    "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.x a/b/rc": "new a/b/rc (a symlink that leaves the project)",
-    "mkdir -p a/b; ln -s ../../c a/b/up; ln -s up/../../.x a/b/rc": "new a/b/rc (a symlink that leaves the project)",
-    "git init -q .git/x/y; mkdir -p src; ln -s ../.git/x/y src/api": "-> ../.git/x/y in git's own directory",
-    "git init -q .git; ln -s .git lib": "new lib (a symlink that leaves the project) -> .git",
-    "mkdir -p src; ln -s ../.git/x/y src/api": "-> ../.git/x/y in git's own directory",
-    "ln -s /etc/shadow sub; ln -s sub also": "new sub (a symlink that leaves the project) -> /etc/shadow",
-    "mkdir -p x/y; git init -q --bare x/y; cp evil x/y/hooks/post-commit": "new x/y (a repository: git obeys it)",
-    "mkdir locked; chmod 0 locked": "new locked (cannot be listed: nothing in it was looked at)",
-}
+REPOSITORY, LEAVES = "(a repository: git obeys it)", "(a symlink that leaves the project)"
+# Each of a group has a place of its own.
+NEW_PLACES: tuple[dict[str, str], ...] = (
+    {
+        f"mkdir -p e/objects e/refs; ln -s refs/heads/x e/HEAD; {CONFIG} > e/config": f"new e {REPOSITORY}",
+        f"mkdir -p f/refs; ln -s /usr f/objects; cp .git/HEAD f; {CONFIG} > f/config": f"new f {REPOSITORY}",
+        "mkdir -p g c/objects c/refs; cp .git/HEAD g; echo ../c > g/commondir; "
+        f"{CONFIG} > g/config.worktree": "new g/config.worktree (git obeys it)",
+        "git init -q n; git -C n config protocol.ext.allow always": f"new n/.git {REPOSITORY}",
+        "git init -q o; git -C o config core.worktree $HOME": f"new o/.git {REPOSITORY} core.worktree = ",
+        "git init -q p; git -C p config core.worktree $PWD": f"new p/.git {REPOSITORY} core.worktree = ",
+        "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "(git worktree repair writes there)",
+        "mkdir -p x/y; git init -q --bare x/y; cp evil x/y/hooks/post-commit": f"new x/y {REPOSITORY}",
+    },
+    {
+        "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
+        "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
+        "echo '{}' > .mcp.json": "new .mcp.json",
+        "mkdir .claude; echo '{}' > .claude/settings.json": "new .claude/settings.json",
+        "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
+        "mkdir -p .claude/skills/x; echo hi > .claude/skills/x/SKILL.md": (
+            "new .claude/skills/x/SKILL.md (an agent on this host takes it up, with its hooks)"
+        ),
+        "touch lefthook.yml": "new lefthook.yml",
+    },
+    {
+        "ln -s ~/.bashrc rc": f"new rc {LEAVES} -> ",
+        "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.x a/b/rc": f"new a/b/rc {LEAVES}",
+        "mkdir -p d/b; ln -s ../../c d/b/up; ln -s up/../../.x d/b/rc": f"new d/b/rc {LEAVES}",
+        "git init -q .git/x/y; mkdir -p src; ln -s ../.git/x/y src/api": "-> ../.git/x/y in git's own directory",
+        "git init -q .git; ln -s .git lib": f"new lib {LEAVES} -> .git",
+        "mkdir -p src; ln -s ../.git/no/where src/other": "-> ../.git/no/where in git's own directory",
+        "ln -s /etc/shadow sub; ln -s sub also": f"new sub {LEAVES} -> /etc/shadow",
+    },
+    {"mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc"},
+)
 
 
-@pytest.mark.parametrize("script", NEW_PLACES)
-def test_what_appears_is_named(box: Box, repository: Path, account: Account, script: str) -> None:
-    if account.is_root and "chmod 0" in script:
-        return  # root can list it
-    assert NEW_PLACES[script] in said(box.inside("sh", "-c", script))
-    if "chmod" in script:
-        (repository / "locked").chmod(0o755)
+@pytest.mark.parametrize("group", range(len(NEW_PLACES)))
+def test_what_appears_is_named(box: Box, repository: Path, group: int) -> None:
+    heard = said(box.inside("sh", "-c", "\n".join(f"({script})" for script in NEW_PLACES[group])))
+    assert [words for words in NEW_PLACES[group].values() if words not in heard] == []
+
+
+def test_directory_that_cannot_be_listed_is_named(box: Box, repository: Path, account: Account) -> None:
+    heard = said(box.inside("sh", "-c", "mkdir locked; chmod 0 locked"))
+    assert account.is_root or "new locked (cannot be listed: nothing in it was looked at)" in heard
+    (repository / "locked").chmod(0o755)
 
 
 def test_worktree_that_the_user_adds_meanwhile_is_no_news(box: Box, account: Account, repository: Path) -> None:
@@ -260,22 +262,21 @@ def test_file_that_the_user_replaces_is_no_longer_held_but_named(box: Box, accou
 # What agents do all day
 
 
-QUIET = (
-    "echo 'print(1)' >> src/main.py; git commit -qam one; git checkout -q -b two; echo x > new.py; chmod +x new.py",
-    "git clone -q . copy; git worktree add -q inner -b inner; git -C inner commit -q --allow-empty -m x",
-    'sed -i \'s/{}/{"left-pad": "1"}/\' package.json; mkdir -p node_modules/.bin; ln -s ../x node_modules/.bin/x',
-    "python3 -m venv --without-pip .venv; mkdir docs; ln -s ../src docs/src; ln -s /usr/bin/env docs/env",
-    'echo \'[project]\' > pyproject.toml; mkdir app; echo \'{"scripts": {"dev": "vite"}}\' > app/package.json',
-    "o=.git/annex/objects/a; mkdir -p $o/K; touch $o/K/K; ln -s $o/K/K have; ln -s $o/Z/Z lack",
-    "touch -d 2001-01-01 package.json; git stash -q; git gc -q; git tag x",
-    "mkdir -p target/debug .pytest_cache .next sub; touch target/debug/x Cargo.lock .pytest_cache/x .next/x.json",
-    "touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig; mkdir sub; touch sub/.tool",
-)
+QUIET = """
+echo 'print(1)' >> src/main.py; git commit -qam one; git checkout -q -b two; echo x > new.py; chmod +x new.py
+git clone -q . copy; git worktree add -q inner -b inner; git -C inner commit -q --allow-empty -m x
+sed -i 's/{}/{"left-pad": "1"}/' package.json; mkdir -p node_modules/.bin; ln -s ../x node_modules/.bin/x
+python3 -m venv --without-pip .venv; mkdir docs; ln -s ../src docs/src; ln -s /usr/bin/env docs/env
+echo '[project]' > pyproject.toml; mkdir app; echo '{"scripts": {"dev": "vite"}}' > app/package.json
+o=.git/annex/objects/a; mkdir -p $o/K; touch $o/K/K; ln -s $o/K/K have; ln -s $o/Z/Z lack
+touch -d 2001-01-01 package.json; git stash -q; git stash pop -q; git gc -q; git tag x
+mkdir -p target/debug .pytest_cache .next; touch target/debug/x Cargo.lock .pytest_cache/x .next/x.json
+touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig; mkdir sub; touch sub/.tool
+"""
 
 
-@pytest.mark.parametrize("script", QUIET)
-def test_ordinary_session_ends_without_a_word(box: Box, repository: Path, script: str) -> None:
-    done = box.inside("sh", "-ec", script)
+def test_ordinary_session_ends_without_a_word(box: Box, repository: Path) -> None:
+    done = box.inside("sh", "-ec", QUIET)
     assert done.returncode == 0, done.stderr
     assert said(done) == ""
 
@@ -301,23 +302,20 @@ ONE_LINE = {
 }
 
 
-@pytest.mark.parametrize("script", ONE_LINE)
-def test_what_runs_on_request_is_named_in_one_line(box: Box, repository: Path, script: str) -> None:
-    done = box.inside("sh", "-ec", script)
-    assert said(done).startswith(f"claudebox: {ORDINARY}: ")
-    assert ONE_LINE[script] in said(done)
-    assert done.stderr.partition("claudebox: ")[2].count("\n") == 1
+def test_what_runs_on_request_is_named_in_one_sentence(box: Box, repository: Path) -> None:
+    heard = said(box.inside("sh", "-ec", "\n".join(ONE_LINE)))
+    assert heard.startswith(f"claudebox: {ORDINARY}: ")
+    assert [words for words in ONE_LINE.values() if words not in heard] == []
+    assert TITLE not in heard
 
 
 # The end of claudebox, and the question
 
 
 @pytest.mark.req("SAND-14")
-@pytest.mark.parametrize("status", [0, 3, 130])
-def test_exit_status_stays_the_programs(box: Box, repository: Path, status: int) -> None:
-    done = box.inside("sh", "-c", f"echo x > sub.envrc; mkdir sub; mv sub.envrc sub/.envrc; exit {status}")
-    assert TITLE in said(done)
-    assert done.returncode == status
+def test_exit_status_stays_the_programs(box: Box, repository: Path) -> None:
+    done = box.inside("sh", "-c", "mkdir sub; echo x > sub/.envrc; exit 130")
+    assert (TITLE in said(done), done.returncode) == (True, 130)
     assert (repository / "sub/.envrc").exists()
 
 
@@ -327,8 +325,7 @@ def asked(box: Box, script: str, status: int = 0) -> Iterator[Terminal]:
     agent = box.account.write(box.account.home / "agent.sh", f"cd {box.project}\n{script}\n")
     words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "-c", f". /agent.sh; exit {status}")
     with claudebox_terminal(box, *words, env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-        opened.type("y\n")
+        opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
         opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
         yield opened
 
@@ -350,13 +347,10 @@ def test_what_was_typed_while_the_box_ran_is_no_answer(box: Box, account: Accoun
     agent = account.write(account.home / "agent.sh", waiting)
     words = ("--mount-ro", f"{agent}:/agent.sh", "--run", "sh", "/agent.sh")
     with claudebox_terminal(box, *words, env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-        opened.type("y\n")
-        opened.read_until("^working")
-        opened.type("k\n")
+        opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
+        opened.answer("^working", "k\n")
         account.write(repository / "typed")
-        opened.read_until(r"Show, keep or quarantine\?.*\[s\] ")
-        opened.type("q\n")
+        opened.answer(r"Show, keep or quarantine\?.*\[s\] ", "q\n")
         assert opened.wait() == 0
     assert not (repository / ".mcp.json").exists()
 
@@ -402,10 +396,8 @@ def test_changed_file_is_as_before_again(box: Box, account: Account, repository:
     with claudebox_terminal(
         box, "--writable", ".git", "--run", "git", "config", "core.pager", "./evil", env=PLAIN
     ) as opened:
-        opened.read_until(r"Start\? \[y/N\] ")
-        opened.type("y\n")
-        opened.read_until(r"\[s\] ")
-        opened.type("q\n")
+        opened.answer(r"Start\? \[y/N\] ", "y\n")
+        opened.answer(r"\[s\] ", "q\n")
         opened.read_until("Restored as before the box: .git/config")
         opened.wait()
     assert "pager" not in (repository / ".git/config").read_text()
@@ -431,8 +423,7 @@ def test_nobody_is_asked_who_sent_a_signal(box: Box, repository: Path) -> None:
     """Whoever ends a box, `timeout` for one, waits for its end and types nothing."""
     box.account.write(repository / "agent.sh", "echo x > .mcp.json; touch started; exec sleep 60\n")
     with claudebox_terminal(box, "--run", "sh", "agent.sh", env=PLAIN) as opened:
-        opened.read_until(r"Start\? \[[Yy]/[Nn]\] ")
-        opened.type("y\n")
+        opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
         assert comes_true((repository / "started").exists)
         opened.signal(signal.SIGTERM)
         assert opened.wait() == 128 + signal.SIGTERM
@@ -450,3 +441,29 @@ def test_symlink_on_the_way_is_not_followed(box: Box, account: Account, reposito
         opened.read_until("could not be moved")
         opened.wait()
     assert (account.home / "mine/.envrc").exists()
+
+
+@pytest.mark.parametrize("attack", ["kill -s KILL 0", "kill -s KILL -- -1 0"])
+def test_parent_cannot_be_killed_from_inside(box: Box, repository: Path, attack: str) -> None:
+    """The program does what it can that nobody is told."""
+    done = box.inside("sh", "-c", f"echo true > .envrc.local; trap '' TERM; {attack}; sleep 9")
+    assert done.returncode != 0
+    assert "new .envrc.local" in said(done)
+
+
+STOPPED = """python3 -c 'import os, termios
+os.set_blocking(2, False)
+state = termios.tcgetattr(0)
+state[3] &= ~(termios.ISIG | termios.ECHO)
+state[6][termios.VEOF] = b"q"
+termios.tcsetattr(0, termios.TCSANOW, state)
+termios.tcflow(0, termios.TCOOFF)'
+"""
+
+
+def test_terminal_that_shows_nothing_and_loses_answers(box: Box, repository: Path) -> None:
+    with asked(box, f"echo true > .envrc.local; {STOPPED}") as opened:
+        opened.type("q\n")
+        opened.read_until("Moved, under the same names, to")
+        assert opened.wait() == 0
+    assert not (repository / ".envrc.local").exists()

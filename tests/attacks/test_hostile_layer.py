@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import Account, Box, make_repository
 from unit.layers.world import picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
@@ -104,8 +104,7 @@ def test_directory_that_became_a_way_out_is_not_followed(box: Box, outside: Path
 def test_bundle_from_a_hostile_repository_runs_nothing_here(box: Box) -> None:
     """Whatever the box's configuration of git names runs in a box without a network, or not at all."""
     account, project = box.account, box.project
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
-        assert account.run("git", *words, cwd=project).returncode == 0
+    make_repository(account, project)
     script = f"""
     printf '#!/bin/sh\\ntouch {account.home}/ran {project}/ran; sleep 1\\n' > evil; chmod 755 evil
     git commit -q --allow-empty -m two
@@ -137,8 +136,7 @@ git("update-ref", "refs/heads/evil", commit.decode())
 
 def test_object_that_git_warns_of_does_not_arrive(box: Box) -> None:
     account, project = box.account, box.project
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
-        assert account.run("git", *words, cwd=project).returncode == 0
+    make_repository(account, project)
     done = box.inside("python3", "-c", CORRUPT, options=("--review", "--land", "safe"))
     assert done.returncode == 0, done.stderr
     assert "the commits stay in the layer" in done.stderr, done.stderr
@@ -156,8 +154,7 @@ exec /usr/bin/git "$@"
 def test_bundle_that_is_fetched_is_the_one_that_was_checked(box: Box) -> None:
     account, project = box.account, box.project
     as_somebody = ("-c", "user.name=A", "-c", "user.email=a@b")
-    for words in (("init", "-q"), ("add", "-A"), (*as_somebody, "commit", "-qm", "1")):
-        assert account.run("git", *words, cwd=project).returncode == 0
+    make_repository(account, project)
     other = account.home / "other"
     identity = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     assert account.run("git", "clone", "-q", str(project), str(other)).returncode == 0
@@ -196,8 +193,7 @@ git config protocol.ext.allow always
 def test_hole_in_the_bundle_does_not_fill_the_disk(box: Box) -> None:
     """Who makes the bundle longer while git writes it leaves a good one with a hole at its end."""
     account, project = box.account, box.project
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
-        assert account.run("git", *words, cwd=project).returncode == 0
+    make_repository(account, project)
     script = PLANT.replace("ln -s OUTSIDE /run/claudebox-out/objects", "truncate -s 1T /run/claudebox-out/bundle.lock")
     box.inside("sh", "-c", script, options=REVIEW)
     done = box.claudebox("--review", "land", "--land", "safe", timeout=60)
@@ -209,8 +205,7 @@ def test_hole_in_the_bundle_does_not_fill_the_disk(box: Box) -> None:
 def test_link_beside_the_bundle_is_not_followed(box: Box, outside: Path) -> None:
     """Git packs the commits in a box, and runs there what its repository names: that may leave a symlink, too."""
     account, project = box.account, box.project
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "1")):
-        assert account.run("git", *words, cwd=project).returncode == 0
+    make_repository(account, project)
     done = box.inside("sh", "-c", PLANT.replace("OUTSIDE", str(outside)), options=("--review", "--land", "safe"))
     assert done.returncode == 0, done.stderr
     assert "more: new, 1 commit" in done.stderr, "the program did not run"

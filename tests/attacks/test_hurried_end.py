@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git
+from conftest import Account, Box, make_repository
 from patience import PATIENCE
 from terminal.pseudoterminal import CTRL_BACKSLASH, CTRL_C, Terminal, claudebox_path, program_terminal
 
@@ -40,9 +39,7 @@ os._exit(5)
 
 @pytest.fixture
 def repository(account: Account, project: Path) -> Path:
-    git(account, project, "init", "-q")
-    git(account, project, "commit", "-qm", "first", "--allow-empty")
-    return project
+    return make_repository(account, project)
 
 
 def is_mended(repository: Path) -> bool:
@@ -76,7 +73,7 @@ def test_many_signals_are_passed_on(box: Box) -> None:
     source += "while not os.path.exists('go'): time.sleep(0.01)\nos._exit(5)\n"
     with program_terminal(box, "python3", source) as opened:
         opened.read_until("^ready")
-        for _ in range(5000):
+        for _ in range(1500):
             opened.signal(signal.SIGTERM)
             time.sleep(PAUSE / 10)
         box.account.write(box.project / "go")
@@ -112,14 +109,7 @@ def test_nobody_has_to_read_the_errors(box: Box, account: Account, repository: P
     account.write(repository / "program", LEAVES_A_DETOUR)
     reader, writer = os.pipe()
     words = (claudebox_path(), *box.options, "--yes", "--quiet", "--run", "python3", "program")
-    with subprocess.Popen(
-        account.becoming(*words),
-        cwd=repository,
-        env=account.environ,
-        stdin=subprocess.DEVNULL,
-        stderr=writer,
-        start_new_session=True,
-    ) as process:
+    with account.running(*words, cwd=repository, stderr=writer) as process:
         os.close(writer)
         assert b"ready" in os.read(reader, 100)
         os.close(reader)

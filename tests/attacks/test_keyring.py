@@ -10,11 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from attacks.unprotected import FILTER, without
-from conftest import CLAUDEBOX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
 
 pytestmark = pytest.mark.req("SEC-02")
 

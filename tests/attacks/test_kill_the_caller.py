@@ -54,20 +54,9 @@ def test_script_is_killed_where_nothing_keeps_the_program_from_it(box: Box) -> N
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_the_group_reaches_the_program_all_the_same(box: Box, account: Account, number: int) -> None:
     trap = "trap 'echo caught; exit 5' INT QUIT TERM HUP; echo >ready; while :; do sleep 0.05; done"
-    process = subprocess.Popen(
-        account.becoming(*OLD, "--yes", "--run", "bash", "-c", trap),
-        cwd=box.project,
-        env=account.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    try:
+    words = (*OLD, "--yes", "--run", "bash", "-c", trap)
+    with account.running(*words, cwd=box.project, stdout=subprocess.PIPE) as process:
         assert comes_true((box.project / "ready").exists)
         os.killpg(process.pid, number)
         assert process.communicate(timeout=PATIENCE)[0] == "caught\n"
         assert process.returncode == 5
-    finally:
-        process.kill()

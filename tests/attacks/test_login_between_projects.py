@@ -6,15 +6,12 @@ import json
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST
+from conftest import CLAUDEBOX, Account, Box
 from patience import PATIENCE, comes_true
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 STORE = "$CLAUDE_SECURESTORAGE_CONFIG_DIR"
 MESSAGE = "canary-9c1e"
@@ -34,27 +31,15 @@ def environ(account: Account) -> dict[str, str]:
 def test_file_at_the_login_is_seen_in_the_same_project_only(
     box: Box, account: Account, environ: dict[str, str], second: str, *, is_seen: bool
 ) -> None:
-    from conftest import CLAUDEBOX
-
     other = account.write(account.home / "src" / second / "README.md").parent
     script = f"mkdir {STORE}/deep; echo {MESSAGE} > {STORE}/deep/note; mkfifo {STORE}/fifo; echo there; cat"
-    first = subprocess.Popen(
-        account.becoming(CLAUDEBOX, "--yes", "--run", "sh", "-c", script),
-        cwd=box.project,
-        env={**account.environ, **environ},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    with first:
+    words = (CLAUDEBOX, "--yes", "--run", "sh", "-c", script)
+    with account.running(*words, cwd=box.project, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
         assert first.stdout
         assert first.stdout.readline() == "there\n"
         look = f"cat {STORE}/deep/note; ls {STORE}; test -s {STORE}/.credentials.json && echo login"
         seen = box.inside("sh", "-c", look, cwd=other, env=environ)
-        assert first.stdin
-        first.stdin.close()
-        first.wait(PATIENCE)
+        first.communicate("", timeout=PATIENCE)
     assert "login" in seen.stdout.split()
     assert (MESSAGE in seen.stdout, "fifo" in seen.stdout) == (is_seen, is_seen)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 NAMES = ("bwrap", "pasta", "nft", "git", "nix", "npm", "node", "claude", "env", "true", "python3", "readlink", "busctl")
 WAYS = (".", "", "bin", "{project}/bin", "{other}")
@@ -38,18 +36,17 @@ def own_programs(account: Account) -> str:
 
 @pytest.mark.req("SAND-09")
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("mode", ["--demo", "--check", "--version", "--audit"])
-def test_program_of_a_project_does_not_run_on_the_host(
-    box: Box, account: Account, sprung: Path, mode: str, way: str
-) -> None:
+def test_program_of_a_project_does_not_run_on_the_host(box: Box, account: Account, sprung: Path, way: str) -> None:
     other = account.write(account.home / "src/other/bin/x").parent
     account.write(account.home / ".claudebox/config.toml")
     assert box.inside("true", cwd=other).returncode == 0  # an agent works there, too
     for directory in (box.project, box.project / "bin", other):
         plant(account, directory, sprung)
     path = f"{way.format(project=box.project, other=other)}:{own_programs(account)}"
-    box.claudebox(mode, env={"PATH": path})
-    assert not sprung.exists(), sprung.read_text()
+    demo = ("--demo",) if way in (".", "{other}") else ()  # which takes a while
+    for mode in (*demo, "--check", "--version", "--audit"):
+        box.claudebox(mode, env={"PATH": path})
+        assert not sprung.exists(), sprung.read_text()
     # The trap works: a shell walks into it.
     account.run("/bin/sh", "-c", "git status", cwd=box.project, env={"PATH": path})
     assert sprung.exists()
@@ -77,3 +74,23 @@ def test_demo_is_played_with_the_programs_of_the_host(box: Box, account: Account
     shown = box.claudebox("--demo", env={"PATH": f".:{own_programs(account)}"})
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert not sprung.exists()
+
+
+# A program that claudebox asks something on the host obeys what lies in its working directory.
+
+
+# Like many programs, it reads settings from the directory that it is started in.
+CLAUDE = "#!/bin/sh\n[ -e ./.settings ] && . ./.settings\necho '2.1.197 (Claude Code)'\n"
+
+
+@pytest.mark.req("INST-02")
+@pytest.mark.parametrize("option", ["--version", "--check"])
+def test_nothing_of_the_project_is_obeyed(box: Box, account: Account, option: str) -> None:
+    claude = account.write(account.home / "bin/claude", CLAUDE, 0o755)
+    account.write(box.project / ".settings", f"echo ran > {account.home}/ran\n")
+    account.environ["PATH"] = f"{account.home}/bin:{account.environ['PATH']}"
+    said = box.claudebox(option).stdout
+    assert "2.1.197" in said
+    assert not (account.home / "ran").exists()
+    account.run(str(claude), "--version", cwd=box.project)
+    assert (account.home / "ran").exists(), "the attack is real"

@@ -65,6 +65,7 @@ def test_no_secret_is_in_the_box(box: Box, planted: Path) -> None:
     assert files_of(planted) == before, "something stayed on the host"
 
 
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_the_search_would_find_every_one(box: Box, planted: Path) -> None:
     found = box.sh(SEARCH, options=("--reveal", "."))
     assert {name for name in SECRETS if f"./{name}:" in found} == set(SECRETS)
@@ -125,6 +126,7 @@ def test_read_by_every_way_with_user_namespaces(box: Box, planted: Path, account
     assert box.inside("python3", "-c", READ, options=options).stdout == "[]\n"
 
 
+@pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_the_ways_would_find_it(box: Box, planted: Path) -> None:
     found = box.inside("python3", "-c", READ, options=("--reveal", ".")).stdout
     for way in ("read", "root", "work directory", "mapped", "by_descriptor", "linked", "exchanged", "tar"):
@@ -176,7 +178,7 @@ def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, a
     assert "node_modules/app/.env" in box.sh(SEARCH)
 
 
-@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
+@pytest.mark.exhaustive("the quick run has tried it without a box")
 def test_junk_does_not_push_a_moved_secret_out_of_memory(box: Box, planted: Path) -> None:
     """What is remembered of masked files was once read up to 256 KiB, and written without a limit."""
     name = "x" * 200
@@ -317,23 +319,6 @@ def test_huge_file(box: Box, project: Path, account: Account) -> None:
         file.seek(1 << 29)
         file.write(f"\nLATER={CANARY}\n".encode())
     assert box.sh("wc -c < .env; head -c 100 .env").split()[1:] == ["#", "masked-by-claudebox"]
-
-
-HOSTILE = ".env.\x1b[2J\n! forged: line"
-
-
-def test_hostile_names_do_not_reach_the_screen(box: Box, project: Path, account: Account) -> None:
-    account.write(project / HOSTILE, f"KEY={CANARY}\n")
-    git(account, project, "init", "-q")
-    for words in (("--audit",), ("--audit", "--json"), ("--explain", HOSTILE), ("--reveal", ".", "--audit")):
-        result = box.claudebox("--shell", *words)
-        shown = result.stdout + result.stderr
-        assert result.returncode == 0, shown
-        assert "\x1b" not in shown
-        assert not any(line.startswith("! forged") for line in shown.splitlines())
-        assert CANARY not in shown
-    box.sh("git add -A")
-    assert git(account, project, "ls-files").split() == ["README.md"]
 
 
 def test_values_are_printed_nowhere(box: Box, planted: Path) -> None:

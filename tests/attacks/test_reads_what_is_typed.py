@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -66,21 +65,9 @@ UNPROTECTED = pytest.param(ON_THE_USERS_TERMINAL, id="on the user's terminal")
 def taker(box: Box, account: Account) -> Iterator[None]:
     """Another box of the same project, without a terminal."""
     account.write(box.project / "takes", TAKES)
-    process = subprocess.Popen(
-        account.becoming(CLAUDEBOX, "--yes", "--run", "python3", "takes"),
-        cwd=box.project,
-        env=account.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
+    with account.running(CLAUDEBOX, "--yes", "--run", "python3", "takes", cwd=box.project):
         assert comes_true((box.project / "ready").exists)
         yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 def stolen(box: Box) -> str:
@@ -102,9 +89,7 @@ def is_stolen(box: Box, shell: Terminal, command: tuple[str, ...]) -> bool:
 @pytest.mark.usefixtures("taker")
 def test_terminal_handed_over_to_another_box(box: Box, command: tuple[str, ...]) -> None:
     box.account.write(box.project / "hands-over", HANDS_OVER)
-    with shell_terminal(box, *command) as shell:
-        shell.read_until("host> ")
-        shell.type(f"claudebox --yes --run python3 hands-over; {THEN_READ}")
+    with shell_terminal(box, *command, typed=f"claudebox --yes --run python3 hands-over; {THEN_READ}") as shell:
         shell.read_until("^busy")
         if not command:
             assert comes_true(lambda: "nothing more" in stolen(box))
@@ -112,23 +97,17 @@ def test_terminal_handed_over_to_another_box(box: Box, command: tuple[str, ...])
 
 
 @pytest.mark.parametrize("command", [PROTECTED, UNPROTECTED])
-def test_box_that_is_suspended(box: Box, command: tuple[str, ...]) -> None:
-    box.account.write(box.project / "program", READS_ALONG)
-    with shell_terminal(box, *command) as shell:
-        shell.read_until("host> ")
-        shell.type(f"claudebox --yes --run python3 program; {THEN_READ}")
+@pytest.mark.parametrize("is_suspended", [True, False], ids=["suspended", "started behind the shell"])
+def test_box_that_is_not_in_front(box: Box, command: tuple[str, ...], is_suspended: bool) -> None:
+    with shell_terminal(
+        box,
+        *command,
+        program=READS_ALONG,
+        typed=f"claudebox --yes --run python3 program {';' if is_suspended else '&'} {THEN_READ}",
+    ) as shell:
         assert comes_true((box.project / "ready").exists)
-        shell.type(CTRL_Z)
-        shell.read_until("Stopped")
-        shell.read_until("^busy")
-        assert is_stolen(box, shell, command) == bool(command)
-
-
-@pytest.mark.parametrize("command", [PROTECTED, UNPROTECTED])
-def test_box_that_was_started_behind_the_shell(box: Box, command: tuple[str, ...]) -> None:
-    box.account.write(box.project / "program", READS_ALONG)
-    with shell_terminal(box, *command) as shell:
-        shell.read_until("host> ")
-        shell.type(f"claudebox --yes --run python3 program & {THEN_READ}")
-        assert comes_true((box.project / "ready").exists)
+        if is_suspended:
+            shell.type(CTRL_Z)
+            shell.read_until("Stopped")
+            shell.read_until("^busy")
         assert is_stolen(box, shell, command) == bool(command)

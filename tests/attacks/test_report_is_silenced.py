@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import AS_SOMEBODY, Account, Box
+from attacks.conftest import TITLE, said
+from conftest import Account, Box, make_repository
+from patience import comes_true
 
 pytestmark = pytest.mark.req("INST-02")
 
-TITLE = "left in the project, and this host may run it"
 TASKS = "mkdir -p app/.vscode; echo evil > app/.vscode/tasks.json"
 
 
@@ -19,14 +19,7 @@ TASKS = "mkdir -p app/.vscode; echo evil > app/.vscode/tasks.json"
 def repository(account: Account, project: Path) -> Path:
     account.write(project / "app/main.py", "print()\n")
     account.write(project / "docs/example/.vscode/tasks.json", "evil\n")
-    for words in ("init -q", "add -A", "commit -qm first"):
-        account.run("git", *AS_SOMEBODY, *words.split(), cwd=project)
-    return project
-
-
-def said(done: subprocess.CompletedProcess[str]) -> str:
-    _, found, after = done.stderr.partition("claudebox: ")
-    return " ".join((found + after).split())
+    return make_repository(account, project)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +95,79 @@ def test_long_configurations_let_no_hook_be_forgotten(
     next_one = box.inside("sh", "-c", "echo evil > own-hooks/pre-commit")
     is_held = not (repository / "own-hooks/pre-commit").exists()
     assert is_held or ".git/modules/own: git's configuration is too long here" in " ".join(next_one.stderr.split())
+
+
+# What the agent leaves where nobody looks at a start: below node_modules, .venv, target and their like.
+
+
+EVIL = "config core.fsmonitor $PWD/evil"
+
+
+@pytest.fixture
+def project_with_program(account: Account, project: Path) -> Path:
+    account.write(project / "evil", f"#!/bin/sh\necho ran > {account.home}/ran\n", mode=0o755)
+    return project
+
+
+PLACES = [".venv", "target", "node_modules/x", ".venv/src/package", "a/node_modules/b/_build", ".jj/x"]
+
+
+def test_repository_that_runs_something_is_named(box: Box, account: Account, project_with_program: Path) -> None:
+    plant = "mkdir -p $place; git init -q $place; git -C $place"
+    heard = said(box.inside("sh", "-c", f"for place in {' '.join(PLACES)}; do {plant} {EVIL}; done"))
+    assert TITLE in heard
+    for place in PLACES:
+        assert f"new {place}/.git (a repository: git obeys it) core.fsmonitor = " in heard
+        account.run("git", "status", cwd=project_with_program / place)
+        assert (account.home / "ran").exists(), "the attack is real"
+        (account.home / "ran").unlink()
+    assert comes_true(lambda: said(box.inside("true")) == ""), "once is enough"
+
+
+def test_repository_that_is_prepared_elsewhere_is_named(box: Box, project_with_program: Path) -> None:
+    prepare = f"mkdir -p target/x; git init -q target/x; git -C target/x {EVIL}; mv target/x/.git target/x/later"
+    done = box.inside("sh", "-c", f"{prepare}; rm target/x/later/HEAD")
+    assert said(done) == "", "git obeys none of it"
+    heard = said(box.inside("sh", "-c", "cd target/x; echo ref: refs/heads/x > later/HEAD; mv later .git"))
+    assert "new target/x/.git (a repository: git obeys it) core.fsmonitor = " in heard
+
+
+def test_changed_repository_is_named_again(box: Box, account: Account, project_with_program: Path) -> None:
+    account.run("git", "init", "-q", "node_modules/x", cwd=project_with_program)
+    assert said(box.inside("true")) == ""
+    heard = said(box.inside("sh", "-c", f"git -C node_modules/x {EVIL}"))
+    assert "new node_modules/x/.git" in heard
+
+
+def test_symlink_that_leaves_the_project_is_named(box: Box, project: Path) -> None:
+    script = """
+    mkdir -p .mypy_cache node_modules/x .venv/bin
+    ln -s ~/.bashrc .mypy_cache/x.json; ln -s /etc/shadow node_modules/x/y
+    ln -s ~/.bashrc .venv/bin/python; touch .venv/pyvenv.cfg
+    """
+    heard = said(box.inside("sh", "-c", script))
+    for name in (".mypy_cache/x.json", "node_modules/x/y", ".venv/bin/python"):
+        assert f"{name} (a symlink that leaves the project)" in heard
+
+
+QUIET = """
+mkdir -p .venv/src; git init -q .venv/src/package; git init -q --bare node_modules/.cache
+mkdir -p node_modules/.bin node_modules/x; ln -s ../x node_modules/.bin/x; ln -s ../../a node_modules/x/a
+python3 -m venv --without-pip env/.venv
+mkdir -p .venv/bin; touch .venv/pyvenv.cfg; ln -s $PWD/tools/python3.11 .venv/bin/python
+"""
+
+
+def test_ordinary_installation_says_nothing(box: Box, account: Account, project: Path) -> None:
+    account.write(project / "tools/python3.11", "#!/bin/sh\n", 0o755)
+    done = box.inside("sh", "-ec", QUIET)
+    assert done.returncode == 0, done.stderr
+    assert said(done) == ""
+
+
+def test_program_for_the_group_is_named(box: Box, project: Path) -> None:
+    """Where a group shares the project, the bit cannot be refused."""
+    project.chmod(0o2775)
+    heard = said(box.inside("sh", "-c", "mkdir -p x target; cp /bin/true x; cp /bin/true target; chmod g+s */true"))
+    assert "x/true (makes whoever starts it you, or one of your group)" in heard
+    assert "target/true (makes whoever starts it you, or one of your group)" in heard

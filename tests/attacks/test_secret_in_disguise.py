@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from samples import CANARY, PEM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
+from samples import CANARY, PEM, content, rows
 
 pytestmark = pytest.mark.req("SEC-01")
 
@@ -96,8 +93,8 @@ GIT_CONFIG = f"""[remote "a"]
 
 
 def plant(account: Account, project: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        account.write(project / name).write_bytes(content)
+    for name, text in files.items():
+        account.write(project / name).write_bytes(text)
 
 
 def test_secret_is_found_in_each_disguise(box: Box, project: Path, account: Account) -> None:
@@ -241,3 +238,60 @@ def test_device_and_directory_named_env(box: Box, project: Path, account: Accoun
     if account.is_root:
         os.mknod(project / ".env", 0o600 | 0o020000, os.makedev(1, 5))
     assert box.sh(f"timeout 5 head -c 10 .env; {SEARCH}") == ""
+
+
+# Every file in which secrets usually lie: none shows its secret in a box. The files come from the table.
+
+
+SEARCH_NAMES = f"grep -rla '{PATTERN}' . 2>/dev/null | sort; true"
+AT_ONCE = 240  # a box has room for 300 masks
+ROWS = sorted(rows().items())
+PARTS = [ROWS[start : start + AT_ONCE] for start in range(0, len(ROWS), AT_ONCE)]
+
+
+@pytest.mark.parametrize("part", range(len(PARTS)))
+def test_no_usual_file_shows_its_secret(box: Box, project: Path, account: Account, part: int) -> None:
+    for number, (name, style) in enumerate(PARTS[part]):
+        account.write(project / str(number) / name, content(name, style))
+    assert box.sh(SEARCH_NAMES) == ""
+    if part == 0:
+        shown = box.sh(SEARCH_NAMES, options=("--reveal", "."))
+        assert len(shown.splitlines()) == len(PARTS[part]), "the search would find each of them"
+
+
+# An agent makes directories until no path leads there any more, only steps: the kernel takes paths of 4096 bytes.
+
+
+REFUSED = 125
+DOWN = """
+import os, sys
+home = os.getcwd()
+for _ in range(25):
+    if not os.path.isdir("d" * 200):
+        os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+"""
+MOVE_DOWN = DOWN + "os.rename(home + '/conf', 'conf')\n"
+LOOK = DOWN + "print(open('conf/.env').read())\n"
+
+
+@pytest.mark.req("SEC-01")
+def test_secret_is_not_shown_where_no_path_leads(box: Box, account: Account) -> None:
+    account.write(box.project / "conf/.env", f"PASSWORD={CANARY}\n")
+    account.write(account.home / ".claudebox/config.toml")  # there is a state, so that masks are remembered
+    assert CANARY not in box.sh("cat conf/.env")
+    assert box.inside("python3", "-c", MOVE_DOWN).returncode == 0
+    # The attack works without a box: it is there, and can be reached step by step.
+    assert CANARY in account.run("/usr/bin/python3", "-c", LOOK, cwd=box.project).stdout
+    seen = box.inside("python3", "-c", LOOK)
+    assert CANARY not in seen.stdout + seen.stderr
+    assert seen.returncode == REFUSED, seen.stderr
+
+
+@pytest.mark.req("FAIL-01")
+def test_project_to_which_no_path_leads_is_refused(box: Box, account: Account) -> None:
+    step = f"{DOWN}\nos.execv(sys.argv[1], sys.argv[1:])"
+    words = (CLAUDEBOX, "--yes", "--run", "touch", "started")
+    result = account.run("/usr/bin/python3", "-c", step, *words, cwd=box.project)
+    assert (result.returncode, "too long" in " ".join(result.stderr.split())) == (REFUSED, True), result.stderr
+    assert os.listdir(box.project / ("d" * 200)) == ["d" * 200]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.req("SAND-09")
 
 CANARY = "canary-3ad01c"
 REFUSED = 125
-LAUNCHES = int(os.environ.get("CLAUDEBOX_TEST_LAUNCHES", "40"))
+LAUNCHES = int(os.environ.get("CLAUDEBOX_TEST_LAUNCHES", "20"))
 MOST_LAUNCHES = 400  # until an attack on a box that is not protected has success
 
 # What the agent runs in its box, which is the directory above: exchange two names, over and over, with one and the
@@ -92,22 +92,10 @@ def any_box(box: Box, request: pytest.FixtureRequest) -> Box:
 def agent(account: Account, where: Path, one: str, other: str) -> Iterator[None]:
     """An agent at work, in its own box."""
     program = SWAPS.format(one=one, other=other)
-    process = subprocess.Popen(
-        account.becoming(CLAUDEBOX, "--yes", "--run", "python3", "-c", program),
-        cwd=where,
-        env=account.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
+    with account.running(CLAUDEBOX, "--yes", "--run", "python3", "-c", program, cwd=where) as process:
         assert comes_true((where / "begun").exists)
         yield
         assert process.poll() is None, "the agent gave up"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def launch(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -202,3 +190,69 @@ def test_mask_does_not_land_on_another_file(box: Box, option: tuple[str, ...], s
 def test_attack_has_success_where_nobody_looks(user: Account, attack: Attack) -> None:
     box = Box(user, user.home / "mono")
     assert attack(box, NOT_LOOKING, MOST_LAUNCHES)[CANARY] > 0
+
+
+# An agent replaces what a launch writes into Claude's home: in another box, while one starts, or before.
+
+
+KEY_CANARY = "canary-71c0de"
+FAKE = "#!/bin/sh\necho started\n"
+FEW_LAUNCHES = 5  # most of them succeed if the symlink is followed
+
+# What the agent runs. The state of Claude is large, so that writing it takes a while; as soon as the new file is there
+# under its temporary name, it becomes a symlink to a file of the host, and its final name becomes free.
+REPLACES = """
+import ctypes, json, os
+exchange = ctypes.CDLL(None).renameat2
+os.chdir(os.path.expanduser("~/.claude"))
+def reset():
+    with open("large", "w") as file:
+        json.dump({"padding": "x" * 12_000_000}, file)
+    os.replace("large", ".claude.json")
+    os.path.lexists("trap") or os.symlink(os.environ["TARGET"], "trap")
+reset()
+open(os.environ["BEGUN"], "w").close()
+while True:
+    for name in os.listdir("."):
+        if name.startswith("..claude.json.") and exchange(-100, b"trap", -100, name.encode(), 2) == 0:
+            os.unlink(".claude.json")
+            while any(other == name for other in os.listdir(".")):
+                pass
+            if not os.path.islink(".claude.json"):
+                with open(".claude.json") as file:
+                    content = file.read(100)
+                with open(os.environ["STOLEN"], "a") as file:
+                    file.write(content)
+            os.path.lexists("trap") and os.unlink("trap")
+            reset()
+"""
+
+
+def test_no_file_of_the_host_gets_a_name_in_claudes_home(box: Box) -> None:
+    account = box.account
+    account.write(account.home / "opt" / "claude", FAKE, mode=0o755)
+    secret = account.write(account.home / ".ssh" / "id_ed25519", KEY_CANARY, mode=0o600)
+    stolen = account.write(box.project / "stolen")
+    environ = {"PATH": f"{account.home}/opt:{account.environ['PATH']}"}
+    told = {"TARGET": str(secret), "BEGUN": str(box.project / "begun"), "STOLEN": str(stolen)}
+    words = [word for name, value in told.items() for word in ("--env", f"{name}={value}")]
+    start = (CLAUDEBOX, "--yes", *words, "--run", "python3", "-c", REPLACES)
+    with account.running(*start, cwd=box.project, env=environ) as agent:
+        assert comes_true((box.project / "begun").exists)
+        for _ in range(FEW_LAUNCHES):
+            box.inside("true", env=environ)
+        assert agent.poll() is None, "the agent gave up"
+    assert KEY_CANARY not in stolen.read_text()
+    assert secret.stat().st_nlink == 1
+
+
+def test_nothing_is_made_where_a_symlink_in_claudes_home_leads(box: Box) -> None:
+    """Claude lies below its own directory where an old installer has put it. So its state has places to mount that."""
+    account = box.account
+    program = ".claude/local/node_modules/@anthropic-ai/claude-code/cli.js"
+    account.environ["CLAUDEBOX_CLAUDE"] = str(account.write(account.home / program, FAKE, mode=0o755))
+    target = account.write(account.home / ".config" / "file").parent
+    plant = f"mv ~/.claude/local ~/.claude/away && ln -s {target} ~/.claude/local && echo planted"
+    assert box.sh(plant) == "planted\n"
+    assert box.sh("~/.local/bin/claude") == "started\n"
+    assert sorted(path.name for path in target.iterdir()) == ["file"]

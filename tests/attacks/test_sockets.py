@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
 
 pytestmark = [
     pytest.mark.req("SEC-02", "SAND-09"),
@@ -143,3 +139,18 @@ def test_box_has_no_socket_and_no_variable_that_names_one(box: Box, account: Acc
     names = {line.partition("=")[0] for line in variables.splitlines()}
     assert names.isdisjoint(VARIABLES)
     assert "HOME" in names
+
+
+TALK_INSIDE = """
+import socket
+server = socket.socket(socket.AF_UNIX)
+server.bind("\\0of-the-box")
+server.listen()
+client = socket.socket(socket.AF_UNIX)
+client.connect("\\0of-the-box")
+print("reached")
+"""
+
+
+def test_abstract_socket_of_the_box_works(box: Box) -> None:
+    assert box.inside("python3", "-c", TALK_INSIDE).stdout == "reached\n"

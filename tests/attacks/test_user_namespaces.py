@@ -7,10 +7,7 @@ import shutil
 import pytest
 
 from attacks.unprotected import FILTER, NO_NAMESPACES, without
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.root_differs("root needs no user namespace for most of this")]
 

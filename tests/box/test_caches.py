@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX, Account, Box, git
-from running.needs import needed
+from conftest import CLAUDEBOX, Box, git, make_repository
 from terminal.pseudoterminal import terminal
 
 pytestmark = pytest.mark.req("WORK-01")
@@ -93,27 +92,14 @@ def registry() -> Iterator[tuple[str, list[str]]]:
         server.server_close()
 
 
-@pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
-    project = user.write(user.home / "src" / "shop" / "README.md").parent
-    return Box(user, project)
-
-
-def started(box: Box, options: tuple[str, ...], script: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(box: Box, options: tuple[str, ...], script: str) -> Iterator[subprocess.Popen[str]]:
     """A box that has said that it is ready, and then waits for the end of its input."""
-    box_process = subprocess.Popen(
-        box.account.becoming(CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script),
-        cwd=box.project,
-        env=box.account.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert box_process.stdout is not None
-    assert box_process.stdout.readline() == "ready\n"
-    return box_process
+    words = (CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script)
+    with box.account.running(*words, cwd=box.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
 
 
 def lock(box: Box, url: str) -> None:
@@ -157,8 +143,7 @@ def test_no_other_project_sees_it(shop: Box) -> None:
 
 @pytest.mark.git
 def test_worktree_has_the_cache_of_its_repository(shop: Box) -> None:
-    git(shop.account, shop.project, "init", "-q")
-    git(shop.account, shop.project, "commit", "-q", "--allow-empty", "-m", "first")
+    make_repository(shop.account, shop.project)
     git(shop.account, shop.project, "worktree", "add", "-q", "../tree")
     shop.sh("echo shared >~/.npm/x", KEEP)
     assert Box(shop.account, shop.project.parent / "tree").sh("cat ~/.npm/x", KEEP) == "shared\n"
@@ -173,15 +158,15 @@ def test_tokens_beside_the_caches_stay_outside(shop: Box) -> None:
 
 
 def test_two_boxes_of_a_project_share_it_at_once(shop: Box) -> None:
-    first = started(shop, KEEP, "echo one >~/.cache/one; echo ready; cat; cat ~/.cache/two")
-    assert shop.sh("cat ~/.cache/one; echo two >~/.cache/two", KEEP) == "one\n"
-    assert first.communicate("", timeout=PATIENCE)[0] == "two\n"
+    with started(shop, KEEP, "echo one >~/.cache/one; echo ready; cat; cat ~/.cache/two") as first:
+        assert shop.sh("cat ~/.cache/one; echo two >~/.cache/two", KEEP) == "one\n"
+        assert first.communicate("", timeout=PATIENCE)[0] == "two\n"
 
 
 def test_emptied_home_leaves_the_places_usable(shop: Box) -> None:
     """Agents do that when a disk is full. A link to nowhere would make every tool fail."""
-    assert shop.sh("rm -rf ~/.cache ~/.npm/; mkdir -p ~/.cache/pip ~/.npm/_cacache && echo fine", KEEP) == "fine\n"
-    assert shop.sh("mkdir -p ~/.cache/pip ~/.npm/_cacache && echo fine", KEEP) == "fine\n"
+    for script in ("rm -rf ~/.cache ~/.npm/", "true"):
+        assert shop.sh(f"{script}; mkdir -p ~/.cache/pip ~/.npm/_cacache && echo fine", KEEP) == "fine\n"
 
 
 def test_host_cache_lies_underneath_and_stays_as_it_is(shop: Box) -> None:
@@ -199,12 +184,12 @@ def test_host_cache_lies_underneath_and_stays_as_it_is(shop: Box) -> None:
 def test_second_box_over_the_host_has_the_projects_own(shop: Box) -> None:
     """The kernel leaves open what happens to changes that two mounts keep in one directory."""
     shop.account.write(shop.account.home / ".cache" / "pip" / "wheel", "of the host")
-    first = started(shop, ("--cache", "host"), "echo ready; cat; cat ~/.cache/pip/wheel")
-    second = shop.inside("ls", "-A", str(shop.account.home / ".cache"), options=("--cache", "host"))
-    assert (second.returncode, second.stdout) == (0, "")
-    assert "another box of this project has this host's caches" in second.stderr
-    dropped = shop.claudebox("--instances", "drop-cache", "--yes")
-    assert first.communicate("", timeout=PATIENCE)[0] == "of the host", dropped.stderr
+    with started(shop, ("--cache", "host"), "echo ready; cat; cat ~/.cache/pip/wheel") as first:
+        second = shop.inside("ls", "-A", str(shop.account.home / ".cache"), options=("--cache", "host"))
+        assert (second.returncode, second.stdout) == (0, "")
+        assert "another box of this project has this host's caches" in second.stderr
+        dropped = shop.claudebox("--instances", "drop-cache", "--yes")
+        assert first.communicate("", timeout=PATIENCE)[0] == "of the host", dropped.stderr
 
 
 def test_box_at_a_terminal_has_the_hosts_cache_until_it_ends(shop: Box) -> None:

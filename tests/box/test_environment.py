@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 CANARY = "canary-5f1d0c"
 PLANTED = {
@@ -94,10 +92,10 @@ def test_unset_stays_unset(box: Box, account: Account, project: Path) -> None:
 
 
 @pytest.mark.req("SAND-03")
-@pytest.mark.parametrize("name", ["TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY"])
 @pytest.mark.parametrize("value", ["C", "", "two words\n\tand 'quotes' \"$HOME\" é"])
-def test_allowed_variable_enters_unchanged(box: Box, name: str, value: str) -> None:
-    assert environment_in(box, **{name: value})[name] == value
+def test_allowed_variable_enters_unchanged(box: Box, value: str) -> None:
+    allowed = dict.fromkeys(("TERM", "EDITOR", "LANG", "LC_ALL", "ANTHROPIC_API_KEY"), value)
+    assert environment_in(box, **allowed).items() >= allowed.items()
 
 
 @pytest.mark.req("SAND-03", "SAND-10")
@@ -109,43 +107,20 @@ def test_what_the_box_makes_is_not_taken_from_the_host(box: Box, account: Accoun
 
 
 @pytest.mark.req("ENV-01")
-def test_extra_env_passes_the_named_variables(box: Box) -> None:
-    variables = environment_in(box, CLAUDEBOX_EXTRA_ENV="FOO, BAR,,ABSENT,", FOO="1", BAR="b=c,d", BAZ="3")
-    assert {name: variables.get(name) for name in ("FOO", "BAR", "BAZ", "ABSENT", "CLAUDEBOX_EXTRA_ENV")} == {
-        "FOO": "1",
-        "BAR": "b=c,d",
-        "BAZ": None,
-        "ABSENT": None,
-        "CLAUDEBOX_EXTRA_ENV": None,
-    }
-
-
-@pytest.mark.req("ENV-01")
-def test_env_option_passes_and_sets(box: Box) -> None:
-    options = ("--env", "FOO", "--env=BAR=a=b c", "--env", "EMPTY=", "--env", "ABSENT", "--env", "TERM=vt100")
-    variables = environment_in(box, *options, FOO="from the host", BAR="not this", OTHER="nor this")
-    assert {name: variables.get(name) for name in ("FOO", "BAR", "EMPTY", "ABSENT", "TERM", "OTHER")} == {
-        "FOO": "from the host",
-        "BAR": "a=b c",
-        "EMPTY": "",
-        "ABSENT": None,
-        "TERM": "vt100",
-        "OTHER": None,
-    }
-
-
-@pytest.mark.req("ENV-01")
-def test_option_wins_over_extra_env(box: Box) -> None:
-    variables = environment_in(box, "--env", "FOO=option", CLAUDEBOX_EXTRA_ENV="FOO", FOO="host")
-    assert variables["FOO"] == "option"
+def test_named_variables_are_passed_and_set(box: Box) -> None:
+    options = ("--env", "NAMED", "--env=SET=a=b c", "--env", "EMPTY=", "--env", "ABSENT", "--env", "TERM=vt100")
+    host = {"NAMED": "from the host", "SET": "not this", "FOO": "1", "BAR": "b=c,d", "OTHER": "nor this"}
+    variables = environment_in(box, *options, CLAUDEBOX_EXTRA_ENV="FOO, BAR,SET,,ABSENT,", **host)
+    expected = {"NAMED": "from the host", "SET": "a=b c", "EMPTY": "", "TERM": "vt100", "FOO": "1", "BAR": "b=c,d"}
+    assert variables.items() >= expected.items(), "an option wins over CLAUDEBOX_EXTRA_ENV"
+    assert variables.keys().isdisjoint({"OTHER", "ABSENT", "CLAUDEBOX_EXTRA_ENV"})
 
 
 @pytest.mark.req("SAND-03", "FAIL-01")
-@pytest.mark.parametrize("name", ["HOME", "USER", "PATH", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR"])
-def test_host_value_of_what_the_box_makes_is_refused(box: Box, name: str) -> None:
-    result = box.inside("true", options=("--env", name))
-    assert result.returncode == 125
-    assert f"{name} is made by the box" in result.stderr
+def test_host_value_of_what_the_box_makes_is_refused(box: Box) -> None:
+    for name in ("HOME", "USER", "PATH", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR"):
+        result = box.inside("true", options=("--env", name))
+        assert (result.returncode, f"{name} is made by the box" in result.stderr) == (125, True)
 
 
 @contextmanager
@@ -211,11 +186,9 @@ def test_loader_variable_acts_on_the_program_and_not_on_bwrap(box: Box, project:
 
 
 @pytest.mark.req("SAND-02")
-@pytest.mark.parametrize(
-    "name",
-    ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES", "MALLOC_CHECK_", "TZDIR"],
-)
-def test_loader_variable_reaches_only_the_program(box: Box, name: str) -> None:
-    seen = box.sh(f'tr "\\0" "\\n" < /proc/1/environ; echo --; echo "${name}"', options=("--env", f"{name}=libnone.so"))
-    of_bwrap, _, of_program = seen.partition("\n--\n")
-    assert (f"{name}=" in of_bwrap, of_program) == (False, "libnone.so\n")
+def test_loader_variables_reach_only_the_program(box: Box) -> None:
+    names = "LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT GCONV_PATH LOCPATH GLIBC_TUNABLES MALLOC_CHECK_ TZDIR".split()
+    options = [word for name in names for word in ("--env", f"{name}=libnone.so")]
+    seen = box.sh('tr "\\0" "\\n" < /proc/1/environ; echo --; env', options=tuple(options))
+    of_bwrap, _, of_program = seen.partition("--\n")
+    assert [name for name in names if f"{name}=" in of_bwrap or f"{name}=libnone.so\n" not in of_program] == []

@@ -13,13 +13,14 @@ import pytest
 from claudebox.features.broker.server.usage import Journal
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import Notes
+from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
 from claudebox.view.as_json import audit_json, dry_run_json
-from conftest import CLAUDEBOX, Account, git
+from conftest import CLAUDEBOX, Account, make_repository
 from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian
 
-pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05"), pytest.mark.attributes]
+pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05", "INST-03"), pytest.mark.attributes]
 
 
 def is_string(value: Any) -> bool:
@@ -92,10 +93,7 @@ def project(lonely: Account) -> Path:
     for name in ("README.md", ".github/ci.yml", ".vscode/tasks.json", ".envrc"):
         lonely.write(project / name, "x\n")
     (project / ".mcp.json").symlink_to("README.md")
-    git(lonely, project, "init", "-q")
-    git(lonely, project, "add", "-A")
-    git(lonely, project, "commit", "-qm", "first")
-    return project
+    return make_repository(lonely, project)
 
 
 def invented(tmp_path: Path) -> Iterator[tuple[str, str]]:
@@ -154,6 +152,8 @@ def write_journals(user: Account, broker: str, network: str) -> None:
 
 
 def test_json_is_as_the_reference_says(lonely: Account, project: Path, tmp_path: Path) -> None:
+    modes = {option.split()[0].removeprefix("--").replace("-", "_") for option in FIELDS}
+    assert modes - {"profile"} | {PROFILES} == set(JSON_MODES)
     documented = {option: Documented(option) for option in FIELDS}
     for option, text in (*invented(tmp_path), *printed(lonely, project)):
         documented[option].look(json.loads(text))

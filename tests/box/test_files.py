@@ -20,12 +20,6 @@ CANARY = "canary-93b7ae"
 HOME_PLACES = [path.removeprefix("~/") for path, _ in SECRET_PLACES if path.startswith("~/")]
 # Directories that hold secret places among other things: somebody may want to mount these.
 PARENTS = sorted({place.split("/")[0] for place in HOME_PLACES if "/" in place})
-# Kernel settings that belong to the namespaces of the box, and triggers that anybody may set.
-OF_THE_BOX = tuple(
-    "/proc/pressure/ /proc/sys/fs/mqueue/ /proc/sys/kernel/auto_msgmni /proc/sys/kernel/msg "
-    "/proc/sys/kernel/ns_last_pid /proc/sys/kernel/pid_max /proc/sys/kernel/sem /proc/sys/kernel/shm "
-    "/proc/sys/user/".split()
-)
 # Names and contents of everything that can be seen, other than the system's own programs.
 SWEEP = f"""
 find / \\( -path /proc -o -path /usr -o -path /nix \\) -prune -o -name '*{CANARY}*' -print 2>/dev/null
@@ -54,13 +48,6 @@ def test_root_holds_only_what_rules_put_there(box: Box) -> None:
     system = {name for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix") if Path("/", name).exists()}
     seen = set(box.sh("ls -A /").split())
     assert seen == {"dev", "etc", "proc", "run", "tmp", "usr", "var"} | system
-
-
-@pytest.mark.req("SAND-06")
-def test_store_is_there_if_the_host_has_one(box: Box) -> None:
-    store = Path("/nix/store")
-    seen = box.sh("[ ! -d /nix/store ] || ls -A /nix/store").split()
-    assert sorted(seen) == (sorted(os.listdir(store)) if store.is_dir() else [])
 
 
 @pytest.mark.req("SAND-04")
@@ -92,24 +79,21 @@ def test_var_and_run_hold_nothing_of_the_host(box: Box, account: Account) -> Non
 
 
 @pytest.mark.req("SAND-04", "SAND-05")
-@pytest.mark.parametrize(
-    "path", ["/", "/etc", "/usr", "/usr/bin", "/var", "/run", "/bin", "/lib", "/etc/ssl/certs", "/home", "/opt", "/nix"]
-)
 @pytest.mark.root_differs("root could write everywhere")
-def test_nothing_can_be_created_outside_of_the_writable_places(box: Box, path: str) -> None:
+def test_nothing_can_be_created_outside_of_the_writable_places(box: Box) -> None:
     # Leaves nothing behind on the host if it is possible after all.
-    result = box.inside("sh", "-c", f'made=$(mktemp -d -p {path}) && rmdir "$made" && echo possible')
-    assert (result.returncode != 0, result.stdout) == (True, "")
+    places = "/ /etc /usr /usr/bin /var /run /bin /lib /etc/ssl/certs /home /opt /nix"
+    attempt = f'for place in {places}; do made=$(mktemp -d -p $place) && rmdir "$made" && echo $place; done; true'
+    assert box.sh(attempt) == ""
 
 
 @pytest.mark.req("SAND-04")
-@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/etc/machine-id", "/usr/bin/env"])
 @pytest.mark.root_differs("root owns these files")
-def test_system_file_cannot_be_changed(box: Box, path: str) -> None:
+def test_system_file_cannot_be_changed(box: Box) -> None:
     # Opened and not written, asked and not removed: a broken box must not harm the machine that tests it.
-    opened = box.inside("sh", "-c", f": >> {path} && echo possible")
-    removable = box.inside("sh", "-c", f"[ -w {path} ] || [ -w {os.path.dirname(path)} ]")
-    assert (opened.stdout, removable.returncode) == ("", 1)
+    files = "/etc/passwd /etc/hosts /etc/resolv.conf /etc/machine-id /usr/bin/env"
+    attempts = '(: >> $file) && echo $file; [ -w $file ] || [ -w "$(dirname $file)" ] && echo $file'
+    assert box.sh(f"for file in {files}; do {attempts}; done; true") == ""
 
 
 # The project
@@ -144,11 +128,8 @@ def test_project_reached_through_a_symlink_has_its_real_path(box: Box, account: 
 
 
 @pytest.mark.req("SAND-05")
-@pytest.mark.parametrize(
-    "name", ["with space", "quo'te\"s", "dollar$HOME", "colon:colon", "ünïcödé", "-dash", "back\\slash"]
-)
-def test_project_may_have_an_odd_name(box: Box, account: Account, name: str) -> None:
-    project = account.home / name
+def test_project_may_have_an_odd_name(box: Box, account: Account) -> None:
+    project = account.home / "-dash, space, quo'te\"s $HOME colon: ünïcödé back\\slash"
     account.write(project / "file", "found\n")
     assert box.sh("cat file; pwd", cwd=project) == f"found\n{project}\n"
 
@@ -287,31 +268,28 @@ def test_mount_rw_works_in_a_home_that_cannot_be_written(user: Account) -> None:
 
 
 @pytest.mark.req("EXT-02")
-@pytest.mark.parametrize(
-    ("written", "seen_at"),
-    [
-        ("~/lib", "{home}/lib"),
-        ("{home}/lib", "{home}/lib"),
-        ("../../lib", "{home}/lib"),
-        ("~/lib/../lib/.", "{home}/lib"),
-        ("~/link", "{home}/link"),
-        ("~/lib:/mnt/deep/er", "/mnt/deep/er"),
-        ("~/lib:~/elsewhere", "{home}/elsewhere"),
-        ("../../lib:/opt", "/opt"),
-        ("~/a b:/mnt/c d", "/mnt/c d"),
-        ("~/co:lon", "{home}/co:lon"),
-        ("~/co:/lon", "{home}/co:/lon"),
-        ("~/new\nline", "{home}/new\nline"),
-        ("~/lib:/tmp/lib", "/tmp/lib"),
-    ],
-)
-def test_mount_appears_where_it_was_asked_for(box: Box, account: Account, written: str, seen_at: str) -> None:
-    for name in ("lib", "a b", "co:lon", "co:/lon", "new\nline"):
+def test_mount_appears_where_it_was_asked_for(box: Box, account: Account) -> None:
+    places = {
+        "~/lib": "{home}/lib",
+        "{home}/absolute": "{home}/absolute",
+        "../../relative": "{home}/relative",
+        "~/lib/../detour/.": "{home}/detour",
+        "~/link": "{home}/link",
+        "~/lib:/mnt/deep/er": "/mnt/deep/er",
+        "~/lib:~/elsewhere": "{home}/elsewhere",
+        "../../lib:/opt": "/opt",
+        "~/a b:/mnt/c d": "/mnt/c d",
+        "~/co:lon": "{home}/co:lon",
+        "~/co:/lon": "{home}/co:/lon",
+        "~/new\nline": "{home}/new\nline",
+        "~/lib:/tmp/lib": "/tmp/lib",
+    }
+    for name in ("lib", "absolute", "relative", "detour", "a b", "co:lon", "co:/lon", "new\nline"):
         account.write(account.home / name / "file", "seen\n")
     (account.home / "link").symlink_to("lib")
-    path = seen_at.format(home=account.home)
-    options = ("--mount-ro", written.format(home=account.home))
-    assert box.inside("cat", f"{path}/file", options=options).stdout == "seen\n"
+    options = [word for written in places for word in ("--mount-ro", written.format(home=account.home))]
+    files = [f"{place.format(home=account.home)}/file" for place in places.values()]
+    assert box.inside("cat", *files, options=tuple(options)).stdout == "seen\n" * len(places)
 
 
 @pytest.mark.req("EXT-02")
@@ -349,18 +327,20 @@ def test_more_specific_mount_wins_whatever_the_order(box: Box, account: Account)
 
 
 @pytest.mark.req("SAND-11")
-@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm"])
 @pytest.mark.root_differs("root may enter every other")
-def test_temporary_place_is_private(box: Box, account: Account, place: str) -> None:
-    outside = Path(place, f"{CANARY}-{account.home.name}")
-    outside.write_text(CANARY)
+def test_temporary_places_are_private(box: Box, account: Account) -> None:
+    places = ("/tmp", "/var/tmp", "/dev/shm")
+    for place in places:
+        Path(place, f"{CANARY}-{account.home.name}").write_text(CANARY)
     try:
-        seen = box.sh(f"ls -A {place}; echo made > {place}/inside-{account.home.name}; cat {place}/inside-*")
+        names = [f"{place}/inside-{account.home.name}" for place in places]
+        seen = box.sh(f"ls -A {' '.join(places)}; for name in {' '.join(names)}; do echo made >$name; cat $name; done")
     finally:
-        outside.unlink()
+        for place in places:
+            Path(place, f"{CANARY}-{account.home.name}").unlink()
     assert CANARY not in seen
-    assert seen.endswith("made\n")
-    assert not Path(place, f"inside-{account.home.name}").exists()
+    assert seen.endswith("made\n" * len(places))
+    assert not any(map(os.path.exists, names))
 
 
 @pytest.mark.req("SAND-11")
@@ -371,10 +351,11 @@ def test_home_is_writable_and_gone_afterwards(box: Box, account: Account) -> Non
 
 
 @pytest.mark.req("SAND-11")
-@pytest.mark.parametrize("first_line", ["#!/bin/sh", "#!/usr/bin/env sh", "#!/usr/bin/env -S sh -e", "#! /bin/bash"])
-def test_script_runs(box: Box, account: Account, project: Path, first_line: str) -> None:
-    account.write(project / "script", f"{first_line}\necho ran $1\n", mode=0o755)
-    assert box.inside("./script", "well").stdout == "ran well\n"
+def test_script_runs(box: Box, account: Account, project: Path) -> None:
+    lines = ["#!/bin/sh", "#!/usr/bin/env sh", "#!/usr/bin/env -S sh -e", "#! /bin/bash"]
+    for number, line in enumerate(lines):
+        account.write(project / f"script{number}", f"{line}\necho ran $1\n", mode=0o755)
+    assert box.sh("for script in ./script*; do $script well; done") == "ran well\n" * len(lines)
 
 
 @pytest.mark.req("SAND-11")
@@ -390,27 +371,6 @@ def test_devices_work(box: Box) -> None:
 
 
 @pytest.mark.req("SAND-11")
-def test_dev_holds_no_device_of_the_host(box: Box) -> None:
-    harmless = {
-        "core",
-        "fd",
-        "full",
-        "null",
-        "ptmx",
-        "pts",
-        "random",
-        "shm",
-        "stderr",
-        "stdin",
-        "stdout",
-        "tty",
-        "urandom",
-        "zero",
-    }
-    assert set(box.sh("ls -A /dev").split()) == harmless
-
-
-@pytest.mark.req("SAND-11")
 def test_pseudo_terminals_work(box: Box) -> None:
     probe = """
 import os, pty
@@ -418,23 +378,3 @@ pid, terminal = pty.fork()
 print(os.read(terminal, 100).decode().strip() if pid else os.ttyname(0))
 """
     assert box.inside("/usr/bin/python3", "-c", probe).stdout.startswith("/dev/pts/")
-
-
-@pytest.mark.req("SAND-11", "SEC-02")
-def test_kernel_settings_cannot_be_changed(box: Box) -> None:
-    """Root outside owns `/proc/sys/kernel/core_pattern`, which names a program that the host runs as root."""
-    probe = """
-import os
-for directory, below, names in os.walk("/proc"):
-    if directory == "/proc":
-        below[:] = [name for name in below if not name.isdigit() and name not in ("self", "thread-self")]
-    for name in names:
-        try:
-            os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            continue
-        print(os.path.join(directory, name))
-"""
-    result = box.inside("/usr/bin/python3", "-c", probe)
-    assert result.returncode == 0
-    assert [path for path in result.stdout.split() if not path.startswith(OF_THE_BOX)] == []

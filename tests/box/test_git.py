@@ -167,17 +167,6 @@ def test_submodule_as_the_project_works(box: Box, account: Account, project: Pat
     assert outside.isdisjoint(seen.split())
 
 
-@pytest.mark.req("GIT-03")
-def test_project_with_submodules_works(box: Box, account: Account, project: Path) -> None:
-    library = make_repository(account, account.home / "src" / "library")
-    make_repository(account, project)
-    git(account, project, "submodule", "--quiet", "add", str(library), "deps/library")
-    git(account, project, "commit", "-qm", "with submodule")
-    assert box.sh("git submodule status | cut -c43-; cd deps/library && git status --short && git log --format=%s") == (
-        "deps/library (heads/main)\noutside\n"
-    )
-
-
 # What a hostile project may claim
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git
-from running.needs import needed
+from conftest import Box, git, make_repository
 
 pytestmark = pytest.mark.req("WORK-01")
 
@@ -22,16 +21,11 @@ SAME = "state > /tmp/after 2>&1; diff /tmp/before /tmp/after"
 
 
 @pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
-    project = user.home / "src" / "shop"
-    user.write(project / "README.md", "a shop\n")
-    git(user, project, "init", "-q")
-    git(user, project, "add", "-A")
-    git(user, project, "commit", "-qm", "outside")
-    git(user, project, "branch", "other")
-    git(user, project, "branch", "spare")
-    return Box(user, project)
+def shop(shop: Box) -> Box:
+    make_repository(shop.account, shop.project)
+    for name in ("other", "spare"):
+        git(shop.account, shop.project, "branch", name)
+    return shop
 
 
 def tries(box: Box, *commands: str, options: tuple[str, ...] = ()) -> list[str]:

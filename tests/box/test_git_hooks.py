@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git
-from running.needs import needed
+from conftest import Account, Box, git, make_repository
 
 pytestmark = pytest.mark.req("WORK-01")
 
@@ -39,14 +38,9 @@ COMMIT = "git commit -q --allow-empty -m x"
 
 
 @pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
-    project = user.home / "src" / "shop"
-    user.write(project / "README.md", "a shop\n")
-    git(user, project, "init", "-q")
-    git(user, project, "add", "-A")
-    git(user, project, "commit", "-qm", "outside")
-    return Box(user, project)
+def shop(shop: Box) -> Box:
+    make_repository(shop.account, shop.project)
+    return shop
 
 
 def environment(account: Account, root: Path, python: str = "/usr/bin/python3") -> Path:

@@ -6,8 +6,7 @@ import hashlib
 
 import pytest
 
-from conftest import Account, Box, git
-from running.needs import needed
+from conftest import Box, git, make_repository
 
 pytestmark = pytest.mark.req("WORK-01")
 
@@ -36,22 +35,19 @@ def place(content: bytes) -> str:
 
 
 @pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
+def shop(shop: Box) -> Box:
     """A clone in which git-lfs has checked out a file, and a branch whose content only the server has."""
-    project = user.home / "src" / "shop"
+    user, project = shop.account, shop.project
     user.write(project / ".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")
     user.write(project / "x.bin", pointer(OLD))
-    git(user, project, "init", "-q")
-    git(user, project, "add", "-A")
-    git(user, project, "commit", "-qm", "one")
+    make_repository(user, project)
     git(user, project, "checkout", "-qb", "far")
     user.write(project / "x.bin", pointer(b"elsewhere"))
     git(user, project, "commit", "-qam", "far")
     git(user, project, "checkout", "-q", "main")
     user.write(project / place(OLD), OLD.decode())
     user.write(user.home / ".gitconfig", INSTALLED)
-    return Box(user, project)
+    return shop
 
 
 def test_content_is_committed_as_a_pointer_and_kept(shop: Box) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import Account, Box, git
-from running.needs import needed
+from conftest import Box, git, make_repository
 
 CANARY = "canary-77d2e9"
 CONFIG = f"""
@@ -39,14 +38,9 @@ CONFIG = f"""
 
 
 @pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
-    project = user.home / "src" / "shop"
-    user.write(project / "README.md", "a shop\n")
-    git(user, project, "init", "-q")
-    git(user, project, "add", "-A")
-    git(user, project, "commit", "-qm", "outside")
-    return Box(user, project)
+def shop(shop: Box) -> Box:
+    make_repository(shop.account, shop.project)
+    return shop
 
 
 @pytest.mark.req("WORK-01", "GIT-01", "SEC-03")

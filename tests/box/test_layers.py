@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from terminal.pseudoterminal import CTRL_C, PLAIN, claudebox_terminal
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 FILE = ".claudebox.toml"
 QUESTION = r"as long as the file stays as it is\? \[y/N\] "
@@ -140,7 +137,7 @@ def test_yes_is_remembered_until_the_file_changes(box: Box, notes: Path) -> None
 
 
 @pytest.mark.req("EXT-01")
-@pytest.mark.parametrize("answer", ["n", "", "maybe"])
+@pytest.mark.parametrize("answer", ["", "maybe"])
 def test_no_is_remembered(box: Box, notes: Path, answer: str) -> None:
     says(box, WISH)
     assert answers(box, answer) == (True, NOT_GRANTED)
@@ -151,8 +148,7 @@ def test_no_is_remembered(box: Box, notes: Path, answer: str) -> None:
 def test_interrupted_question_is_no_answer(box: Box, notes: Path) -> None:
     says(box, WISH)
     with claudebox_terminal(box, "--run", "touch", "started", env=PLAIN) as opened:
-        opened.read_until(QUESTION)
-        opened.type(CTRL_C)
+        opened.answer(QUESTION, CTRL_C)
         assert opened.wait() == 130
     assert not (box.account.home / ".claudebox/decisions").exists()
     assert not (box.project / "started").exists()
@@ -189,8 +185,7 @@ def test_file_swapped_during_the_question_gains_nothing(box: Box, notes: Path) -
         swapped = box.account.write(box.project / "new", WISH)
         swapped.rename(box.project / FILE)
         opened.type("y\n")
-        opened.read_until(START)
-        opened.type("y\n")
+        opened.answer(START, "y\n")
         assert opened.wait() == 0
     assert (box.project / "seen").read_text().splitlines() == [*NOT_GRANTED, "1"]
     assert seen(box) == NOT_GRANTED
@@ -221,9 +216,8 @@ def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
 
 
 @pytest.mark.req("EXT-01")
-@pytest.mark.parametrize(
-    "attack",
-    [
+def test_file_stays_as_it_is(box: Box) -> None:
+    attacks = (
         f"echo x >> {FILE}",
         f"rm -f {FILE}",
         f"mv {FILE} old",
@@ -234,12 +228,10 @@ def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
         f"umount {FILE}",
         "mv ../shop ../old",
         f"mount --bind README.md {FILE}",
-    ],
-)
-def test_file_stays_as_it_is(box: Box, attack: str) -> None:
+    )
     path = says(box, 'hide = ["x"]\n')
     before = path.stat()
-    assert box.inside("sh", "-c", f"{{ {attack}; }} 2>/dev/null").returncode != 0
+    assert box.sh("; ".join(f"({attack}) && echo '{attack}'" for attack in attacks) + "; true") == ""
     assert path.read_text() == 'hide = ["x"]\n'
     after = path.lstat()
     assert (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino, before.st_mode, before.st_mtime_ns)

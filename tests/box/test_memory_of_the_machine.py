@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 pytestmark = pytest.mark.req("WORK-01")
 

@@ -12,13 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX
+from conftest import CLAUDEBOX, Account, Box
 from patience import PATIENCE
 from running.needs import needed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 # A machine whose resolv.conf is three symlinks away, as with systemd-resolved, in a mount namespace of its own.
 CHAIN = """

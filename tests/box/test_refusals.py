@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.settings.mistakes import REMOVED
-from conftest import CLAUDEBOX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box
 
 BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
 
@@ -69,38 +65,27 @@ def test_alarm_rings_when_something_starts(box: Box, alarm: Path) -> None:
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize(
-    ("directory", "reason"),
-    [
-        ("/", "the whole machine"),
-        ("/etc", "belongs to the system"),
-        ("/usr/share", "belongs to the system"),
-        ("/proc", "belongs to the system"),
-        ("/proc/self", "belongs to the system"),
-        ("/dev/shm", "belongs to the system"),
-        ("/run", "belongs to the system"),
-        ("/tmp", "too broad"),
-        ("/var/tmp", "contains your home"),
-        ("/var", "contains your home"),
-        ("/opt", "too broad"),
-    ],
-)
-def test_directory_of_the_system_is_no_project(box: Box, alarm: Path, directory: str, reason: str) -> None:
-    assert_refused(box, start(box, alarm, cwd=directory), reason)
-
-
-@pytest.mark.req("FAIL-01")
-def test_home_is_no_project(box: Box, account: Account, alarm: Path) -> None:
-    assert_refused(box, start(box, alarm, cwd=account.home), "is your home")
-
-
-@pytest.mark.req("FAIL-01")
-def test_home_reached_by_another_name_is_no_project(box: Box, account: Account, alarm: Path) -> None:
+def test_directory_of_the_system_and_the_home_are_no_projects(box: Box, account: Account, alarm: Path) -> None:
     link = account.home / "src" / "link"
     link.symlink_to(account.home)
-    assert_refused(box, start(box, alarm, cwd=link), "is your home")
-    assert_refused(box, start(box, alarm, cwd=account.home, HOME=str(link)), "is your home")
-    assert_refused(box, start(box, alarm, cwd=account.home, HOME=f"{account.home}/src/.."), "is your home")
+    for directory, reason in {
+        "/": "the whole machine",
+        "/etc": "belongs to the system",
+        "/usr/share": "belongs to the system",
+        "/proc": "belongs to the system",
+        "/proc/self": "belongs to the system",
+        "/dev/shm": "belongs to the system",
+        "/run": "belongs to the system",
+        "/tmp": "too broad",
+        "/var/tmp": "contains your home",
+        "/var": "contains your home",
+        "/opt": "too broad",
+        str(account.home): "is your home",
+        str(link): "is your home",
+    }.items():
+        assert_refused(box, start(box, alarm, cwd=directory), reason)
+    for home in (str(link), f"{account.home}/src/.."):
+        assert_refused(box, start(box, alarm, cwd=account.home, HOME=home), "is your home")
 
 
 @pytest.mark.req("FAIL-01", "SAND-09")
@@ -113,20 +98,15 @@ def test_home_of_an_account_is_no_project_whatever_HOME_says(box: Box, alarm: Pa
 
 
 @pytest.mark.req("FAIL-01", "SAND-09")
-def test_project_that_contains_a_secret_place_is_refused(box: Box, account: Account, alarm: Path) -> None:
-    for place in (".config", ".local/share", ".cargo"):
-        directory = account.home / place
-        directory.mkdir(parents=True, exist_ok=True)
-        assert_refused(box, start(box, alarm, cwd=account.own(directory)), f"{directory} cannot be a project")
-
-
-@pytest.mark.req("FAIL-01", "SAND-09")
-def test_project_in_a_secret_place_is_refused(box: Box, account: Account, alarm: Path) -> None:
-    for place in (".ssh", ".gnupg/private-keys-v1.d", ".config/gcloud/x", ".claude", ".claudebox/instances"):
-        directory = account.home / place
-        directory.mkdir(parents=True)
+def test_project_that_contains_a_secret_place_or_lies_in_one_is_refused(
+    box: Box, account: Account, alarm: Path
+) -> None:
+    holding = dict.fromkeys((".config", ".local/share", ".cargo"), "cannot be a project")
+    secret = (".ssh", ".gnupg/private-keys-v1.d", ".config/gcloud/x", ".claude", ".claudebox/instances")
+    for place, reason in (holding | dict.fromkeys(secret, "is secret")).items():
+        (account.home / place).mkdir(parents=True, exist_ok=True)
         account.own(account.home)
-        assert_refused(box, start(box, alarm, cwd=directory), "is secret")
+        assert_refused(box, start(box, alarm, cwd=account.home / place), reason)
 
 
 @pytest.mark.req("FAIL-01", "SAND-09")
@@ -140,13 +120,15 @@ def test_project_to_which_a_secret_place_leads_is_refused(
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", ["new\nline", "escape\x1b[2J", "carriage\rreturn", "override\u202e", "delete\x7f"])
-def test_project_with_invisible_characters_is_refused(box: Box, account: Account, alarm: Path, name: str) -> None:
-    directory = account.home / "src" / name
-    directory.mkdir()
-    result = start(box, alarm, cwd=account.own(directory))
-    assert_refused(box, result, "control or invisible characters")
-    assert not any(character in result.stderr for character in "\x1b\r\u202e\x7f")
+@pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
+def test_project_with_invisible_characters_is_refused(box: Box, account: Account, alarm: Path) -> None:
+    invisible = ("\n", "\x1b[2J", "\r", "\x07", "\x7f", "\x9b", "\u202e", "\u200b", "\u2028", os.fsdecode(b"\xff"))
+    for name in (f"a{character}b" for character in invisible):
+        directory = account.home / "src" / name
+        directory.mkdir()
+        result = start(box, alarm, cwd=account.own(directory))
+        assert_refused(box, result, "control or invisible characters")
+        assert result.stderr.replace("\n", "").isprintable()
 
 
 @pytest.mark.req("FAIL-01")
@@ -175,62 +157,43 @@ def test_start_without_a_yes_and_without_a_terminal_is_refused(box: Box, project
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6755])
-@pytest.mark.parametrize("named", [True, False], ids=["named", "found"])
 @pytest.mark.root_differs("a setuid program of root changes nothing for root")
-def test_setuid_bwrap_is_refused(box: Box, account: Account, mode: int, named: bool) -> None:
-    copy = account.home / "tools" / "bwrap"
+def test_setuid_bwrap_is_refused(box: Box, account: Account) -> None:
+    copy, link = account.home / "tools" / "bwrap", account.home / "bwrap"
     copy.parent.mkdir()
     shutil.copy(BWRAP, copy)
     account.own(copy.parent)
-    copy.chmod(mode)
-    env = {"CLAUDEBOX_BWRAP": str(copy)} if named else {"PATH": f"{copy.parent}:{account.environ['PATH']}"}
-    assert_refused(box, box.inside("touch", "started", env=env), "setuid")
+    link.symlink_to(copy)
+    for mode in (0o4755, 0o2755, 0o6755):
+        copy.chmod(mode)
+        for env in (
+            {"CLAUDEBOX_BWRAP": str(copy)},
+            {"CLAUDEBOX_BWRAP": str(link)},
+            {"PATH": f"{copy.parent}:{account.environ['PATH']}"},
+        ):
+            assert_refused(box, box.inside("touch", "started", env=env), "setuid")
     assert not (box.project / "started").exists()
 
 
 @pytest.mark.req("FAIL-01")
-def test_setuid_bwrap_behind_a_symlink_is_refused(box: Box, account: Account) -> None:
-    copy = account.home / "real" / "bwrap"
-    copy.parent.mkdir()
-    shutil.copy(BWRAP, copy)
-    account.own(copy.parent)
-    copy.chmod(0o4755)
-    link = account.home / "bwrap"
-    link.symlink_to(copy)
-    assert_refused(box, box.inside("touch", "started", env={"CLAUDEBOX_BWRAP": str(link)}), "setuid")
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("entry", ["{project}/bin", "bin", "./bin", "../shop/bin", "{home}/link"])
-def test_bwrap_from_the_project_is_refused(box: Box, account: Account, project: Path, entry: str) -> None:
-    account.write(project / "bin" / "bwrap", f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
-    (account.home / "link").symlink_to(project / "bin")
-    path = entry.format(project=project, home=account.home)
-    result = box.inside("true", env={"PATH": f"{path}:{account.environ['PATH']}"})
-    assert_refused(box, result, "bwrap would come from where an agent can write")
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("place", ["{project}/bwrap", "bwrap", "{home}/.claudebox/instances/x/claude/bwrap"])
-def test_variable_does_not_excuse_a_bwrap_that_an_agent_can_write(
-    box: Box, account: Account, project: Path, place: str
-) -> None:
-    named = place.format(project=project, home=account.home)
-    account.write(project / named, f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
-    result = box.inside("true", env={"CLAUDEBOX_BWRAP": named})
-    assert_refused(box, result, "bwrap would come from where an agent can write")
-
-
-@pytest.mark.req("FAIL-01")
-def test_bwrap_from_another_project_is_refused(box: Box, account: Account) -> None:
+def test_bwrap_from_where_an_agent_can_write_is_refused(box: Box, account: Account, project: Path) -> None:
+    trap = f"#!/bin/sh\necho > {account.home}/started\n"
     other = account.home / "src" / "other"
-    account.write(other / "bin" / "bwrap", f"#!/bin/sh\necho > {account.home}/started\n", mode=0o755)
+    kept = account.home / ".claudebox/instances/x/claude/bwrap"
+    (account.home / "link").symlink_to(project / "bin")
     account.write(account.home / ".local" / "bin" / "claude", "#!/bin/sh\n", mode=0o755)
+    account.write(other / "README.md")
     account.environ["PATH"] += f":{account.home}/.local/bin"
     assert box.claudebox("--yes", "--run", "true", cwd=other).returncode == 0
-    path = f"{other}/bin:{account.environ['PATH']}"
-    assert_refused(box, box.inside("true", env={"PATH": path}), "bwrap would come from where an agent can write")
+    for place in (project / "bin/bwrap", other / "bin/bwrap", project / "bwrap", kept):
+        account.write(place, trap, mode=0o755)
+    found = [f"{project}/bin", "bin", "./bin", "../shop/bin", f"{account.home}/link", f"{other}/bin"]
+    for env in (
+        *({"PATH": f"{path}:{account.environ['PATH']}"} for path in found),
+        *({"CLAUDEBOX_BWRAP": str(named)} for named in (project / "bwrap", "bwrap", kept)),
+    ):
+        result = box.inside("true", env=env)
+        assert_refused(box, result, "bwrap would come from where an agent can write")
 
 
 @pytest.mark.req("FAIL-01", "SAND-09")
@@ -243,14 +206,13 @@ def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("entry", ["{project}/node_modules/.bin", "", ".", "{home}/link"])
-def test_claude_from_the_project_is_refused(box: Box, account: Account, project: Path, alarm: Path, entry: str) -> None:
-    fake = account.write(project / "node_modules" / ".bin" / "claude", "#!/bin/sh\n", mode=0o755)
-    shutil.copy(fake, account.write(project / "claude", mode=0o755))
+def test_claude_from_the_project_is_refused(box: Box, account: Account, project: Path, alarm: Path) -> None:
+    for place in ("node_modules/.bin/claude", "claude"):
+        account.write(project / place, "#!/bin/sh\n", mode=0o755)
     (account.home / "link").symlink_to(project)
-    path = entry.format(project=project, home=account.home)
-    env = {"PATH": f"{path}:{account.environ['PATH']}", "CLAUDEBOX_BWRAP": str(alarm)}
-    assert_refused(box, box.claudebox("--yes", env=env), "claude would come from where an agent can write")
+    for path in (f"{project}/node_modules/.bin", "", ".", f"{account.home}/link"):
+        env = {"PATH": f"{path}:{account.environ['PATH']}", "CLAUDEBOX_BWRAP": str(alarm)}
+        assert_refused(box, box.claudebox("--yes", env=env), "claude would come from where an agent can write")
 
 
 @pytest.mark.req("FAIL-01")
@@ -277,42 +239,39 @@ def test_machine_without_bwrap_is_refused(box: Box, account: Account) -> None:
 # Mounts
 
 
+MOUNTS = {
+    "~/absent": "does not exist",
+    "~/dangling": "does not exist",
+    "~/.ssh": "is secret",
+    "~/.ssh/config": "is secret",
+    "~/link-to-ssh": "is secret",
+    "~/link-to-ssh/config:/mnt/config": "is secret",
+    "~/src/../.ssh": "is secret",
+    "~": "is your home",
+    "~/link-to-home": "is your home",
+    "/": "the whole machine",
+    "/var/tmp": "contains your home",
+    "/var/lib/private": "is secret" if os.path.exists("/var/lib/private") else "does not exist",
+    "~/lib:/": "cannot be a place in the box",
+    "~/lib:/proc": "cannot be a place in the box",
+    "~/lib:/proc/self": "cannot be a place in the box",
+    "~/lib:/dev/shm": "cannot be a place in the box",
+    "~/lib/file:/etc/passwd": "cannot be a place in the box",
+    "~/lib/file:/etc/../etc/group": "cannot be a place in the box",
+    "~/lib:{project}/absent": "does not exist in the box",
+    "~/lib:{project}/a/b/c": "does not exist in the box",
+    "~/lib:{project}/link": "a symlink leads there",
+    "~/lib:{project}/link/below": "a symlink leads there",
+    "~/lib:{project}/to-etc/ssl": "a symlink leads there",
+    "~/lib:{project}/README.md": "one is a directory",
+    "~/lib/file:{project}/vendor": "one is a directory",
+    "~/lib:/usr/absent": "does not exist in the box",
+}
+
+
 @pytest.mark.req("FAIL-01", "EXT-02")
-@pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
-@pytest.mark.parametrize(
-    ("mount", "reason"),
-    [
-        ("~/absent", "does not exist"),
-        ("~/dangling", "does not exist"),
-        ("~/.ssh", "is secret"),
-        ("~/.ssh/config", "is secret"),
-        ("~/link-to-ssh", "is secret"),
-        ("~/link-to-ssh/config:/mnt/config", "is secret"),
-        ("~/src/../.ssh", "is secret"),
-        ("~", "is your home"),
-        ("~/link-to-home", "is your home"),
-        ("/", "the whole machine"),
-        ("/var/tmp", "contains your home"),
-        ("/var/lib/private", "is secret" if os.path.exists("/var/lib/private") else "does not exist"),
-        ("~/lib:/", "cannot be a place in the box"),
-        ("~/lib:/proc", "cannot be a place in the box"),
-        ("~/lib:/proc/self", "cannot be a place in the box"),
-        ("~/lib:/dev/shm", "cannot be a place in the box"),
-        ("~/lib/file:/etc/passwd", "cannot be a place in the box"),
-        ("~/lib/file:/etc/../etc/group", "cannot be a place in the box"),
-        ("~/lib:{project}/absent", "does not exist in the box"),
-        ("~/lib:{project}/a/b/c", "does not exist in the box"),
-        ("~/lib:{project}/link", "a symlink leads there"),
-        ("~/lib:{project}/link/below", "a symlink leads there"),
-        ("~/lib:{project}/to-etc/ssl", "a symlink leads there"),
-        ("~/lib:{project}/README.md", "one is a directory"),
-        ("~/lib/file:{project}/vendor", "one is a directory"),
-        ("~/lib:/usr/absent", "does not exist in the box"),
-    ],
-)
-def test_mount_is_refused(
-    box: Box, account: Account, project: Path, alarm: Path, option: str, mount: str, reason: str
-) -> None:
+@pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
+def test_mount_is_refused(box: Box, account: Account, project: Path, alarm: Path) -> None:
     account.write(account.home / ".ssh" / "config", "key")
     account.write(account.home / "lib" / "file", "")
     account.write(project / "vendor" / "below" / "file")
@@ -322,28 +281,24 @@ def test_mount_is_refused(
     (project / "link").symlink_to("vendor")
     (project / "to-etc").symlink_to("/etc")
     before = sorted(account.home.rglob("*"))
-    written = mount.format(project=project)
-    assert_refused(box, start(box, alarm, option, written), reason)
+    for mount, reason in MOUNTS.items():
+        options = ["--mount-ro"] if "box" in reason else ["--mount-ro", "--mount-rw"]
+        for option in options:
+            assert_refused(box, start(box, alarm, option, mount.format(project=project)), reason)
     assert sorted(account.home.rglob("*")) == before
 
 
-@pytest.mark.req("FAIL-01", "EXT-02")
-@pytest.mark.parametrize("source", ["/usr/share", "/etc", "/boot", "/run"])
-@pytest.mark.root_differs("root may write there")
-def test_writable_mount_of_the_system_is_refused(box: Box, alarm: Path, source: str) -> None:
-    if os.path.isdir(source):
-        assert_refused(box, start(box, alarm, "--mount-rw", f"{source}:/mnt"), "belongs to the system")
-
-
 @pytest.mark.req("FAIL-01", "EXT-02", "SAND-09")
-@pytest.mark.parametrize("source", ["/etc/shadow", "/etc/ssl/private", "/etc/sudoers", "/run/user"])
-@pytest.mark.root_differs("root may read them")
-def test_readable_mount_of_a_secret_of_the_system_is_refused(box: Box, alarm: Path, source: str) -> None:
-    if os.path.exists(source):
+@pytest.mark.root_differs("root may write and read there")
+def test_mount_of_the_system_is_refused(box: Box, alarm: Path) -> None:
+    for source in filter(os.path.isdir, ("/usr/share", "/etc", "/boot", "/run")):
+        assert_refused(box, start(box, alarm, "--mount-rw", f"{source}:/mnt"), "belongs to the system")
+    for source in filter(os.path.exists, ("/etc/shadow", "/etc/ssl/private", "/etc/sudoers", "/run/user")):
         assert_refused(box, start(box, alarm, "--mount-ro", f"{source}:/mnt"), "is secret")
 
 
 @pytest.mark.req("FAIL-01", "ENV-01")
-@pytest.mark.parametrize("name", ["", "A-B", "1A", "A B", "=x", "é"])
-def test_odd_variable_name_is_refused(box: Box, alarm: Path, name: str) -> None:
-    assert_refused(box, start(box, alarm, "--env", name), "is not a variable name")
+@pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
+def test_odd_variable_name_is_refused(box: Box, alarm: Path) -> None:
+    for name in ("", "A-B", "1A", "A B", "=x", "é"):
+        assert_refused(box, start(box, alarm, "--env", name), "is not a variable name")

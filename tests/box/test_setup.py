@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from conftest import Box
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Account
+from conftest import Account, Box
 
 pytestmark = [pytest.mark.box, pytest.mark.network]
 STRICT = 'profiles = ["strict"]'

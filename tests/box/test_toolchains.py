@@ -8,19 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
-from running.needs import needed
+from conftest import Box
 
 pytestmark = pytest.mark.req("WORK-01", "SAND-10")
 
 CANARY = "canary-5e2f81"
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
-
-
-@pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
-    return Box(user, user.write(user.home / "src" / "shop" / "README.md").parent)
 
 
 def with_path(box: Box, *entries: Path) -> Box:

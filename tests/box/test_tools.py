@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 pytestmark = [
     pytest.mark.req("SAND-11"),
@@ -40,15 +38,6 @@ MAKEFILE = "answer: answer.c\n\tcc -g -pthread -o $@ $<\nall: answer\n"
 def compiled(box: Box, account: Account) -> None:
     account.write(box.project / "answer.c", C)
     account.write(box.project / "Makefile", MAKEFILE)
-
-
-@pytest.mark.git
-def test_git(box: Box) -> None:
-    script = """
-    git init -q && git add README.md && git commit -qm first && git checkout -qb work && echo more >>README.md &&
-    git commit -qam second && git gc -q && git stash list && git worktree add -q ../../tmp-tree && git log --format=%s
-    """
-    assert box.sh(script.replace("../../tmp-tree", "/tmp/tree")).split() == ["second", "first"]
 
 
 @pytest.mark.gcc

@@ -67,8 +67,7 @@ def test_what_is_kept_is_listed_and_removed(lonely: Account, state: Path) -> Non
 @pytest.mark.parametrize(("answer", "is_removed"), [("y", True), ("", False), ("n", False)])
 def test_question_comes_first(lonely: Account, state: Path, answer: str, is_removed: bool) -> None:
     terminal = Terminal(lonely, (CLAUDEBOX, "--uninstall"), cwd=lonely.home, env=PLAIN)
-    terminal.read_until(r"Remove all of it\? \[y/N\] ")
-    terminal.type(f"{answer}\n")
+    terminal.answer(r"Remove all of it\? \[y/N\] ", f"{answer}\n")
     assert (terminal.wait(), state.exists()) == (0 if is_removed else 125, not is_removed)
     terminal.close()
 
@@ -101,19 +100,12 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
     """A box with what claude gets in it, which waits for its standard input to end."""
     claude = user.write(user.home / "bin/claude", "#!/bin/sh\ntouch started\nread line\n", mode=0o755)
     project = user.write(user.home / "shop/README.md").parent
-    started = subprocess.Popen(
-        user.becoming(CLAUDEBOX, "--yes", "--auth", "none"),
-        cwd=project,
-        env=user.environ | {"CLAUDEBOX_CLAUDE": str(claude)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
-    assert started.poll() is None, started.communicate()
-    yield started
-    started.communicate("the end\n" if started.poll() is None else None)
+    words = (CLAUDEBOX, "--yes", "--auth", "none")
+    environ = {"CLAUDEBOX_CLAUDE": str(claude)}
+    with user.running(*words, cwd=project, env=environ, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert comes_true(lambda: (project / "started").exists() or started.poll() is not None)
+        assert started.poll() is None, started.communicate()
+        yield started
 
 
 @pytest.mark.parametrize("home", ["/home/alice", "/home/a b", "/home/a\\b"])

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import Account, Box, git
-from running.needs import needed
+from conftest import Box, make_repository
 
 pytestmark = pytest.mark.req("WORK-01")
 
 GONE = "claudebox: written outside of the project, and gone with the box:"
 PATIENCE = 60
-
-
-@pytest.fixture
-@needed("box")
-def shop(user: Account) -> Box:
-    return Box(user, user.write(user.home / "src" / "shop" / "README.md").parent)
 
 
 def told(box: Box, script: str, *options: str, status: int = 0) -> str:
@@ -33,9 +26,7 @@ def test_notes_in_the_home_are_named(shop: Box) -> None:
 
 @pytest.mark.git
 def test_worktree_beside_the_project_is_named(shop: Box) -> None:
-    git(shop.account, shop.project, "init", "-q")
-    git(shop.account, shop.project, "add", "-A")
-    git(shop.account, shop.project, "commit", "-q", "-m", "first")
+    make_repository(shop.account, shop.project)
     assert f"{GONE} ~/src/x (2 files)" in told(shop, "/usr/bin/git worktree add -q ../x")
 
 

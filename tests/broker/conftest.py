@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
-from broker.client import Client
+from broker.client import Answer, Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
 from broker.talk import API_KEY, Talk
 from claudebox.features.broker.act import BACKLOG
@@ -21,10 +21,8 @@ from claudebox.features.broker.server.run import serve
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
 from claudebox.features.broker.server.usage import Allowance, Journal, Meter
 from claudebox.journal import read_journal
+from conftest import Box
 from running.needs import needed
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 KEY = "sk-ant-api03-real-0123456789"
 DUMMY = "dummy-of-this-box"
@@ -52,6 +50,11 @@ class Running:
 
     def client(self) -> Client:
         return Client(self.path, DUMMY)
+
+    def ask(self, *words: Any, **more: Any) -> Answer:
+        """One request, on a connection of its own."""
+        with self.client() as client:
+            return client.ask(*words, **more)
 
     @property
     def journal(self) -> list[dict[str, object]]:
@@ -112,9 +115,5 @@ def with_key(talk: Talk) -> Talk:
 
 
 @pytest.fixture
-def user_with_key(user: Account, claude: str, certificates: Certificates) -> Talk:
-    from conftest import Box
-
-    project = user.home / "src" / "shop"
-    user.write(project / "README.md", "a shop\n")
-    return Talk(Box(user, project), claude, certificates, {"ANTHROPIC_API_KEY": API_KEY})
+def user_with_key(shop: Box, claude: str, certificates: Certificates) -> Talk:
+    return Talk(shop, claude, certificates, {"ANTHROPIC_API_KEY": API_KEY})

@@ -10,13 +10,11 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.standin import Certificates
 from claudebox.demo import DemoStep, StandIn
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 API_KEY = "sk-ant-api03-w7Rk2pXz9QmLt4Vb8NcYd1Hs6Jf3Ga5Ue0KoTiZqWxCv"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,10 +11,8 @@ from broker.standin import Server
 from broker.talk import API_KEY, Talk, is_over
 from claude.session import ANSWER
 from claude.test_interactive import PROMPT, QUESTIONS, screen
+from conftest import CLAUDEBOX
 from patience import comes_true
-
-if TYPE_CHECKING:
-    pass
 
 # They look for brokers, and an ordinary user sees those of the other workers.
 pytestmark = pytest.mark.xdist_group("broker")
@@ -85,8 +82,6 @@ def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
     if kind == "login":
         talk.account.own(log_in(talk.account.home / ".claude", 3600).parent)
         del talk.environ["ANTHROPIC_API_KEY"]
-    from conftest import CLAUDEBOX
-
     with talk.api("echo it-ran > marker"):
         words = [CLAUDEBOX, *talk.words()]
         with screen(talk.account, words, str(talk.box.project), talk.environ) as opened:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import socket
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +11,6 @@ from broker.login import log_in
 from broker.talk import API_KEY, Talk, is_over
 from claude.test_login import watchers
 from patience import comes_true
-
-if TYPE_CHECKING:
-    pass
 
 # They look for brokers, and an ordinary user sees those of the other workers.
 pytestmark = pytest.mark.xdist_group("broker")

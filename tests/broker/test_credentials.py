@@ -102,11 +102,6 @@ def test_login_is_renewed_early_and_stored_as_claude_does(login: Login, issuer: 
     assert held.secrets == {"access-token-0", "refresh-token-0", "access-token-1", "refresh-token-1"}
 
 
-def test_login_keeps_its_own_client(login: Login, issuer: Issuer) -> None:
-    access(login(0, clientId="another"))
-    assert issuer.grants[0]["client_id"] == "another"
-
-
 @pytest.mark.req("AUTH-03")
 def test_locks_are_claudes_and_in_its_order(login: Login, tmp_path: Path) -> None:
     held = login(0)
@@ -183,8 +178,7 @@ def test_refused_token_is_renewed_and_the_request_made_again(start: Start, login
 @pytest.mark.req("AUTH-03")
 def test_401_never_reaches_the_box(start: Start, login: Login, issuer: Issuer) -> None:
     broker = start(lambda _: iter([reply({"error": "no"}, 401)]), credential=login(HOUR))
-    with broker.client() as client:
-        assert client.ask().status == 403
+    assert broker.ask().status == 403
     assert len(broker.api.asked) == 2
     assert issuer.grants
 
@@ -223,13 +217,6 @@ def test_revoked_login_says_what_to_do_and_works_again_after_it(start: Start, lo
         log_in(Path(held.directory), HOUR, 9)
         assert client.ask().status == 200
     assert broker.api.asked[-1].header("authorization") == "Bearer access-token-9"
-
-
-def test_logged_out_says_what_to_do(start: Start, login: Login) -> None:
-    held = login(HOUR)
-    Path(held.file).unlink()
-    with start(credential=held).client() as client:
-        assert "/login" in json.loads(client.ask().body)["error"]["message"]
 
 
 def test_valid_token_is_used_while_it_cannot_be_renewed(login: Login) -> None:
@@ -274,21 +261,6 @@ def test_what_could_not_be_stored_is_kept_and_stored_later(
     assert access(held) == "Bearer access-token-1"
     assert stored(Path(held.file))["refreshToken"] == "refresh-token-1"
     assert len(issuer.grants) == 1
-
-
-def test_what_could_not_be_stored_is_stored_at_the_end(
-    login: Login, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = login(0)
-    monkeypatch.setattr("claudebox.files.Replacement.put", failing)
-    assert access(held) == "Bearer access-token-1"
-    monkeypatch.undo()
-    held.settle()
-    assert stored(Path(held.file))["refreshToken"] == "refresh-token-1"
-
-
-def failing(*_: object) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_nobody_is_waited_for_at_the_end(login: Login, issuer: Issuer, tmp_path: Path) -> None:

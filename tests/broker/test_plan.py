@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from broker.standin import Server, hello
 from claudebox.features.broker.forwarder import CODE
+from conftest import Box
 from hosts.machine import EVERYONE, TREES, Machine
-
-if TYPE_CHECKING:
-    from conftest import Box
-
-OLD = """#!/usr/bin/python3
-import os, urllib.request
-assert "ANTHROPIC_UNIX_SOCKET" not in os.environ
-url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
-headers = {"authorization": "Bearer " + os.environ["ANTHROPIC_AUTH_TOKEN"]}
-for number in range(3):
-    with urllib.request.urlopen(urllib.request.Request(url, b"x" * 100000, headers)) as answer:
-        print(answer.status, len(answer.read()) > 100, end=" ")
-"""
-
-
-@pytest.mark.req("AUTH-03")
-@pytest.mark.box
-def test_old_claude_works_without_a_network(box: Box) -> None:
-    package = box.account.home / "node_modules" / "@anthropic-ai" / "claude-code"
-    claude = box.account.write(package / "cli.py", OLD, mode=0o755)
-    named = {"name": "@anthropic-ai/claude-code", "version": "2.0.76", "bin": {"claude": "cli.py"}}
-    box.account.write(package / "package.json", json.dumps(named))
-    with Server(hello) as api:
-        environ = {"ANTHROPIC_API_KEY": "the-real-key-0123456789", "ANTHROPIC_BASE_URL": api.url}
-        environ["CLAUDEBOX_CLAUDE"] = str(claude)
-        words = ("--yes", "--auth", "broker", "--network", "none", "-p", "hi")
-        done = box.claudebox(*words, env=environ)
-    assert (done.returncode, done.stdout) == (0, "200 True " * 3), done.stderr
-    assert {asked.header("x-api-key") for asked in api.asked} == {"the-real-key-0123456789"}
 
 
 @pytest.mark.req("AUTH-03")

@@ -84,8 +84,7 @@ def test_somebody_elses_certificate_is_refused(tmp_path: Path, start: Start) -> 
     other = make_certificates(tmp_path)
     with Server(hello, other.server) as impostor:
         broker = start(url=impostor.url)
-        with broker.client() as client:
-            answer = client.ask()
+        answer = broker.ask()
         assert answer.status == 502
         assert "not trusted" in json.loads(answer.body)["error"]["message"]
         assert impostor.asked == []
@@ -142,8 +141,7 @@ def test_proxy_carries_what_it_cannot_read(start: Start) -> None:
     seen: list[bytes] = []
     with proxy_server(b"HTTP/1.1 200 Fine\r\nVia: x\r\n\r\n", seen) as port:
         broker = start(proxy=Proxy("127.0.0.1", port, "Basic dTpw"))
-        with broker.client() as client:
-            assert client.ask().status == 200
+        assert broker.ask().status == 200
     assert len(seen) == 1
     assert seen[0].startswith(b"CONNECT localhost:%d HTTP/1.1\r\n" % broker.api.port)
     assert b"proxy-authorization: Basic dTpw" in seen[0]

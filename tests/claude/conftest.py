@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from claude.session import Talk
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Box
 
 
 @pytest.fixture
@@ -17,10 +13,6 @@ def talk(box: Box, claude: str) -> Talk:
 
 
 @pytest.fixture
-def user_talk(user: Account, claude: str) -> Talk:
+def user_talk(shop: Box, claude: str) -> Talk:
     """Claude as the ordinary user, where root would show nothing more."""
-    from conftest import Box
-
-    project = user.home / "src" / "shop"
-    user.write(project / "README.md", "a shop\n")
-    return Talk(Box(user, project), claude)
+    return Talk(shop, claude)

@@ -9,12 +9,10 @@ import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from claudebox.demo import FAREWELL, DemoStep, StandIn
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
 
 ANSWER = FAREWELL
 DUMMY_KEY = {"ANTHROPIC_API_KEY": "sk-ant-api03-not-a-key-0123456789"}

@@ -7,14 +7,11 @@ import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claude.session import ANSWER, Session, Talk, load, texts
-
-if TYPE_CHECKING:
-    from conftest import Account
+from conftest import Account
 
 CANARY = "canary-5f1c7e"
 PLANTED = (

@@ -6,16 +6,12 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claudebox.demo import HOME_FILES, STEPS, VARIABLES
-from conftest import CLAUDEBOX
+from conftest import CLAUDEBOX, Account
 from terminal.pseudoterminal import ROWS, terminal
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 SECRETS = len(HOME_FILES) + len(VARIABLES)
 SOURCE = str(Path(__file__).parent.parent.parent / "src")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
 from broker.standin import Server, hello
-from claude.session import QUIET, stand_in
+from claude.session import QUIET, Talk, stand_in
 from claude.test_interactive import PROMPT, screen
-
-if TYPE_CHECKING:
-    from claude.session import Talk
+from conftest import CLAUDEBOX
 
 KEY = "sk-ant-api03-of-the-gateway-0123456789"
 
@@ -91,8 +88,6 @@ def test_settings_of_the_project_lead_the_key_away_which_is_flagged(user_talk: T
     "program", ["iTerm.app", pytest.param("vscode", marks=pytest.mark.exhaustive("it repeats the other one"))]
 )
 def test_claude_draws_itself_in_every_terminal_and_with_your_status_line(user_talk: Talk, program: str) -> None:
-    from conftest import CLAUDEBOX
-
     home = user_talk.account.home
     settings = {"statusLine": {"type": "command", "command": "~/.claude/line.sh"}}
     user_talk.account.write(home / ".claude/settings.json", json.dumps(settings))

@@ -7,7 +7,6 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +14,8 @@ from claude.session import Talk, broke, fingerprint
 from claudebox.instances import Listed, Size, find_instances, find_others, listing, overview
 from claudebox.state import Instance, State
 from claudebox.view.text import style_for
+from conftest import Account
 from terminal.pseudoterminal import claudebox_terminal
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 FAILED = 125
 DAY = 24 * 3600
@@ -113,8 +110,7 @@ def test_nothing_is_removed_without_a_yes(user_talk: Talk, gone: Path, kept: Pat
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("\n", FAILED), ("n\n", FAILED)])
 def test_it_asks_before_it_removes(user_talk: Talk, gone: Path, kept: Path, answer: str, status: int) -> None:
     with claudebox_terminal(user_talk.box, "--instances", "gc") as opened:
-        opened.read_until(r"Remove these, with their conversations\? \[y/N\] ")
-        opened.type(answer)
+        opened.answer(r"Remove these, with their conversations\? \[y/N\] ", answer)
         assert opened.wait() == status
     assert (gone.exists(), kept.exists()) == (status != 0, True)
 

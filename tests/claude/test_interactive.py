@@ -6,16 +6,13 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk, stand_in
 from claude.test_login import log_in
+from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 QUESTIONS = (
     "Choose the text style",
@@ -41,6 +38,11 @@ class Screen:
     def tmux(self, *words: str) -> str:
         done = self.account.run("tmux", "-L", "claudebox-test", *words, env={"TMUX_TMPDIR": str(self.account.home)})
         return done.stdout
+
+    def start(self, cwd: str, env: dict[str, str], script: str) -> None:
+        variables = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+        size = ("-x", "80", "-y", "24")
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "box", *size, "-c", cwd, *variables, script)
 
     def text(self) -> str:
         return self.tmux("capture-pane", "-p", "-t", "box")
@@ -72,10 +74,7 @@ def screen(account: Account, command: list[str], cwd: str, env: dict[str, str]) 
     """The command, and then its exit status, which a Ctrl-C that comes too late does not end."""
     opened = Screen(account)
     script = f"trap : INT; {shlex.join(command)} 2>{account.home}/stderr; echo status=$?; while :; do sleep 1000; done"
-    variables = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
-    opened.tmux(
-        "-f", "/dev/null", "new-session", "-d", "-s", "box", "-x", "80", "-y", "24", "-c", cwd, *variables, script
-    )
+    opened.start(cwd, env, script)
     try:
         yield opened
     finally:
@@ -84,8 +83,6 @@ def screen(account: Account, command: list[str], cwd: str, env: dict[str, str]) 
 
 @contextmanager
 def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[Screen]:
-    from conftest import CLAUDEBOX
-
     with stand_in(*commands) as api:
         words = [CLAUDEBOX, *talk.words(api)]
         with screen(talk.account, words, str(talk.project), env) as opened:
@@ -157,10 +154,9 @@ def longest_rule(opened: Screen) -> int:
 
 
 @pytest.mark.tmux
+@pytest.mark.exhaustive("shows that a question would be seen")
 def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     """The other tests look for questions in vain; here is one."""
-    from conftest import CLAUDEBOX
-
     spoil = "echo '{\"hasCompletedOnboarding\": true}' > ~/.claude/.claude.json; exec claude"
     words = [CLAUDEBOX, "--yes", *QUIET, "--run", "sh", "-c", spoil]
     with screen(user_talk.account, words, str(user_talk.project), DUMMY_KEY) as opened:

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,10 +22,8 @@ from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_ste
 from claudebox.login import FIELDS
 from claudebox.model import Login
 from claudebox.state import State
+from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 HOUR = 3600 * 1000
 PRIVATE = 0o600
@@ -88,27 +86,9 @@ def on_a_host(tmp_path: Path, project: str = "/shop") -> Login:
 @contextlib.contextmanager
 def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A box that goes on until its standard input ends."""
-    from conftest import CLAUDEBOX
-
     words = (CLAUDEBOX, "--yes", *options, "--run", "sh", "-c", script)
-    process: subprocess.Popen[str] = subprocess.Popen(
-        talk.account.becoming(*words),
-        cwd=talk.project,
-        env=talk.account.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdin
-    assert process.stdout
-    with process.stdin, process.stdout:
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
+    with talk.account.running(*words, cwd=talk.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
 
 
 def watchers(home: Path) -> list[int]:
@@ -169,17 +149,6 @@ def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
     assert comes_true(lambda: token(file) == "access-new")
     assert comes_true((talk.state / ".credentials.json").is_symlink)
     assert "access-new" in talk.inside(f"cat {own}").stdout
-
-
-@pytest.mark.req("AUTH-01")
-def test_box_adds_nothing_but_a_login_to_the_hosts_file(user_talk: Talk) -> None:
-    file = log_in(user_talk.account)
-    new = json.loads(credentials("new", 8))
-    new["claudeAiOauth"]["hooks"] = {"evil": ["command"]}
-    new["hooks"] = {"evil": ["command"]}
-    user_talk.inside(refresh(json.dumps(new)))
-    assert comes_true(lambda: token(file) == "access-new")
-    assert "evil" not in file.read_text()
 
 
 @pytest.mark.req("AUTH-01")
@@ -599,11 +568,11 @@ def test_nothing_stays_behind(talk: Talk, end: str) -> None:
     assert {path.name for path in (talk.account.home / ".claude").iterdir()} == {".credentials.json"}
 
 
-@pytest.mark.req("SAND-15")
+@pytest.mark.req("SAND-15", "SAND-14")
 def test_output_ends_with_the_box(user_talk: Talk) -> None:
     """`claudebox … | cat` comes back at once: who keeps the login up to date may be slow, and holds no pipe."""
     log_in(user_talk.account)
-    with running(user_talk, "echo up; cat; echo done") as box:
+    with running(user_talk, "echo up; cat; echo done; exit 7") as box:
         assert box.stdout
         assert box.stdin
         assert box.stdout.readline() == "up\n"
@@ -614,15 +583,4 @@ def test_output_ends_with_the_box(user_talk: Talk) -> None:
             assert box.stdout.read() == "done\n"
         finally:
             os.kill(beside, signal.SIGCONT)
-
-
-@pytest.mark.req("SAND-15", "SAND-14")
-def test_box_with_a_login_ends_as_its_program_does(user_talk: Talk) -> None:
-    log_in(user_talk.account)
-    with running(user_talk, "echo up; read x; exit 7") as box:
-        assert box.stdout
-        assert box.stdin
-        assert box.stdout.readline() == "up\n"
-        box.stdin.write("\n")
-        box.stdin.close()
         assert box.wait(PATIENCE) == 7

@@ -59,14 +59,13 @@ def test_mcp_configuration_is_read(user_talk: Talk) -> None:
 
 
 @pytest.mark.req("ARGS-01", "UX-01")
-@pytest.mark.parametrize("how", ["file=", "inline", "relative"])
+@pytest.mark.parametrize("how", ["file=", "inline"])
 def test_settings_are_used(user_talk: Talk, how: str) -> None:
     text = json.dumps({"env": {"BREW_COLOUR": "violet"}})
     file = user_talk.account.write(user_talk.account.home / "conf" / "settings.json", text)
     words = {
-        "file=": (f"--settings={file}",),
+        "file=": ("--settings=../../conf/settings.json",),
         "inline": ("--settings", text),
-        "relative": ("--settings", "../../conf/settings.json"),
     }[how]
     session = user_talk(*words, commands=("echo $BREW_COLOUR",))
     assert session.results == ["violet"], session.stderr

@@ -27,24 +27,8 @@ IS_ORDINARY = "#{alternate_on} #{mouse_any_flag} #{cursor_flag} #{keypad_cursor_
 def shell_screen(talk: Talk) -> Iterator[tuple[Screen, StandIn]]:
     """An interactive shell in which claudebox was started."""
     opened = Screen(talk.account)
-    variables = [word for name, value in DUMMY_KEY.items() for word in ("-e", f"{name}={value}")]
     shell = "PS1='host> ' exec bash --norc"
-    opened.tmux(
-        "-f",
-        "/dev/null",
-        "new-session",
-        "-d",
-        "-s",
-        "box",
-        "-x",
-        "80",
-        "-y",
-        "24",
-        "-c",
-        str(talk.project),
-        *variables,
-        shell,
-    )
+    opened.start(str(talk.project), DUMMY_KEY, shell)
     with stand_in() as api:
         try:
             assert opened.shows("host>"), opened.text()

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from claude.session import ANSWER, Talk, broke, fingerprint, load
+from conftest import CLAUDEBOX
 
 FAILED = 125
 SECRET = '{"secret": "canary-77a1"}\n'
@@ -69,12 +70,9 @@ def test_worktrees_share_the_state_of_their_repository(talk: Talk) -> None:
 @pytest.mark.req("INST-01")
 def test_first_boxes_of_a_project_can_start_at_once(user_talk: Talk) -> None:
     """Each finds the others making the same directories."""
-    for number in range(2):
-        project = user_talk.account.write(user_talk.account.home / "src" / str(number) / "a").parent
-        talk = replace(user_talk, box=replace(user_talk.box, project=project))
-        with ThreadPoolExecutor(8) as pool:
-            boxes = list(pool.map(lambda _, talk=talk: talk.inside("true"), range(8)))
-        assert [said(box).partition("error: ")[2] for box in boxes if box.returncode != 0] == []
+    with ThreadPoolExecutor(8) as pool:
+        boxes = list(pool.map(lambda _: user_talk.inside("true"), range(8)))
+    assert [said(box).partition("error: ")[2] for box in boxes if box.returncode != 0] == []
 
 
 @pytest.mark.req("INST-02", "SAND-08")
@@ -258,8 +256,6 @@ def test_full_disk_is_a_clear_error_and_loses_nothing(user_talk: Talk) -> None:
     before = fingerprint(user_talk.instance)
     words = ("--yes", "--run", "true")
     limit = 'ulimit -f 1; exec "$@"'
-    from conftest import CLAUDEBOX
-
     done = user_talk.account.run("sh", "-c", limit, "sh", CLAUDEBOX, *words, cwd=user_talk.project)
     assert done.returncode == FAILED, done.stderr
     assert "cannot write" in done.stderr
@@ -273,8 +269,6 @@ def test_full_disk_is_a_clear_error_and_loses_nothing(user_talk: Talk) -> None:
 @pytest.mark.req("FAIL-01")
 @pytest.mark.root
 def test_really_full_disk_is_a_clear_error(user_talk: Talk) -> None:
-    from conftest import CLAUDEBOX
-
     root = user_talk.account.home / ".claudebox"
     root.mkdir()
     account = user_talk.account

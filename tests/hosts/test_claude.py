@@ -23,6 +23,38 @@ def look(root: Path, tree: str, search_path: str) -> ClaudeInstall:
     return inspect(host, path, search_path, HOME)
 
 
+NATIVE = f"{HOME}/.local/share/claude/versions/2.1.0"
+# A program, and what of it is needed: its tree, PATH, and the installation.
+PROGRAMS = {
+    "native installer": (
+        f"~/.local/bin/claude -> {NATIVE}\n{NATIVE}*: ELF\n~/.local/share/claude/versions/2.0.9*: ELF",
+        f"{HOME}/.local/bin:/usr/bin",
+        ClaudeInstall(f"{HOME}/.local/bin/claude", NATIVE, "native installer", (NATIVE,), "", ""),
+    ),
+    "Nix": (
+        "~/.nix-profile -> /nix/var/x\n/nix/var/x/bin/claude -> /nix/store/aaa/claude\n/nix/store/aaa/claude*: ELF",
+        f"{HOME}/.nix-profile/bin",
+        ClaudeInstall(f"{HOME}/.nix-profile/bin/claude", "/nix/store/aaa/claude", "Nix", ("/nix/store",), "", ""),
+    ),
+    "system package": (
+        "/usr/bin/claude*: ELF",
+        "/usr/bin",
+        ClaudeInstall("/usr/bin/claude", "/usr/bin/claude", "system package", (), "", ""),
+    ),
+    "one file": (
+        "/opt/claude/claude*: ELF",
+        "/opt/claude",
+        ClaudeInstall("/opt/claude/claude", "/opt/claude/claude", "binary", ("/opt/claude/claude",), "", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_program_is_told_by_where_it_lies(kind: str, tmp_path: Path) -> None:
+    tree, search_path, expected = PROGRAMS[kind]
+    assert look(tmp_path, tree, search_path) == expected
+
+
 def test_npm_global_needs_nothing_outside_of_the_system(tmp_path: Path) -> None:
     tree = """
         /usr/local/bin/claude -> ../lib/node_modules/@anthropic-ai/claude-code/cli.js
@@ -53,49 +85,6 @@ def test_nvm_needs_its_package_and_its_node(tmp_path: Path) -> None:
         interpreter=f"{NVM}/bin/node",
         missing="",
         way_to_interpreter=f"{NVM}/bin/node",
-    )
-
-
-def test_native_installer_needs_one_file(tmp_path: Path) -> None:
-    tree = """
-        ~/.local/bin/claude -> ~/.local/share/claude/versions/2.1.0
-        ~/.local/share/claude/versions/2.1.0*: ELF
-        ~/.local/share/claude/versions/2.0.9*: ELF
-    """
-    real = f"{HOME}/.local/share/claude/versions/2.1.0"
-    assert look(tmp_path, tree, f"{HOME}/.local/bin:/usr/bin") == ClaudeInstall(
-        f"{HOME}/.local/bin/claude", real, "native installer", (real,), "", ""
-    )
-
-
-def test_nix_needs_the_store(tmp_path: Path) -> None:
-    tree = """
-        ~/.nix-profile -> /nix/var/nix/profiles/alice
-        /nix/var/nix/profiles/alice/bin/claude -> /nix/store/aaa-claude-code/bin/claude
-        /nix/store/aaa-claude-code/bin/claude*: ELF
-    """
-    assert look(tmp_path, tree, f"{HOME}/.nix-profile/bin") == ClaudeInstall(
-        f"{HOME}/.nix-profile/bin/claude", "/nix/store/aaa-claude-code/bin/claude", "Nix", ("/nix/store",), "", ""
-    )
-
-
-def test_nix_script_needs_just_the_store(tmp_path: Path) -> None:
-    tree = """
-        /nix/store/aaa-claude-code/bin/claude*: #!/nix/store/bbb-bash/bin/bash -e\\n
-        /nix/store/bbb-bash/bin/bash*
-    """
-    assert look(tmp_path, tree, "/nix/store/aaa-claude-code/bin").files == ("/nix/store",)
-
-
-def test_system_package_needs_nothing(tmp_path: Path) -> None:
-    assert look(tmp_path, "/usr/bin/claude*: ELF", "/usr/bin") == ClaudeInstall(
-        "/usr/bin/claude", "/usr/bin/claude", "system package", (), "", ""
-    )
-
-
-def test_program_of_its_own_is_one_file(tmp_path: Path) -> None:
-    assert look(tmp_path, "/opt/claude/claude*: ELF", "/opt/claude") == ClaudeInstall(
-        "/opt/claude/claude", "/opt/claude/claude", "binary", ("/opt/claude/claude",), "", ""
     )
 
 
@@ -132,14 +121,6 @@ def test_innermost_package_of_pnpm_is_needed(tmp_path: Path) -> None:
     """
     install = look(tmp_path, tree, f"{PNPM}:/usr/bin")
     assert (install.real, install.kind, install.files) == (f"{inner}/claude-code/cli.js", "npm", (inner,))
-
-
-def test_symlink_to_a_shim_is_followed(tmp_path: Path) -> None:
-    tree = "~/.volta/bin/claude -> volta-shim\n~/.volta/bin/volta-shim*: ELF"
-    real = f"{HOME}/.volta/bin/volta-shim"
-    assert look(tmp_path, tree, f"{HOME}/.volta/bin") == ClaudeInstall(
-        f"{HOME}/.volta/bin/claude", real, "binary", (real,), "", ""
-    )
 
 
 def test_first_program_on_path_wins_and_directories_do_not_count(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -164,68 +163,6 @@ def test_fifo_instead_of_git_does_not_block(tmp_path: Path) -> None:
     plant(tmp_path, "~/shop/")
     os.mkfifo(tmp_path / "home/alice/shop/.git")
     assert find_repository(Tree(str(tmp_path)), SHOP).outside == ""
-
-
-def git(*words: str, cwd: Path) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "GIT_CONFIG_NOSYSTEM": "1"}
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
-    subprocess.run(["git", *identity, *words], cwd=cwd, env=environment, check=True, capture_output=True)
-
-
-@pytest.fixture
-def main(tmp_path: Path) -> Path:
-    """A real repository with a commit."""
-    path = tmp_path.resolve() / "main"
-    path.mkdir()
-    git("init", "-q", cwd=path)
-    git("commit", "-q", "--allow-empty", "-m", "first", cwd=path)
-    return path
-
-
-@pytest.mark.req("GIT-03")
-@pytest.mark.git
-def test_worktree_made_by_git(main: Path) -> None:
-    git("worktree", "add", "-q", "../feature", cwd=main)
-    assert find_repository(Tree(), str(main.parent / "feature")) == Repository(
-        git_dir=f"{main}/.git/worktrees/feature",
-        outside=f"{main}/.git",
-        is_worktree=True,
-        why="repository of this worktree",
-    )
-
-
-@pytest.mark.req("GIT-03")
-@pytest.mark.git
-def test_worktree_of_a_bare_repository(main: Path) -> None:
-    bare = main.parent / "shop.git"
-    git("clone", "-q", "--bare", ".", str(bare), cwd=main)
-    git("worktree", "add", "-q", "../checkout", cwd=bare)
-    assert find_repository(Tree(), str(main.parent / "checkout")) == Repository(
-        git_dir=f"{bare}/worktrees/checkout", outside=str(bare), is_worktree=True, why="repository of this worktree"
-    )
-
-
-@pytest.mark.req("GIT-03")
-@pytest.mark.git
-def test_submodule_made_by_git(main: Path) -> None:
-    parent = main.parent / "parent"
-    parent.mkdir()
-    git("init", "-q", cwd=parent)
-    git("submodule", "--quiet", "add", str(main), "libs/main", cwd=parent)
-    place = f"{parent}/.git/modules/libs/main"
-    assert find_repository(Tree(), f"{parent}/libs/main") == Repository(
-        git_dir=place, outside=place, why="repository of this submodule"
-    )
-
-
-@pytest.mark.git
-def test_separate_directory_made_by_git_is_not_believed(main: Path) -> None:
-    # Nothing in such a directory names its checkout.
-    project, place = main.parent / "project", main.parent / "data"
-    git("init", "-q", "--separate-git-dir", str(place), str(project), cwd=main.parent)
-    assert find_repository(Tree(), str(project)) == Repository(
-        trouble=f"{place} does not say that {project} is its checkout", remedy=f"if you trust that: --mount-rw {place}"
-    )
 
 
 @pytest.mark.req("GIT-03")

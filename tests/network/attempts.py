@@ -85,28 +85,14 @@ def check_kernels(status: int) -> None:
         raise OSError(-status, os.strerror(-status))
 
 
-def run(*command: str) -> None:
+def run(*command: str) -> bytes:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if done.returncode != 0:
         raise OSError(0, done.stderr.strip().splitlines()[0])
+    return DONE
 
 
 # With nothing but a socket.
-
-
-@against(FILTER)
-def connection(words: bytes) -> bytes:
-    return talk(tcp(), NEIGHBOUR, words)
-
-
-@against(FILTER)
-def datagram(words: bytes) -> bytes:
-    return talk(udp(), NEIGHBOUR, words)
-
-
-@against(FILTER)
-def datagram_in_fragments(words: bytes) -> bytes:
-    return talk(udp(), NEIGHBOUR, words.ljust(4000))
 
 
 @against(FILTER)
@@ -131,11 +117,6 @@ def datagram_by_the_devices_number(words: bytes) -> bytes:
 
 
 @against(FILTER)
-def connection_as_ipv6(words: bytes) -> bytes:
-    return talk(tcp(socket.AF_INET6), f"::ffff:{NEIGHBOUR}", words)
-
-
-@against(FILTER)
 def connection_to_a_link_local_address(words: bytes) -> bytes:
     client = tcp(socket.AF_INET6)
     client.connect(("fe80::2", PORT, 0, socket.if_nametoindex(DEVICE)))
@@ -148,11 +129,6 @@ def connection_opened_with_data(words: bytes) -> bytes:
     client = socket.socket()  # one that waits: with a timeout it would only begin to connect
     client.sendto(words, MSG_FASTOPEN, (NEIGHBOUR, PORT))
     return client.recv(100)
-
-
-@against(FILTER)
-def connection_with_many_paths(words: bytes) -> bytes:
-    return talk(tcp(protocol=IPPROTO_MPTCP), NEIGHBOUR, words)
 
 
 @against(FILTER)
@@ -186,26 +162,6 @@ def multicast(words: bytes) -> bytes:
 def ping(words: bytes) -> bytes:
     client = udp(protocol=socket.IPPROTO_ICMP)
     return tell(client, (NEIGHBOUR, 0), struct.pack(">BBHHH", 8, 0, 0, 0, 1) + words)
-
-
-@against(FILTER)
-def other_port_of_the_gateway(words: bytes) -> bytes:
-    return talk(tcp(), GATEWAY, words)
-
-
-@against(FILTER)
-def other_port_of_the_resolver(words: bytes) -> bytes:
-    return talk(tcp(), RESOLVER, words)
-
-
-@against(FILTER)
-def query_to_the_router_itself(words: bytes) -> bytes:
-    return talk(udp(), ROUTER, QUERY, 53)
-
-
-@against(FILTER)
-def query_to_the_router_over_tcp(words: bytes) -> bytes:
-    return talk(tcp(), ROUTER, struct.pack(">H", len(QUERY)) + QUERY, 53)
 
 
 @against(PLACE)
@@ -313,24 +269,6 @@ def netlink_message(kind: int, flags: int, body: bytes) -> bytes:
 
 
 @against(CAPABILITIES)
-def address_of_the_lan(words: bytes) -> bytes:
-    run("ip", "address", "add", "192.168.50.99/24", "dev", DEVICE)
-    return DONE
-
-
-@against(CAPABILITIES)
-def route_to_the_lan(words: bytes) -> bytes:
-    run("ip", "route", "add", "192.168.50.0/24", "dev", DEVICE)
-    return DONE
-
-
-@against(CAPABILITIES)
-def new_interface(words: bytes) -> bytes:
-    run("ip", "link", "add", "one", "type", "veth", "peer", "name", "other")
-    return DONE
-
-
-@against(CAPABILITIES)
 def cable_from_another_network(words: bytes) -> bytes:
     """From a namespace that belongs to who made it."""
     as_root = ["--map-root-user"] if os.geteuid() != 0 else []
@@ -377,11 +315,6 @@ def broadcast_to_all(words: bytes) -> bytes:
 
 
 @against(PLACE)
-def nobodys_address(words: bytes) -> bytes:
-    return talk(tcp(), "0.0.0.0", words)
-
-
-@against(PLACE)
 def udp_lite(words: bytes) -> None:
     udp(protocol=IPPROTO_UDPLITE).sendto(words, (NEIGHBOUR, PORT))
 
@@ -391,6 +324,30 @@ def abstract_socket(words: bytes) -> bytes:
     name = words.split()[0]
     socket.socket(socket.AF_UNIX).connect(b"\0" + name)
     return DONE
+
+
+# What is one step.
+attempts |= {
+    "connection": (FILTER, lambda words: talk(tcp(), NEIGHBOUR, words)),
+    "datagram": (FILTER, lambda words: talk(udp(), NEIGHBOUR, words)),
+    "datagram_in_fragments": (FILTER, lambda words: talk(udp(), NEIGHBOUR, words.ljust(4000))),
+    "connection_as_ipv6": (FILTER, lambda words: talk(tcp(socket.AF_INET6), f"::ffff:{NEIGHBOUR}", words)),
+    "connection_with_many_paths": (FILTER, lambda words: talk(tcp(protocol=IPPROTO_MPTCP), NEIGHBOUR, words)),
+    "other_port_of_the_gateway": (FILTER, lambda words: talk(tcp(), GATEWAY, words)),
+    "other_port_of_the_resolver": (FILTER, lambda words: talk(tcp(), RESOLVER, words)),
+    "query_to_the_router_itself": (FILTER, lambda _: talk(udp(), ROUTER, QUERY, 53)),
+    "query_to_the_router_over_tcp": (
+        FILTER,
+        lambda _: talk(tcp(), ROUTER, struct.pack(">H", len(QUERY)) + QUERY, 53),
+    ),
+    "nobodys_address": (PLACE, lambda words: talk(tcp(), "0.0.0.0", words)),
+    "address_of_the_lan": (CAPABILITIES, lambda _: run("ip", "address", "add", "192.168.50.99/24", "dev", DEVICE)),
+    "route_to_the_lan": (CAPABILITIES, lambda _: run("ip", "route", "add", "192.168.50.0/24", "dev", DEVICE)),
+    "new_interface": (
+        CAPABILITIES,
+        lambda _: run("ip", "link", "add", "one", "type", "veth", "peer", "name", "other"),
+    ),
+}
 
 
 def outcome(name: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from attacks.conftest import in_default
 from conftest import Box
 from network.attempts import BOTH, CAPABILITIES, FILTER, IPPROTO_UDPLITE, PLACE, PORT, attempts
 from network.internet import Internet, Resident
@@ -96,7 +97,7 @@ def test_all_would_reach_something_without_the_filter(box: Box, account: Residen
 
 
 @pytest.mark.req("NET-01")
-@pytest.mark.parametrize("name", NAMES[CAPABILITIES])
+@pytest.mark.parametrize("name", in_default(NAMES[CAPABILITIES], "packet_socket", "flush_by_netlink", "kernel_setting"))
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_each_would_reach_something_with_capabilities(box: Box, account: Resident, target: Target, name: str) -> None:
     """In a box of its own: some take the filter away."""

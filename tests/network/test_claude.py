@@ -8,17 +8,14 @@ from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING
 
 import pytest
 
 from claude.session import ANSWER, DUMMY_KEY, QUIET, stand_in
 from claudebox.demo import StandIn
+from conftest import Box
 from network.internet import Internet
 from network.names.world import make_certificate
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 # Asks a machine for its name, as programs do that know nothing of boxes.
 VISIT = "bash -c 'exec 3<>/dev/tcp/{}/8080 && echo hello >&3 && cat <&3' 2>/dev/null || echo unreachable"

@@ -6,14 +6,11 @@ import json
 import shutil
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.internet import Internet, Resident
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 LOOKUP = str(Path(__file__).with_name("lookup.py"))
 INTERNET = "198.51.100.10 2001:db8:1::10"
@@ -21,55 +18,22 @@ NO_RESOLVER = "no name server of this host can be used from the box"
 UNKNOWN = ("error: Name or service not known", "error: No address associated with hostname")
 
 # Who the host's resolvers are, and what names then stand for.
+LAN = {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"}
+HOST = {"internet.example": INTERNET, "stub.example": "198.51.100.10"}
+PUBLIC = {"internet.example": INTERNET, "public.example": "198.51.100.10"}
 RESOLVERS = {
-    "on the LAN": (
-        "nameserver 192.168.50.1\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "on the host itself": (
-        "nameserver 127.0.0.53\noptions edns0 trust-ad\n",
-        {"internet.example": INTERNET, "stub.example": "198.51.100.10"},
-    ),
-    "on the host before the LAN": (
-        "nameserver 127.0.0.1\nnameserver 192.168.50.1\n",
-        {"internet.example": INTERNET, "stub.example": "198.51.100.10"},
-    ),
-    "on the internet": (
-        "nameserver 198.51.100.10\n",
-        {"internet.example": INTERNET, "public.example": "198.51.100.10"},
-    ),
-    "IPv6 on the internet": (
-        "nameserver 2001:db8:1::10\n",
-        {"internet.example": INTERNET, "public.example": "198.51.100.10"},
-    ),
-    "IPv6 only": (
-        "nameserver fd00:50::1\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "IPv6 before IPv4": (
-        "nameserver fd00:50::1\nnameserver 198.51.100.10\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "the first refuses": (
-        "nameserver 192.168.50.2\nnameserver 192.168.50.1\noptions timeout:1\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "the first is dead": (
-        "nameserver 192.168.50.77\nnameserver 192.168.50.1\noptions timeout:1\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "IPv4 is dead, IPv6 is not": (
-        "nameserver 192.168.50.77\nnameserver fd00:50::1\noptions timeout:1\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "LAN before internet": (
-        "nameserver 192.168.50.1\nnameserver 198.51.100.10\n",
-        {"internet.example": INTERNET, "nas.lan": "192.168.50.2 fd00:50::2"},
-    ),
-    "internet before LAN": (
-        "nameserver 198.51.100.10\nnameserver 192.168.50.1\n",
-        {"internet.example": INTERNET, "public.example": "198.51.100.10"},
-    ),
+    "on the LAN": ("nameserver 192.168.50.1\n", LAN),
+    "on the host itself": ("nameserver 127.0.0.53\noptions edns0 trust-ad\n", HOST),
+    "on the host before the LAN": ("nameserver 127.0.0.1\nnameserver 192.168.50.1\n", HOST),
+    "on the internet": ("nameserver 198.51.100.10\n", PUBLIC),
+    "IPv6 on the internet": ("nameserver 2001:db8:1::10\n", PUBLIC),
+    "IPv6 only": ("nameserver fd00:50::1\n", LAN),
+    "IPv6 before IPv4": ("nameserver fd00:50::1\nnameserver 198.51.100.10\n", LAN),
+    "the first refuses": ("nameserver 192.168.50.2\nnameserver 192.168.50.1\noptions timeout:1\n", LAN),
+    "the first is dead": ("nameserver 192.168.50.77\nnameserver 192.168.50.1\noptions timeout:1\n", LAN),
+    "IPv4 is dead, IPv6 is not": ("nameserver 192.168.50.77\nnameserver fd00:50::1\noptions timeout:1\n", LAN),
+    "LAN before internet": ("nameserver 192.168.50.1\nnameserver 198.51.100.10\n", LAN),
+    "internet before LAN": ("nameserver 198.51.100.10\nnameserver 192.168.50.1\n", PUBLIC),
     "search domains": (
         "search home.arpa lan\nnameserver 192.168.50.1\n",
         {"internet.example": INTERNET, "nas": "192.168.50.2 fd00:50::2"},

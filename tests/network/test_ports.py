@@ -7,17 +7,14 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import CLAUDEBOX, Box
 from network.internet import Internet, Machine, Resident
 from network.servers import NEXT_PORT, PORT
 from network.test_tiers import INET, NOBODY, NONE, TARGETS, probe
 from patience import PATIENCE
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 LISTENER = Path(__file__).with_name("listener.py")
 OWN_NETWORK = ("inet", "names", "none")
@@ -28,7 +25,7 @@ def serving(box: Box, account: Resident, tier: str, servers: str, *options: str)
     """A box in which servers listen: ADDRESS PORT ADDRESS PORT … Yields who answers on a port, asked from inside."""
     shutil.copy(LISTENER, box.project)
     options = ("--yes", "--network", tier, *options)
-    process = account.start(claudebox(), *options, "--run", "python3", "listener.py", *servers.split(), cwd=box.project)
+    process = account.start(CLAUDEBOX, *options, "--run", "python3", "listener.py", *servers.split(), cwd=box.project)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -43,12 +40,6 @@ def serving(box: Box, account: Resident, tier: str, servers: str, *options: str)
         yield ask_inside
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-
-
-def claudebox() -> str:
-    from conftest import CLAUDEBOX
-
-    return CLAUDEBOX
 
 
 def ask(machine: Machine, address: str, port: int) -> str:

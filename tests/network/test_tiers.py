@@ -7,15 +7,12 @@ import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.internet import Internet
 from network.servers import PORT
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 PROBE = Path(__file__).with_name("probe.py")
 NOBODY = "nobody"

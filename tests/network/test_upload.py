@@ -7,14 +7,11 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.internet import Internet
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 UPLOAD = Path(__file__).with_name("upload.py")
 SERVER, PORT = "198.51.100.10", 8085

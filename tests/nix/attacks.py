@@ -1,6 +1,6 @@
 """What somebody who may talk to the daemon can try: commands, and how to see whether they did what they are for.
 
-Each works somewhere, which test_daemon_without_a_box.py shows; otherwise it would mean nothing that it fails in a box.
+Each works somewhere, which test_guard.py shows; otherwise it would mean nothing that it fails in a box.
 """
 
 from __future__ import annotations
@@ -102,16 +102,6 @@ class AbstractSocket:
 
     def arrived(self) -> bool:
         return self.words in self.host.heard()
-
-
-class DaemonsEnvironment:
-    """A variable of the daemon's own, which a build may ask for by name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def command(self) -> tuple[str, ...]:
-        return build(with_network(f"echo ${self.name} >&2", f'impureEnvVars = "{self.name}";'), "-L")
 
 
 class HostFile:

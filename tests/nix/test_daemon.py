@@ -85,21 +85,7 @@ def test_there_is_nothing_but_the_socket_beside_the_store(box: Box) -> None:
 
 
 @pytest.mark.req("SAND-07")
-def test_store_alone(box: Box) -> None:
+def test_store_alone_and_nothing(box: Box) -> None:
     assert not has_daemon(box, "--nix", "store")
     assert box.sh("ls /nix/store | grep -c nixpkgs", ("--nix", "store")) == "1\n"
-
-
-@pytest.mark.req("SAND-07")
-def test_off(box: Box) -> None:
     assert box.sh("ls -d /nix /etc/nix; env | grep ^NIX_REMOTE; true", ("--nix", "off")) == ""
-
-
-@pytest.mark.req("SAND-07")
-@pytest.mark.parametrize("way", ["variable", "file"])
-def test_mode_comes_from_elsewhere_too(box: Box, account: Resident, way: str) -> None:
-    if way == "variable":
-        account.environ["CLAUDEBOX_NIX"] = "off"
-    else:
-        account.write(account.home / ".claudebox" / "config.toml", 'nix = "off"\n')
-    assert box.sh("ls -d /nix; true") == ""

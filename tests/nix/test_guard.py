@@ -10,8 +10,9 @@ import pytest
 from conftest import ORDINARY_USER, Box, make_account
 from nix.asking import SOCKET, findings, has_daemon, kinds
 from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, build, derivation
-from nix.daemon import NEWER, NIXES, OTHER_GROUP, Configuration, NixHost, on
+from nix.daemon import LANDLOCKED, NEWER, NIXES, OTHER_GROUP, Configuration, NixHost, on
 from nix.machine import Resident
+from patience import comes_true
 from running.versions import SYSTEM
 
 BY_NAME = ("--nix", "daemon")
@@ -238,6 +239,15 @@ def test_nothing_goes_round_it_otherwise(box: Box, host: NixHost, network: tuple
         box.inside(*attack.command(), options=network)
         assert not attack.arrived()
     assert_refused(box, *network)
+
+
+@on(NIXES)
+def test_sandboxed_build_reaches_sockets_without_a_file(account: Resident, host: NixHost) -> None:
+    """Newer ones keep builds away from them, if the kernel can."""
+    attempt = AbstractSocket(host)
+    done = account.run(*attempt.command())
+    arrived = comes_true(attempt.arrived) if host.version < LANDLOCKED else attempt.arrived()
+    assert arrived == (host.version < LANDLOCKED), done.stderr
 
 
 @pytest.mark.req("NIXG-01")

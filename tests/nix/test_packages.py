@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from conftest import Box
@@ -43,13 +40,6 @@ def test_package_comes_before_what_the_box_has(box: Box, account: Resident) -> N
 
 
 @pytest.mark.req("EXT-04")
-def test_flake_reference_is_taken_as_it_is(box: Box, account: Resident, host: NixHost) -> None:
-    flake = Path(__file__).with_name("nixpkgs") / "flake.nix"
-    account.write(account.home / "flake" / "flake.nix", flake.read_text())
-    assert box.sh("hello", packages(f"path:{account.home}/flake#hello")) == "Hello, world!\n"
-
-
-@pytest.mark.req("EXT-04")
 def test_packages_come_from_a_file_too(box: Box, account: Resident) -> None:
     account.write(account.home / ".claudebox" / "config.toml", 'packages = ["loud"]\n')
     assert box.sh("greet") == "HELLO\n"
@@ -61,17 +51,6 @@ def test_what_cannot_be_had_is_named_and_the_rest_is_there(box: Box, name: str) 
     done = box.inside("hello", options=packages(name, "hello"))
     assert done.stdout == "Hello, world!\n"
     assert name in done.stderr
-
-
-@pytest.mark.req("EXT-04")
-def test_second_start_runs_no_nix(box: Box, account: Resident, host: NixHost) -> None:
-    assert box.sh("hello", packages("hello")) == "Hello, world!\n"
-    log = account.home / "asked"
-    real = account.run("sh", "-c", "command -v nix").stdout.strip()
-    account.write(account.home / "bin" / "nix", f'#!/bin/sh\necho "$*" >>{log}\nexec {real} "$@"\n', 0o755)
-    account.environ["PATH"] = f"{account.home}/bin:{account.environ['PATH']}"
-    assert box.sh("hello", packages("hello")) == "Hello, world!\n"
-    assert not os.path.exists(log), log.read_text()
 
 
 @pytest.mark.req("EXT-04")
@@ -95,7 +74,7 @@ def test_name_is_no_option_of_nix(box: Box) -> None:
     done = box.inside("true", options=("--package", "--help"))
     assert "nix" not in done.stdout
     done = box.inside("true", options=("--package", "hello --impure"))
-    assert "not in the box" in " ".join(done.stderr.split())
+    assert (done.returncode, "is not the name of a package" in done.stderr) == (125, True)
 
 
 @on(allowed_users="root")

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from tools.shared_files import manual_page
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
+import reference
+from claudebox import __version__
+from claudebox.settings.table import BY_KEY, SETTINGS
+from claudebox.view.help import EXIT_STATUSES
+from conftest import CHECKOUT
+
 SOURCE = CHECKOUT / "src" / "claudebox"
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"), CHECKOUT / "tests" / "README.md"])
 PARTS = "|".join(sorted(re.escape(path.name) for path in (*CHECKOUT.iterdir(), *SOURCE.iterdir()) if path.is_dir()))
@@ -111,3 +119,79 @@ def test_public_host_and_commits_run_the_same_commands() -> None:
     assert [use for use in re.findall(r"uses: (\S+)", workflow) if not re.search(r"@v\d+\.\d+\.\d+$", use)] == []
     hooks = re.findall(r"entry: (.*)$", (CHECKOUT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
     assert hooks == [".venv/bin/ruff format", ".venv/bin/ruff check", ".venv/bin/mypy", "./run-tests --quick"]
+
+
+# What docs say from the table of settings.
+
+
+def test_reference_is_what_the_table_says() -> None:
+    command = [sys.executable, str(CHECKOUT / "tools" / "settings-reference")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert (CHECKOUT / "docs" / "settings.md").read_text() == printed, "tools/settings-reference >docs/settings.md"
+
+
+def test_exit_statuses_are_those_of_the_help() -> None:
+    assert reference.EXIT_STATUSES == EXIT_STATUSES
+
+
+# The documentation as a site.
+
+
+DOCS = CHECKOUT / "docs"
+
+
+def test_every_page_is_in_the_navigation_and_on_the_first_page() -> None:
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    navigation = set(re.findall(r"- (?:\w+: )?(\S+\.md)$", (CHECKOUT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert navigation == pages, "name the page in mkdocs.yml, and in docs/index.md"
+    assert set(re.findall(r"\]\(([^)]+\.md)\)", (DOCS / "index.md").read_text())) == pages - {"index.md"}
+
+
+@pytest.mark.exhaustive("links and pages are looked at in the default run; this builds them")
+def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    mkdocs = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    environ = {"PATH": "/usr/bin:/bin", "NO_MKDOCS_2_WARNING": "true", "DISABLE_MKDOCS_2_WARNING": "true"}
+    done = subprocess.run(mkdocs, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    built = (tmp_path / "site/how-to/install.html").read_text()
+    assert "uv tool install" in built
+    # It can be read where there is no network.
+    assert re.findall(r'(?:src|href)="(?:https?:)?//(?!\w[\w.]*\.(?:org|io|com)/)[^"]*\.(?:js|css)"', built) == []
+
+
+# The manual page, as its readers see it.
+
+
+# It would be another one each time that it is built.
+NO_DATE = re.compile(r"mandoc: \S+ WARNING: missing date, using \"\": TH\n")
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    file = tmp_path / "claudebox.1"
+    file.write_text(manual_page())
+    return file
+
+
+@pytest.mark.mandoc
+def test_manual_page_has_no_known_mistake(page: Path) -> None:
+    said = subprocess.run(["mandoc", "-T", "lint", str(page)], capture_output=True, text=True, check=False)
+    assert NO_DATE.sub("", said.stdout) == ""
+
+
+@pytest.mark.mandoc
+@pytest.mark.parametrize("reader", ["man -l", "mandoc -T utf8"])
+def test_manual_page_shows_everything_of_the_table(page: Path, reader: str) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "MANWIDTH": "200", "LANG": "C.UTF-8", "MANPAGER": "cat"}
+    done = subprocess.run([*reader.split(), str(page)], env=environ, capture_output=True, text=True, check=True)
+    shown = re.sub(r".\x08", "", done.stdout)
+    wanted = [setting.option for setting in SETTINGS if not setting.in_files_only]
+    wanted += [setting.variable for setting in SETTINGS if setting.variable]
+    wanted += [*BY_KEY, *(status for status, _ in EXIT_STATUSES), __version__]
+    wanted += [setting.metavar.replace("…", "...") for setting in SETTINGS]
+    assert [word for word in wanted if word not in shown] == []
+
+
+def test_manual_page_is_plain_text() -> None:
+    assert manual_page().isascii()

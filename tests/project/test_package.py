@@ -160,8 +160,7 @@ WAYS = {
 
 
 @pytest.mark.req("SAND-09")
-@pytest.mark.parametrize("way", WAYS)
-def test_nothing_of_the_current_directory_runs_on_the_host(installed: Path, somebody: Account, way: str) -> None:
+def test_nothing_of_the_current_directory_runs_on_the_host(installed: Path, somebody: Account) -> None:
     """Not even `sitecustomize.py`, which Python runs before the first line of any script."""
     project = somebody.home / "hostile"
     sprung = project / "sprung"
@@ -172,14 +171,15 @@ def test_nothing_of_the_current_directory_runs_on_the_host(installed: Path, some
     somebody.write(project / f"base/lib/{version}/site-packages/trap.pth", f"import os; {trap}")
     for name in (version, "python3", "python", "readlink", "printf"):
         somebody.write(project / name, f"#!/bin/sh\necho sprung >>'{sprung}'\n", mode=0o755)
-    environ = {name: value.format(project=project) for name, value in WAYS[way].items()}
-    shown = somebody.run(str(installed), "--help", cwd=project, env=environ)
-    assert (shown.returncode, shown.stdout.split()[:2], sprung.exists()) == (0, ["usage:", "claudebox"], False)
-    # The trap works: an interpreter that looks there walks into it.
-    command = ("python3",) if "PATH" in environ else (PYTHON, "-c", "import claudebox")
-    somebody.run("/bin/sh", "-c", '"$@"', "sh", *command, cwd=project, env=environ)
-    assert sprung.exists() or "PYTHONHOME" in environ  # no interpreter starts with that
-    sprung.unlink(missing_ok=True)
+    for way, variables in WAYS.items():
+        environ = {name: value.format(project=project) for name, value in variables.items()}
+        shown = somebody.run(str(installed), "--help", cwd=project, env=environ)
+        assert (shown.returncode, shown.stdout.split()[:2], sprung.exists()) == (0, ["usage:", "claudebox"], False), way
+        # The trap works: an interpreter that looks there walks into it.
+        command = ("python3",) if "PATH" in environ else (PYTHON, "-c", "import claudebox")
+        somebody.run("/bin/sh", "-c", '"$@"', "sh", *command, cwd=project, env=environ)
+        assert sprung.exists() or "PYTHONHOME" in environ  # no interpreter starts with that
+        sprung.unlink(missing_ok=True)
 
 
 def test_command_whose_interpreter_is_gone_says_so(wheel: Path, somebody: Account) -> None:

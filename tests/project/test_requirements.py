@@ -73,16 +73,3 @@ def test_what_is_held_has_a_test(document: str) -> None:
 def test_named_tests_exist(document: str) -> None:
     named = re.findall(r"tests/[\w./-]*\w", document)
     assert [name for name in named if not (CHECKOUT / name).exists()] == []
-
-
-def test_table_is_read_as_it_is_written() -> None:
-    rows = [
-        "| ID | state |",
-        "|---|---|",
-        "| SAND-01 | held | x |",
-        "| NIX-01..03 | a | later |",
-        "| `GIT-01` | held |",
-    ]
-    text = "\n".join([*rows, "| UX-09 | x |", "prose"])
-    expected = {"SAND-01": HELD, "NIX-01": LATER, "NIX-02": LATER, "NIX-03": LATER, "GIT-01": HELD, "UX-09": ""}
-    assert states(text) == expected

@@ -150,23 +150,6 @@ def test_nothing_of_git_but_commits_arrives(box: Box, repository: Path) -> None:
     assert not (repository / "sub/.git").exists()
 
 
-def test_masked_file_stays_masked(box: Box, repository: Path) -> None:
-    secret = "hunter2-real-password"
-    box.account.write(repository / "config/.env", f"DATABASE_PASSWORD={secret}\n")
-    script = (
-        "cat config/.env; cp config/.env copy; mv config moved; rm -rf config; cat */.env; grep -r hunter2 . ; true"
-    )
-    assert secret not in box.sh(script, options=REVIEW)
-    # What the layer has in its place cannot lead the mask elsewhere at the next start.
-    upper = Path(layers_of(box.account)[0], "upper", "config")
-    shutil.rmtree(upper, ignore_errors=True)
-    upper.unlink(missing_ok=True)
-    upper.symlink_to("/tmp")
-    os.lchown(upper, box.account.uid, box.account.gid)
-    assert secret not in box.sh("ls -la config; cat config/.env; grep -rs hunter2 . ; true", options=REVIEW)
-    assert (repository / "config/.env").read_text() == f"DATABASE_PASSWORD={secret}\n"
-
-
 @pytest.mark.root
 def test_file_of_another_group_is_named_since_the_box_cannot_change_it(box: Box, repository: Path) -> None:
     os.chown(repository / "util.py", -1, 4711)
@@ -180,16 +163,7 @@ def test_file_of_another_group_is_named_since_the_box_cannot_change_it(box: Box,
 def running(box: Box) -> Iterator[subprocess.Popen[str]]:
     """A box with a layer, which has written something and waits for a line."""
     command = [CLAUDEBOX, "--yes", "--review", "--run", "sh", "-c", "echo 1 > mine; echo ready; read line"]
-    with subprocess.Popen(
-        box.account.becoming(*command),
-        cwd=box.project,
-        env=box.account.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with box.account.running(*command, cwd=box.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process
@@ -239,6 +213,7 @@ def test_linked_worktree_is_a_layer_with_its_repository(box: Box, repository: Pa
 
 
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
+@pytest.mark.exhaustive("the default run has layers with this system's bwrap")
 def test_every_bwrap_shows_the_layer(box: Box, repository: Path, bwrap: str) -> None:
     environ = {"CLAUDEBOX_BWRAP": bwrap}
     assert box.sh("echo 1 > new; mv .github ci; ls -d new ci", options=("--review",), env=environ) == "ci\nnew\n"

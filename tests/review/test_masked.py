@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Account, Box
 from patience import comes_true
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 pytestmark = [pytest.mark.req("SEC-01", "MASK-01"), pytest.mark.attributes]
 

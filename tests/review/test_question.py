@@ -22,8 +22,7 @@ SCRIPT = "echo x > fine; echo x > .envrc; rm -r old; git checkout -qb feature; g
 def start(box: Box, script: str = SCRIPT) -> Terminal:
     command = (CLAUDEBOX, "--review", "--run", "sh", "-c", script)
     opened = Terminal(box.account, command, cwd=box.project, env=PLAIN)
-    opened.read_until(r"Start\? ")
-    opened.type("y\n")
+    opened.answer(r"Start\? ", "y\n")
     return opened
 
 
@@ -31,16 +30,13 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
     opened = start(box)
     opened.read_until(r"deleted     old/ \(2 files\)")
     opened.read_until(r"host runs   \.envrc")
-    opened.read_until(QUESTION)
-    opened.type("choose\n")
+    opened.answer(QUESTION, "choose\n")
     opened.read_until(r"1 \[ \] added    \.envrc")
     opened.read_until(r"2 \[x\] added    fine")
-    opened.read_until(r"b: back\) ")
-    opened.type("2\n")
+    opened.answer(r"b: back\) ", "2\n")
     opened.read_until(r"Landed: 1\.")
     opened.read_until(r"feature: new, 1 commit")
-    opened.read_until(r"Move the branches here, too\? \[y/N\] ")
-    opened.type("y\n")
+    opened.answer(r"Move the branches here, too\? \[y/N\] ", "y\n")
     opened.read_until(r"Moved\.")
     opened.read_until(r"kept as review 1")
     assert opened.process.wait(60) == 0
@@ -52,16 +48,12 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
 
 def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path) -> None:
     opened = start(box)
-    opened.read_until(QUESTION)
-    opened.type("choose\n")
+    opened.answer(QUESTION, "choose\n")
     for wrong in ("99\n", "fine\n", "2 fine\n"):
-        opened.read_until(r"b: back\) ")
-        opened.type(wrong)
+        opened.answer(r"b: back\) ", wrong)
         opened.read_until(r"Answer with numbers of the list: 1 to \d\.")
-    opened.read_until(r"b: back\) ")
-    opened.type("b\n")
-    opened.read_until(QUESTION)
-    opened.type("k\n")
+    opened.answer(r"b: back\) ", "b\n")
+    opened.answer(QUESTION, "k\n")
     assert opened.process.wait(60) == 0
     assert not (repository / "fine").exists()
     assert "refs/claudebox" not in git(box.account, repository, "for-each-ref")
@@ -70,15 +62,12 @@ def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path
 def test_commits_alone_are_not_chosen_by_number(box: Box, repository: Path) -> None:
     opened = start(box, "git commit -qm alone --allow-empty")
     opened.read_until(r"no files")
-    opened.read_until(r"Land the commits, show, keep or discard\? \[k\] ")
-    opened.type("choose\n")
+    opened.answer(r"Land the commits, show, keep or discard\? \[k\] ", "choose\n")
     opened.read_until(r"Answer with a word of the question")
-    opened.read_until(QUESTION)
-    opened.type("land\n")
+    opened.answer(QUESTION, "land\n")
     seen = opened.read_until(r"main: 1 commit further")
     assert "Nothing landed" not in seen.string
-    opened.read_until(r"too\? \[y/N\] ")
-    opened.type("y\n")
+    opened.answer(r"too\? \[y/N\] ", "y\n")
     opened.read_until(r"Moved\.")
     assert opened.process.wait(60) == 0
     assert git(box.account, repository, "log", "--format=%s", "HEAD").splitlines()[0] == "alone"
@@ -112,30 +101,22 @@ def test_program_of_the_project_is_not_used(box: Box, repository: Path) -> None:
         "echo shown > fine; /usr/bin/git commit -qam x --allow-empty",
     )
     opened = Terminal(box.account, command, cwd=box.project, env=env)
-    opened.read_until(r"Start\? ")
-    opened.type("y\n")
-    opened.read_until(QUESTION)
-    opened.type("s\n")
+    opened.answer(r"Start\? ", "y\n")
+    opened.answer(QUESTION, "s\n")
     opened.read_until(r"\+shown")
-    opened.read_until(QUESTION)
-    opened.type("all\n")
+    opened.answer(QUESTION, "all\n")
     opened.read_until(r"main: 1 commit further")
-    opened.read_until(r"too\? \[y/N\] ")
-    opened.type("n\n")
+    opened.answer(r"too\? \[y/N\] ", "n\n")
     opened.process.wait(60)
     assert not ran.exists()
 
 
 def test_discarding_needs_a_second_yes(box: Box, repository: Path) -> None:
     opened = start(box)
-    opened.read_until(QUESTION)
-    opened.type("d\n")
-    opened.read_until(r"cannot be undone\. \[y/N\] ")
-    opened.type("n\n")
-    opened.read_until(QUESTION)
-    opened.type("d\n")
-    opened.read_until(r"cannot be undone\. \[y/N\] ")
-    opened.type("y\n")
+    opened.answer(QUESTION, "d\n")
+    opened.answer(r"cannot be undone\. \[y/N\] ", "n\n")
+    opened.answer(QUESTION, "d\n")
+    opened.answer(r"cannot be undone\. \[y/N\] ", "y\n")
     opened.read_until(r"Discarded\.")
     opened.process.wait(60)
     assert layers_of(box.account) == []
@@ -145,8 +126,7 @@ def test_discarding_needs_a_second_yes(box: Box, repository: Path) -> None:
 @pytest.mark.parametrize("keys", ["\n", "k\n", CTRL_C])
 def test_whoever_does_not_answer_keeps_it(box: Box, repository: Path, keys: str) -> None:
     opened = start(box)
-    opened.read_until(QUESTION)
-    opened.type(keys)
+    opened.answer(QUESTION, keys)
     opened.read_until(r"kept as review 1")
     opened.process.wait(60)
     assert [path.name for path in layers_of(box.account)] == ["1"]

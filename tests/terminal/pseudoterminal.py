@@ -17,12 +17,10 @@ import termios
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
+from conftest import Account, Box
 from patience import PATIENCE
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 ROWS, COLUMNS = 24, 80
@@ -81,6 +79,11 @@ class Terminal:
                 self.looked_at += len(text[: found.end()].encode())
                 return found
             assert self._read(deadline), f"{pattern!r} did not appear in:\n{text}"
+
+    def answer(self, pattern: str, keys: str) -> None:
+        """Wait for a text, and then type."""
+        self.read_until(pattern)
+        self.type(keys)
 
     def read_all(self, patience: float = PATIENCE) -> str:
         """Wait for the end of all programs on the terminal; everything they ever wrote."""
@@ -188,11 +191,20 @@ def program_terminal(
     return claudebox_terminal(box, "--yes", "--run", interpreter, "program", **how)
 
 
-def shell_terminal(box: Box, *command: str) -> contextlib.AbstractContextManager[Terminal]:
-    """An interactive shell on the host, in the project, where `claudebox` is the command, or another one."""
+@contextlib.contextmanager
+def shell_terminal(box: Box, *command: str, program: str = "", typed: str = "") -> Iterator[Terminal]:
+    """An interactive shell on the host, in the project, where `claudebox` is the command, or another one.
+
+    The file `program` is what a test wants to start there, and `typed` what is typed at the first prompt.
+    """
     words = shlex.join(command or (claudebox_path(),))
     box.account.write(box.project / "rc", f"PS1='host> '; claudebox() {{ {words} \"$@\"; }}\n")
-    return terminal(box.account, "bash", "--rcfile", "rc", "-i", cwd=box.project, env=PLAIN)
+    if program:
+        box.account.write(box.project / "program", program)
+    with terminal(box.account, "bash", "--rcfile", "rc", "-i", cwd=box.project, env=PLAIN) as shell:
+        shell.read_until("host> ")
+        shell.type(typed)
+        yield shell
 
 
 def claudebox_path() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,9 +24,6 @@ from terminal.pseudoterminal import (
     state_of,
 )
 from terminal.pseudoterminal import terminal as pseudoterminal
-
-if TYPE_CHECKING:
-    from conftest import Account
 
 pytestmark = pytest.mark.req("SAND-15")
 
@@ -84,14 +80,11 @@ time.sleep(1000)
 """
 
 
-@pytest.mark.box
 @pytest.mark.req("SAND-14", "TTY-01")
 @pytest.mark.parametrize("who", ["box", "program"])
-def test_who_is_killed_from_outside_says_so_and_leaves_a_sane_terminal(user: Account, who: str) -> None:
+def test_who_is_killed_from_outside_says_so_and_leaves_a_sane_terminal(shop: Box, who: str) -> None:
     """As the kernel does when memory runs out: a program that is gone cannot tell why."""
-    box = Box(user, user.home / "src" / "shop")
-    user.write(box.project / "README.md")
-    with program_terminal(box, "python3", FULL_SCREEN) as terminal:
+    with program_terminal(shop, "python3", FULL_SCREEN) as terminal:
         terminal.read_until("ready")
         bwrap = next(pid for pid in children_of(terminal.pid) if name_of(pid) == "bwrap")
         os.kill(bwrap if who == "box" else program_of(bwrap), signal.SIGKILL)
@@ -103,22 +96,15 @@ def test_who_is_killed_from_outside_says_so_and_leaves_a_sane_terminal(user: Acc
     assert shown.rpartition("\x1b")[2].partition("claudebox:")[1:] == ("claudebox:", said.removeprefix("claudebox:"))
 
 
-@pytest.mark.box
-def test_signal_that_was_sent_on_purpose_is_not_explained(user: Account) -> None:
-    box = Box(user, user.home / "src" / "shop")
-    user.write(box.project / "README.md")
+def test_signal_that_was_sent_on_purpose_is_not_explained(shop: Box) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        done = box.claudebox("--yes", "--quiet", "--run", "sh", "-c", f"kill -{number} $$")
+        done = shop.claudebox("--yes", "--quiet", "--run", "sh", "-c", f"kill -{number} $$")
         assert (done.returncode, done.stderr) == (128 + number, "")
 
 
-@pytest.mark.box
-def test_prompt_after_ctrl_c_starts_a_line_of_its_own(user: Account) -> None:
-    box = Box(user, user.home / "src" / "shop")
-    user.write(box.project / "README.md")
-    with program_terminal(box, "sh", "echo ready; exec sleep 1000") as terminal:
-        terminal.read_until("ready")
-        terminal.type("\x03")
+def test_prompt_after_ctrl_c_starts_a_line_of_its_own(shop: Box) -> None:
+    with program_terminal(shop, "sh", "echo ready; exec sleep 1000") as terminal:
+        terminal.answer("ready", "\x03")
         assert terminal.wait() == 128 + signal.SIGINT
         assert terminal.read_all().endswith("^C\r\n")
 
@@ -184,26 +170,13 @@ def test_closed_terminal_ends_the_whole_box(box: Box) -> None:
         assert nothing_remains(namespace)
 
 
-def test_box_that_was_disowned_outlives_the_window(box: Box) -> None:
-    box.account.write(box.project / "program", "echo >ready; until [ -e go ]; do sleep 0.05; done; echo >done")
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run sh program </dev/null >log 2>&1 & disown\n")
-        assert comes_true((box.project / "ready").exists)
-        shell.hang_up()
-        assert shell.process.wait(PATIENCE) != 0
-        box.account.write(box.project / "go")
-        assert comes_true((box.project / "done").exists)
-
-
-def test_box_that_was_disowned_may_suspend_itself_after_the_window_is_closed(box: Box) -> None:
-    """Nobody could continue it, so it goes on, as outside."""
-    source = "import os, signal, time\nopen('ready', 'w')\n"
-    source += "while not os.path.exists('go'): time.sleep(0.01)\nos.kill(0, signal.SIGTSTP)\nopen('done', 'w')\n"
-    box.account.write(box.project / "program", source)
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program </dev/null >log 2>&1 & disown\n")
+@pytest.mark.parametrize("suspends", [False, True])
+def test_box_that_was_disowned_outlives_the_window(box: Box, suspends: bool) -> None:
+    """If it suspends itself, nobody could continue it, so it goes on, as outside."""
+    source = "import os, signal, time\nopen('ready', 'w')\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
+    source += "os.kill(0, signal.SIGTSTP)\n" * suspends + "open('done', 'w')\n"
+    start = "claudebox --yes --run python3 program </dev/null >log 2>&1 & disown\n"
+    with shell_terminal(box, program=source, typed=start) as shell:
         assert comes_true((box.project / "ready").exists)
         shell.hang_up()
         assert shell.process.wait(PATIENCE) != 0

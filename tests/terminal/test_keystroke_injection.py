@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from terminal.pseudoterminal import Terminal, program_terminal, shell_terminal, terminal
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 pytestmark = pytest.mark.req("SAND-15")
 
@@ -124,12 +121,8 @@ def test_32_bit_system_calls_are_no_way_round(box: Box) -> None:
 
 def test_shell_of_the_user_receives_nothing_from_the_box(box: Box) -> None:
     """The whole attack: a line typed by the box, waiting for the shell that comes after it."""
-    box.account.write(box.project / "program", TYPE_A_COMMAND)
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program\n")
+    with shell_terminal(box, program=TYPE_A_COMMAND, typed="claudebox --yes --run python3 program\n") as shell:
         shell.read_until("PermissionError")
-        shell.read_until("host> ")
-        shell.type("echo one more command\n")
+        shell.answer("host> ", "echo one more command\n")
         shell.read_until("^one more command")
     assert not (box.project / "typed-by-the-box").exists()

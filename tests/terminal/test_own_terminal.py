@@ -6,12 +6,13 @@ import os
 import signal
 import termios
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from attacks.test_outlive import WEAKER
+from conftest import Box
 from network.processes import is_alive
 from patience import comes_true
 from terminal.pseudoterminal import (
@@ -30,11 +31,6 @@ from terminal.pseudoterminal import (
     shell_terminal,
     terminal,
 )
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from conftest import Box
 
 pytestmark = pytest.mark.req("TTY-01")
 
@@ -188,21 +184,18 @@ def test_second_terminal_is_refused(box: Box) -> None:
 
 @pytest.mark.less
 def test_pager_gets_the_keys_and_the_output(box: Box) -> None:
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run seq 100000 2>/dev/null | TERM=xterm less\n")
-        shell.read_until("^22\r")
-        shell.type("G")
-        shell.read_until("^100000\r")
-        shell.type("q")
+    with shell_terminal(box, typed="claudebox --yes --run seq 100000 2>/dev/null | TERM=xterm less\n") as shell:
+        shell.answer("^22\r", "G")
+        shell.answer("^100000\r", "q")
         shell.read_until("host> ")
 
 
 def test_program_in_a_pipeline_can_ask_on_the_terminal(box: Box) -> None:
-    box.account.write(box.project / "program", 'read line </dev/tty; echo "got $line"')
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("echo input | claudebox --yes --run sh program 2>/dev/null | cat; echo en''ded\n")
+    with shell_terminal(
+        box,
+        program='read line </dev/tty; echo "got $line"',
+        typed="echo input | claudebox --yes --run sh program 2>/dev/null | cat; echo en''ded\n",
+    ) as shell:
         assert comes_true(lambda: not shell.echoes())
         shell.type("words\r")
         shell.read_until("^got words")
@@ -217,14 +210,11 @@ def test_writer_upstream_does_not_wait_for_the_question(box: Box) -> None:
 
 def test_ctrl_c_reaches_a_box_whose_output_is_a_pipe(box: Box) -> None:
     # `exec`: a shell that has just forked would take the signal itself, and wait.
-    box.account.write(box.project / "program", "echo ready >&2; exec sleep 1000")
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run sh program | cat\n")
-        shell.read_until("^ready")
-        shell.type(CTRL_C)
-        shell.read_until("host> ")
-        shell.type("echo status ${PIPESTATUS[0]}\n")
+    with shell_terminal(
+        box, program="echo ready >&2; exec sleep 1000", typed="claudebox --yes --run sh program | cat\n"
+    ) as shell:
+        shell.answer("^ready", CTRL_C)
+        shell.answer("host> ", "echo status ${PIPESTATUS[0]}\n")
         shell.read_until("^status 130")
 
 
@@ -247,20 +237,15 @@ while True:
 
 def test_script_is_suspended_with_the_box(box: Box) -> None:
     """Or else the shell would wait for the script, and the script for the box."""
-    box.account.write(box.project / "program", SUSPENDS_ITSELF)
     box.account.write(box.project / "script", f"'{claudebox_path()}' --yes --run python3 program; echo ended $?")
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("sh script\n")
+    with shell_terminal(box, program=SUSPENDS_ITSELF, typed="sh script\n") as shell:
         for begin in ("ready", "again", "again"):
-            shell.read_until(f"^{begin}")
-            shell.type(CTRL_Z)
+            shell.answer(f"^{begin}", CTRL_Z)
             shell.read_until("Stopped")
             shell.read_until("host> ")
             assert shell.foreground() == "bash"
             shell.type("fg\n")
-        shell.read_until("^again")
-        shell.type("q")
+        shell.answer("^again", "q")
         shell.read_until("^ended 0")
 
 
@@ -274,16 +259,12 @@ for number in range(100):
 
 def test_fg_continues_a_program_once(box: Box) -> None:
     """A second SIGCONT would undo what the program has done since the first."""
-    box.account.write(box.project / "program", STOPS_AT_ONCE)
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program\n")
+    with shell_terminal(box, program=STOPS_AT_ONCE, typed="claudebox --yes --run python3 program\n") as shell:
         for number in range(20):
             shown = shell.read_until(r"(?s)^stop .*?Stopped")[0]
             assert shown.split("\r\n")[0] == f"stop {number}"
             assert shown.count("stop ") == 1
-            shell.read_until("host> ")
-            shell.type("fg\n")
+            shell.answer("host> ", "fg\n")
 
 
 # The terminal turns Ctrl-Z into a signal for this one, and shows it as ^Z.
@@ -296,10 +277,9 @@ while True:
 
 
 def test_ctrl_z_right_after_fg_is_not_undone_by_it(box: Box) -> None:
-    box.account.write(box.project / "program", LEAVES_KEYS_TO_THE_TERMINAL)
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program\n")
+    with shell_terminal(
+        box, program=LEAVES_KEYS_TO_THE_TERMINAL, typed="claudebox --yes --run python3 program\n"
+    ) as shell:
         shell.read_until("^ready")
         claudebox = claudebox_below(shell)
         keeper = keeper_of(claudebox)
@@ -318,10 +298,9 @@ def test_ctrl_z_right_after_fg_is_not_undone_by_it(box: Box) -> None:
 
 
 def test_stop_does_not_overtake_an_earlier_order_to_go_on(box: Box) -> None:
-    box.account.write(box.project / "program", LEAVES_KEYS_TO_THE_TERMINAL)
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program\n")
+    with shell_terminal(
+        box, program=LEAVES_KEYS_TO_THE_TERMINAL, typed="claudebox --yes --run python3 program\n"
+    ) as shell:
         shell.read_until("^ready")
         claudebox = claudebox_below(shell)
         keeper, program = keeper_of(claudebox), program_of(claudebox)
@@ -343,10 +322,7 @@ def sends_signals(opened: Terminal) -> bool:
 
 def test_fg_continues_a_box_that_stopped_while_claudebox_was_stopped(box: Box) -> None:
     """Once is enough: the box had stopped before."""
-    box.account.write(box.project / "program", SUSPENDS_WHEN_TOLD)
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program\n")
+    with shell_terminal(box, program=SUSPENDS_WHEN_TOLD, typed="claudebox --yes --run python3 program\n") as shell:
         shell.read_until("^ready")
         keeper = keeper_of(claudebox_below(shell))
         os.kill(claudebox_below(shell), signal.SIGSTOP)
@@ -374,16 +350,14 @@ def test_continuing_claudebox_leaves_the_shell_in_the_box_in_front(box: Box) -> 
     """Its jobs have process groups of their own; somebody may send SIGCONT at any time."""
     with claudebox_terminal(box, "--yes", "--shell", env=PLAIN) as shell:
         shell.type("PS1='in''side> '\n")
-        shell.read_until("inside> ")
-        shell.type("sleep 1000\n")
+        shell.answer("inside> ", "sleep 1000\n")
         assert comes_true(lambda: shell.foreground_inside() == "sleep")
         keeper = keeper_of(shell.pid)
         heard = calls(keeper, "syscr")
         os.kill(shell.pid, signal.SIGCONT)
         assert comes_true(lambda: calls(keeper, "syscr") > heard and _state(keeper) == "S")
         shell.type(CTRL_C)
-        shell.read_until("inside> ")
-        shell.type("exit 3\n")
+        shell.answer("inside> ", "exit 3\n")
         assert shell.wait() == 3
 
 
@@ -409,30 +383,24 @@ def test_terminal_is_brought_back_although_the_box_has_just_stopped(box: Box) ->
 
 
 def test_job_control_where_claudebox_can_make_no_namespace(box: Box) -> None:
-    box.account.write(box.project / "program", SUSPENDS_ITSELF)
-    with shell_terminal(box, *WEAKER) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run python3 program; echo sta''tus $?\n")
-        shell.read_until("^ready")
-        shell.type(CTRL_Z)
+    with shell_terminal(
+        box, *WEAKER, program=SUSPENDS_ITSELF, typed="claudebox --yes --run python3 program; echo sta''tus $?\n"
+    ) as shell:
+        shell.answer("^ready", CTRL_Z)
         shell.read_until("Stopped")
-        shell.read_until("host> ")
-        shell.type("fg\n")
-        shell.read_until("^again")
-        shell.type("q")
+        shell.answer("host> ", "fg\n")
+        shell.answer("^again", "q")
         shell.read_until("host> ")
 
 
 def test_reader_behind_the_shell_stops_until_fg(box: Box) -> None:
-    box.account.write(box.project / "program", 'read line; echo "got $line"')
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run sh program &\n")
+    with shell_terminal(
+        box, program='read line; echo "got $line"', typed="claudebox --yes --run sh program &\n"
+    ) as shell:
         # The shell tells before its next prompt.
         comes_true(lambda: "T" in states(box, shell))
         shell.type("\n")
-        shell.read_until(r"Stopped\(?.*claudebox|Stopped")
-        shell.type("fg\n")
+        shell.answer(r"Stopped\(?.*claudebox|Stopped", "fg\n")
         assert comes_true(lambda: not shell.echoes())
         shell.type("words\r")
         shell.read_until("^got words")
@@ -454,11 +422,8 @@ def test_box_behind_the_shell_can_be_fetched_while_it_runs(box: Box) -> None:
     box.account.write(
         box.project / "program", "echo ready; until [ -e go ]; do sleep 0.05; done; read line; echo got $line"
     )
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("claudebox --yes --run sh program &\n")
-        shell.read_until("^ready")
-        shell.type("fg\n")
+    with shell_terminal(box, typed="claudebox --yes --run sh program &\n") as shell:
+        shell.answer("^ready", "fg\n")
         assert comes_true(lambda: os.tcgetpgrp(shell.master) != shell.pid and not shell.echoes())
         box.account.write(box.project / "go")
         shell.type("words\r")
@@ -468,10 +433,9 @@ def test_box_behind_the_shell_can_be_fetched_while_it_runs(box: Box) -> None:
 
 def test_reader_whom_nobody_could_continue_gets_an_error(box: Box) -> None:
     """As outside; and it does not keep the machine busy."""
-    box.account.write(box.project / "program", "read line; echo status $?")
-    with shell_terminal(box) as shell:
-        shell.read_until("host> ")
-        shell.type("(claudebox --yes --run sh program &)\n")
+    with shell_terminal(
+        box, program="read line; echo status $?", typed="(claudebox --yes --run sh program &)\n"
+    ) as shell:
         shell.read_until("^status [^0]")
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from terminal.pseudoterminal import claudebox_path, program_terminal
-
-if TYPE_CHECKING:
-    from conftest import Account, Box
+from conftest import Account, Box
+from terminal.pseudoterminal import CTRL_D, PLAIN, claudebox_path, program_terminal, terminal
 
 pytestmark = pytest.mark.req("SAND-15")
 
@@ -52,12 +51,6 @@ def test_works_without_any_terminal(box: Box) -> None:
     assert (result.returncode, result.stdout) == (1, "not a tty\n")
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_works_with_standard_streams_closed(box: Box, closed: str) -> None:
-    result = run_shell(box.account, f'"$1" --yes --run touch done {closed}', box.project)
-    assert (result.returncode, (box.project / "done").exists()) == (0, True), result.stderr
-
-
 def test_reader_that_leaves_early_ends_the_writer_in_the_box(box: Box) -> None:
     assert box.sh('bash -c "yes | head -1; echo \\${PIPESTATUS[*]}"') == "y\n141 0\n"
 
@@ -77,3 +70,49 @@ def test_reader_that_leaves_early_sees_no_traceback(box: Box, arguments: str) ->
 def test_full_disk_is_an_error_without_a_traceback(box: Box) -> None:
     result = run_shell(box.account, '"$1" --dry-run --shell > /dev/full', box.project)
     assert (result.returncode, "Traceback" in result.stderr, "No space left" in result.stderr) == (125, False, True)
+
+
+# The size of the terminal, now and when it changes.
+
+
+REPORT_SIZE = """\
+import os, signal, time
+
+def report(*_):
+    columns, rows = os.get_terminal_size(0)
+    os.write(1, f"size {rows}x{columns}\\n".encode())
+
+signal.signal(signal.SIGWINCH, report)
+report()
+while True:
+    time.sleep(0.1)  # pause() would forget a signal that comes just before it
+"""
+
+
+@pytest.mark.req("SAND-15")
+def test_resize_reaches_the_program(box: Box) -> None:
+    with program_terminal(box, "python3", REPORT_SIZE) as terminal:
+        terminal.read_until("size 24x80")
+        terminal.resize(50, 132)
+        terminal.read_until("size 50x132")
+        terminal.resize(10, 40)
+        terminal.read_until("size 10x40")
+
+
+# What was typed before the box started is what the program reads.
+
+
+@pytest.mark.req("TTY-01")
+@pytest.mark.parametrize("is_boxed", [False, True], ids=["control", "box"])
+@pytest.mark.parametrize("typed", ["", "one\n", f"one\ntw{CTRL_D}o\n"], ids=["nothing", "line", "part of a line"])
+def test_end_of_input_that_was_typed_ahead_is_one(box: Box, typed: str, is_boxed: bool) -> None:
+    """`script </dev/null` types one at once: the program would get a zero byte, and wait for ever."""
+    box.account.write(box.project / "program", "import sys; print([sys.stdin.read()])")
+    start = (claudebox_path(), *box.options, "--yes", "--run") if is_boxed else ()
+    program = shlex.join([*start, "python3", "program"])
+    script = f"echo waiting; until [ -e typed ]; do sleep 0.01; done; exec {program}"
+    with terminal(box.account, "sh", "-c", script, cwd=box.project, env=PLAIN) as opened:
+        opened.answer("waiting", typed + CTRL_D)
+        box.account.write(box.project / "typed", "")
+        opened.read_until(re.escape(str([typed.replace(CTRL_D, "")])))
+        assert opened.wait() == 0

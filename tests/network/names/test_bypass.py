@@ -8,18 +8,15 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.attempts import CAPABILITIES, attempts
 from network.internet import LISTED, Internet, Resident
 from network.servers import PORT
 from network.standins import DOES_NOTHING, KEEPS_CAPABILITIES, install
 from network.test_bypass import NAMES, Target
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 WAYS = Path(__file__).with_name("ways.py")
 NAMED = ("allowed.example", "*.wild.example", "rebind.example:*", "mixed.example:*")

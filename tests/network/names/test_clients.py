@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.internet import Internet
 from network.names.world import GREETING
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 CLIENTS = Path(__file__).with_name("clients.py")
 

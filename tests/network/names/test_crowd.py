@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import Box
 from network.internet import Internet, Resident
 from network.names.world import GREETING
 from network.servers import PORT
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 CROWD = Path(__file__).with_name("crowd.py")
 LARGEST_JOURNAL = 2 << 20

@@ -9,18 +9,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
-from conftest import CLAUDEBOX
+from conftest import CLAUDEBOX, Box
 from network.internet import Internet, Resident
 from network.processes import descendants, is_alive
 from network.servers import PORT
 from patience import PATIENCE, comes_true
-
-if TYPE_CHECKING:
-    from conftest import Box
 
 pytestmark = pytest.mark.req("NAME-01")
 

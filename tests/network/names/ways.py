@@ -38,38 +38,10 @@ def say(address: str, port: int = PORT, family: int = socket.AF_INET) -> bool:
         return client.recv(100).decode() == "internet"
 
 
-# Addresses
-
-
-@way
-def address() -> bool:
-    return say(INTERNET)
-
-
-@way
-def address_of_ipv6() -> bool:
-    return say(INTERNET6, family=socket.AF_INET6)
-
-
-@way
-def address_as_ipv6() -> bool:
-    return say(f"::ffff:{INTERNET}", family=socket.AF_INET6)
-
-
-@way
-def address_as_a_number() -> bool:
-    return say(str(int.from_bytes(socket.inet_aton(INTERNET), "big")))
-
-
 @way
 def address_after_the_name_was_looked_up() -> bool:
     socket.getaddrinfo(ALLOWED, 443)
     return say(INTERNET)
-
-
-@way
-def other_port() -> bool:
-    return say(ALLOWED, 8081)
 
 
 @way
@@ -79,14 +51,6 @@ def datagram() -> bool:
         client.connect((INTERNET, PORT))
         client.send(token.encode())
         return client.recv(100).decode() == "internet"
-
-
-# Names
-
-
-@way
-def name() -> bool:
-    return say(REFUSED)
 
 
 @way
@@ -130,21 +94,6 @@ def shake_hands(*pieces: bytes) -> bool:
 
 
 @way
-def other_server_name() -> bool:
-    return shake_hands(hello(REFUSED))
-
-
-@way
-def no_server_name() -> bool:
-    return shake_hands(hello(None))
-
-
-@way
-def server_name_in_many_records() -> bool:
-    return shake_hands(in_records(hello(REFUSED), 3))
-
-
-@way
 def server_name_in_many_packets() -> bool:
     data = hello(REFUSED)
     return shake_hands(*(data[place : place + 20] for place in range(0, len(data), 20)))
@@ -156,7 +105,7 @@ def server_name_after_the_first_byte() -> bool:
     return shake_hands(data[:1], data[1:])
 
 
-# DNS: each asks for a name with the token in it, which somebody outside may hear
+# DNS
 
 
 def query(name: str, kind: int = 1) -> bytes:
@@ -187,54 +136,28 @@ def look_up(name: str) -> bool:
     return False
 
 
-@way
-def label() -> bool:
-    return look_up(f"label.{token}.refused.example")
-
-
-@way
-def label_below_an_allowed_name() -> bool:
-    return look_up(f"label.{token}.allowed.example")
-
-
-@way
-def label_below_a_star() -> bool:
-    return look_up(f"label.{token}.wild.example")
-
-
-@way
-def label_to_a_known_resolver() -> bool:
-    return ask(INTERNET, f"label.{token}.example")
-
-
-@way
-def label_to_a_known_resolver_of_ipv6() -> bool:
-    return ask(INTERNET6, f"label.{token}.example")
-
-
-@way
-def label_to_the_resolver_of_the_host() -> bool:
-    return ask(ROUTER, f"label.{token}.example")
-
-
-@way
-def label_over_tcp() -> bool:
-    return ask_over_tcp(INTERNET, f"label.{token}.example")
-
-
-@way
-def label_for_a_text() -> bool:
-    return ask(INTERNET, f"label.{token}.allowed.example", TXT)
-
-
-@way
-def label_for_mail() -> bool:
-    return ask(INTERNET, f"label.{token}.allowed.example", MX)
-
-
-@way
-def label_for_anything() -> bool:
-    return ask(INTERNET, f"label.{token}.wild.example", ANY)
+# Ways that are one step. What is called a label asks for a name with the token in it, which somebody may hear.
+ways |= {
+    "address": lambda: say(INTERNET),
+    "address_of_ipv6": lambda: say(INTERNET6, family=socket.AF_INET6),
+    "address_as_ipv6": lambda: say(f"::ffff:{INTERNET}", family=socket.AF_INET6),
+    "address_as_a_number": lambda: say(str(int.from_bytes(socket.inet_aton(INTERNET), "big"))),
+    "other_port": lambda: say(ALLOWED, 8081),
+    "name": lambda: say(REFUSED),
+    "other_server_name": lambda: shake_hands(hello(REFUSED)),
+    "no_server_name": lambda: shake_hands(hello(None)),
+    "server_name_in_many_records": lambda: shake_hands(in_records(hello(REFUSED), 3)),
+    "label": lambda: look_up(f"label.{token}.refused.example"),
+    "label_below_an_allowed_name": lambda: look_up(f"label.{token}.allowed.example"),
+    "label_below_a_star": lambda: look_up(f"label.{token}.wild.example"),
+    "label_to_a_known_resolver": lambda: ask(INTERNET, f"label.{token}.example"),
+    "label_to_a_known_resolver_of_ipv6": lambda: ask(INTERNET6, f"label.{token}.example"),
+    "label_to_the_resolver_of_the_host": lambda: ask(ROUTER, f"label.{token}.example"),
+    "label_over_tcp": lambda: ask_over_tcp(INTERNET, f"label.{token}.example"),
+    "label_for_a_text": lambda: ask(INTERNET, f"label.{token}.allowed.example", TXT),
+    "label_for_mail": lambda: ask(INTERNET, f"label.{token}.allowed.example", MX),
+    "label_for_anything": lambda: ask(INTERNET, f"label.{token}.wild.example", ANY),
+}
 
 
 def attempt(name: str) -> str:

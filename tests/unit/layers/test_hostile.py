@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from claudebox.layers import store
 from claudebox.layers.changes import DEEPEST, OPAQUE
+from claudebox.layers.visible import DIRECTORY, NOTHING, PLAIN_FILE, kind_seen
 from claudebox.problem import Problem
 from unit.layers.world import make_world, picture
 
@@ -92,7 +93,7 @@ def test_any_layer_lands_or_is_refused(
 def test_directory_that_is_too_deep_never_lands(tmp_path: Path) -> None:
     world = make_world(tmp_path, {})
     here = os.open(world.upper, os.O_RDONLY)
-    for _ in range(DEEPEST * 4):
+    for _ in range(DEEPEST + 20):
         os.mkdir("d", dir_fd=here)
         below = os.open("d", os.O_RDONLY, dir_fd=here)
         os.close(here)
@@ -106,16 +107,29 @@ def test_directory_that_is_too_deep_never_lands(tmp_path: Path) -> None:
     assert os.listdir(world.place) == ["last"]
 
 
-def test_terabyte_without_content_lands_at_once(tmp_path: Path) -> None:
-    world = make_world(tmp_path, {})
-    with world.write("sparse").open("wb") as file:
-        file.truncate(1 << 40)
-        file.seek(1 << 39)
-        file.write(b"x")
-    world.land()
-    landed = world.project / "sparse"
-    assert landed.stat().st_size == 1 << 40
-    assert landed.stat().st_blocks < 1000
-    with landed.open("rb") as file:
-        file.seek(1 << 39)
-        assert file.read(2) == b"x\0"
+# What can be mounted on in a layer: nothing that a symlink, a whiteout or a replaced directory hides.
+
+
+def test_what_a_box_sees(tmp_path: Path) -> None:
+    world = make_world(tmp_path, dict.fromkeys(("a/f", "b/f", "c/f", "d/f", "e/f", "g/f", "h"), "x\n"))
+    world.whiteout("b")
+    world.opaque("c")
+    os.symlink("/tmp", world.upper / "d")
+    world.write("e/f")
+    world.whiteout("g/f")
+    (world.upper / "h").mkdir()
+    seen = {
+        name: kind_seen(str(world.project), world.layer.upper, name)
+        for name in ("a", "a/f", "b/f", "c/f", "d/f", "e/f", "g/f", "h", "nothing/x")
+    }
+    assert seen == {
+        "a": DIRECTORY,
+        "a/f": PLAIN_FILE,
+        "b/f": NOTHING,
+        "c/f": NOTHING,
+        "d/f": NOTHING,
+        "e/f": PLAIN_FILE,
+        "g/f": NOTHING,
+        "h": DIRECTORY,
+        "nothing/x": NOTHING,
+    }

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from claudebox import files
 from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
 from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
 from claudebox.features.guard.envrc import NAMED
 from claudebox.features.guard.git import Account
+from claudebox.features.guard.quarantine import Old, Quarantine
 from claudebox.features.guard.table import WANTED, find_tools
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
@@ -75,15 +79,11 @@ def test_nothing_changed_is_nothing_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "quiet",
     [
-        ("src/main.py", "print()"),
         ("package.json", '{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}'),
         ("pyproject.toml", '[build-system]\nrequires = ["hatchling"]\n[project]\nname = "x"\n'),
         ("Makefile", "all:\n\techo\n"),
         (".git/config", '[core]\n\tbare = false\n[remote "x"]\n\turl = ../x\n'),
         (".git/hooks/pre-push.sample", "x"),
-        ("here", "-> src/main.py"),
-        ("python", "-> /usr/bin/python3"),
-        ("sub/package.json", '{"scripts": {"dev": "vite"}}'),
         ("sub/pyproject.toml", "[build-system]\nrequires = []\n"),
         (".vscode/settings.json", None),
         (".idea/workspace.xml", "<x/>"),
@@ -99,16 +99,12 @@ def test_what_does_not_matter_is_not_said(tmp_path: Path, quiet: tuple[str, str 
     [
         (".git/config", "[core]\n\tfsmonitor = ./x\n", ("changed", ".git/config", ("core.fsmonitor = ./x",))),
         (".git/config.worktree", "[alias]\n\tx = !y\n", ("new", ".git/config.worktree", ("alias.x = !y",))),
-        (".git/hooks/pre-commit", "x", ("new", ".git/hooks/pre-commit", ())),
-        (".git/commondir", "../x\n", ("new", ".git/commondir", ("../x",))),
-        (".git/rebase-merge/git-rebase-todo", "pick 1\nexec x\n", ("new", ".git/rebase-merge", ("exec x",))),
         ("sub/.vscode/settings.json", "{}\n", ("new", "sub/.vscode/settings.json", ())),
         (".vscode/settings.json", "{1}", ("changed", ".vscode/settings.json", ())),
         ("package.json", '{"scripts": {"test": "x"}}', ("changed", "package.json", ("test",))),
         ("pyproject.toml", "[build-system]\n", ("changed", "pyproject.toml", ("build-system",))),
         ("p/package.json", '{"scripts": {"prepare": "x", "a": "b"}}', ("new", "p/package.json", ("prepare",))),
         ("inner", "-> /etc", ("changed", "inner", ("-> /etc",))),
-        ("out", "-> ../other", ("new", "out", ("-> ../other",))),
         ("Makefile", "all:\n\trm\n", ("changed", "Makefile", ())),
     ],
 )
@@ -219,3 +215,74 @@ def test_what_direnv_evaluates_on_cd_is_more_than_a_build(tmp_path: Path, name: 
     found = change(tmp_path, (name, "x"), ("shell.nix", "x"), before=DIRENV)
     assert [(one.path, one.reason) for one in found if not one.is_ordinary] == [(f"{P}/{name}", NAMED)]
     assert [one.path for one in change(tmp_path / "other", (name, "x"), before="~/shop/x") if not one.is_ordinary] == []
+
+
+# What is moved away lands in the quarantine and nowhere else, whatever another box does meanwhile.
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("project", "home", "state"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "home" / ".bashrc").write_text("mine")
+    return tmp_path / "project"
+
+
+@pytest.fixture(params=["same file system", "another one"])
+def place(request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch) -> Quarantine:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    if request.param == "another one":
+        monkeypatch.setattr(files, "rename", refuse)
+    return Quarantine(str(project.parent / "state"))
+
+
+@pytest.mark.req("INST-02")
+def test_symlink_that_was_moved_first_leads_nothing_out(project: Path, place: Quarantine) -> None:
+    (project / "a").symlink_to("../home")
+    place.take(str(project), "a", None)
+    (project / "a").mkdir()
+    (project / "a" / ".bashrc").write_text("planted")
+    with pytest.raises(NotADirectoryError):
+        place.take(str(project), "a/.bashrc", None)
+    assert (project.parent / "home" / ".bashrc").read_text() == "mine"
+    assert os.readlink(f"{place.directory}/a") == "../home"
+
+
+@pytest.mark.req("INST-02")
+def test_nothing_is_moved_onto_something(project: Path, place: Quarantine) -> None:
+    for text in ("first", "second"):
+        (project / "x").write_text(text)
+        with pytest.raises(FileExistsError) if text == "second" else pytest.MonkeyPatch.context():
+            place.take(str(project), "x", None)
+    assert Path(place.directory, "x").read_text() == "first"
+    assert (project / "x").read_text() == "second"
+
+
+@pytest.mark.req("INST-02")
+def test_directory_with_everything_in_it(project: Path, place: Quarantine) -> None:
+    (project / "d/e").mkdir(parents=True)
+    (project / "d/e/file").write_text("text")
+    (project / "d/e/file").chmod(0o755)
+    (project / "d/link").symlink_to("/etc")
+    os.mkfifo(project / "d/fifo")
+    place.take(str(project), "d", None)
+    assert not (project / "d").exists()
+    assert Path(place.directory, "d/e/file").read_text() == "text"
+    assert os.readlink(f"{place.directory}/d/link") == "/etc"
+
+
+@pytest.mark.req("INST-02")
+def test_symlink_comes_back_as_one(project: Path, place: Quarantine) -> None:
+    (project / "x").symlink_to("/etc/passwd")
+    place.take(str(project), "x", Old(b"inner", stat.S_IFLNK | 0o777))
+    assert os.readlink(project / "x") == "inner"
+
+
+@pytest.mark.req("INST-02")
+def test_file_comes_back_as_it_was(project: Path, place: Quarantine) -> None:
+    (project / "x").write_text("planted")
+    place.take(str(project), "x", Old(b"old", stat.S_IFREG | 0o640))
+    assert (project / "x").read_text() == "old"
+    assert stat.S_IMODE((project / "x").stat().st_mode) == 0o640

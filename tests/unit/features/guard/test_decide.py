@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, is_guard, plan_guard, within
-from claudebox.features.guard.git import Account, is_include, runs_program
+from claudebox.features.guard.decide import find_guarded, guard_findings, guard_mounts, plan_guard, within
+from claudebox.features.guard.git import Account, runs_program
 from claudebox.features.guard.ordinary import ROWS as ORDINARY
 from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, WANTED, spelled_out
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin
-from claudebox.mounts import PIN, arrange, pin_directories
+from claudebox.mounts import arrange, pin_directories
 from claudebox.settings.values import Word
 from claudebox.trust.secret_places import openings
 from hosts.machine import plant
@@ -44,30 +44,6 @@ def test_every_row_says_why_in_one_line() -> None:
     for tables in ((ANYWHERE, IN_ROOTS), (ORDINARY,)):
         every = [name for table in tables for _, _, names in table for name in spelled_out(names)]
         assert sorted(set(every)) == sorted(every)
-
-
-def test_nothing_to_guard_adds_no_mount(tmp_path: Path) -> None:
-    assert guard_of(plant(tmp_path, "~/shop/src/main.py"))[1] == (PROJECT,)
-
-
-def test_mounts_and_pins(tmp_path: Path) -> None:
-    tree = plant(tmp_path, f"{REPOSITORY}~/shop/.git/config\n~/shop/a/b/.vscode/tasks.json")
-    _, mounts = guard_of(tree)
-    assert [(mount.kind, within(mount.path, P)) for mount in mounts if is_guard(mount)] == [
-        (RW, ".git"),
-        (RW, "a"),
-        (RO, ".git/config"),
-        (RW, "a/b"),
-        (RO, "a/b/.vscode"),
-    ]
-    assert all(mount.origin == PIN for mount in mounts if is_guard(mount) and mount.kind == RW)
-
-
-def test_what_does_not_exist_gets_no_mount_point(tmp_path: Path) -> None:
-    guard, mounts = guard_of(plant(tmp_path, REPOSITORY + "~/shop/.claude/x\n~/shop/.github/x"))
-    assert mounts == (PROJECT,)
-    absent = {within(guarded.path, P) for guarded in guard.absent}
-    assert {".git/commondir", ".git/hooks", ".git/config", ".claude/settings.json", ".github/workflows"} <= absent
 
 
 @pytest.mark.parametrize(
@@ -143,20 +119,6 @@ def test_writable_opens_what_is_there_and_below(tmp_path: Path, writable: str, e
     assert sorted(held(tree, writable)) == expected
 
 
-def test_part_of_a_guarded_directory_can_be_opened(tmp_path: Path) -> None:
-    _, mounts = guard_of(plant(tmp_path, "~/shop/.vscode/settings.json"), ".vscode/settings.json")
-    assert [(mount.kind, within(mount.path, P)) for mount in mounts[1:]] == [
-        (RO, ".vscode"),
-        (RW, ".vscode/settings.json"),
-    ]
-
-
-def test_guard_follows_the_project_to_other_places(tmp_path: Path) -> None:
-    again = Mount(RW, "/again", Origin.of_option("--mount-rw"), source=P)
-    _, mounts = guard_of(plant(tmp_path, "~/shop/.envrc"), mounts=(PROJECT, again))
-    assert {mount.path for mount in mounts if mount.kind == RO} == {f"{P}/.envrc", "/again/.envrc"}
-
-
 def test_something_else_that_is_mounted_there_stays(tmp_path: Path) -> None:
     other = Mount(RO, f"{P}/.github", Origin.of_option("--mount-ro"), source="/srv/x")
     _, mounts = guard_of(plant(tmp_path, "~/shop/.github/workflows/x\n/srv/x/"), mounts=(PROJECT, other))
@@ -173,13 +135,6 @@ def test_what_is_opened_is_flagged_and_what_opens_nothing_noted(tmp_path: Path) 
     tree = plant(tmp_path, "~/shop/.vscode/x\n~/shop/src/x")
     found = findings(tree, ".vscode", "src", "missing")
     assert found == [(Finding.RISK, ".vscode"), (Finding.NOTE, "src"), (Finding.NOTE, "missing")]
-
-
-def test_symlink_and_hard_link_are_said(tmp_path: Path) -> None:
-    tree = plant(tmp_path, "~/shop/real\n~/shop/.envrc -> real\n~/shop/.vscode/tasks.json")
-    (tmp_path / "home/alice/shop/other").hardlink_to(tmp_path / "home/alice/shop/.vscode/tasks.json")
-    assert findings(tree) == [(Finding.NOTE, ".envrc"), (Finding.RISK, ".vscode/tasks.json")]
-    assert held(tree) == [".vscode", "real"]
 
 
 @pytest.mark.parametrize(
@@ -227,12 +182,6 @@ protocol.allow protocol.ext.allow svn.authorsprog annex.secure-erase-command
 
 def test_every_key_that_runs_a_program() -> None:
     assert [name for name in COMMANDS.split() if not runs_program(name, "x")] == []
-
-
-def test_includes() -> None:
-    assert is_include("include.path")
-    assert is_include("includeif.gitdir:x.path")
-    assert not is_include("core.path")
 
 
 def test_script_that_names_thousands_of_files_does_not_hold_them_all(tmp_path: Path) -> None:

@@ -32,35 +32,11 @@ CONTENTS = {
 }
 
 
-def test_names_are_spelled_out_as_in_a_shell() -> None:
-    assert list(spelled_out("a {.,}b{,c}.d e/{f,g/h}")) == [
-        *("a", ".b.d", ".bc.d", "b.d", "bc.d"),
-        *("e/f", "e/g/h"),
-    ]
-
-
-def test_all_that_is_in_the_tables_is_held(tmp_path: Path) -> None:
-    tree = plant(tmp_path, "\n".join(f"~/shop/{name}" for name in HELD))
-    assert sorted(held(tree)) == sorted(HELD)
-
-
 def test_some_of_it_is_held_below_the_root_too(tmp_path: Path) -> None:
     anywhere = [name for _, _, names in table.ANYWHERE for name in spelled_out(names)]
     tree = plant(tmp_path, "\n".join(f"~/shop/a/b/{name}" for name in HELD))
     assert {f"a/b/{name}" for name in anywhere} <= set(held(tree))
     assert "a/b/lefthook.yml" not in held(tree)
-
-
-def test_all_that_is_in_the_tables_is_named_when_it_appears(tmp_path: Path) -> None:
-    found = change(tmp_path, *((name, "x") for name in HELD), before="~/shop/x")
-    assert sorted(one.path.removeprefix(f"{P}/") for one in found) == sorted(HELD)
-    assert not [one.path for one in found if one.is_ordinary]
-
-
-def test_what_is_ordinary_is_named_as_such(tmp_path: Path) -> None:
-    found = change(tmp_path, *((name, CONTENTS.get(name, "x")) for name in ORDINARY), before="~/shop/x")
-    assert sorted(one.path.removeprefix(f"{P}/") for one in found) == sorted(ORDINARY)
-    assert {one.path.removeprefix(f"{P}/") for one in found if not one.is_ordinary} == set(TAKEN_UP)
 
 
 def test_nothing_that_is_ordinary_is_held(tmp_path: Path) -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard import naming, ways
+from claudebox.agreement import News, agreement, find_news
+from claudebox.features.guard import ways
 from claudebox.features.guard.ways import find_ways
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_links
+from claudebox.model import Plan
 from claudebox.view.audit import audit
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 
-pytestmark = pytest.mark.req("REACH-01")
+pytestmark = pytest.mark.req("REACH-01", "UX-02", "INST-02")
 
 P = "/home/alice/shop"
 
@@ -27,25 +29,19 @@ def found(tmp_path: Path, description: str, **environ: str) -> list[tuple[str, s
 @pytest.mark.parametrize(
     ("description", "expected"),
     [
-        ("~/.bashrc -> shop/bashrc\n~/shop/bashrc", ("bashrc", "~/.bashrc leads here")),
         ("~/.bashrc -> shop/bashrc", ("bashrc", "~/.bashrc leads here")),
         ("~/.vimrc -> /nix/store/x\n/nix/store/x -> /home/alice/shop/vimrc", ("vimrc", "~/.vimrc leads here")),
-        ("~/.config/nvim -> ../shop/nvim\n~/shop/nvim/x", ("nvim", "~/.config/nvim leads here")),
         ("~/.config/nvim/lua/my/a.lua -> /home/alice/shop/a", ("a", "~/.config/nvim/lua/my/a.lua leads here")),
         ("~/.config -> shop/config\n~/shop/config/x", ("config", "~/.config leads here")),
         ("~/.tool/plugin -> ../shop/plugin", ("plugin", "~/.tool/plugin leads here")),
-        ("~/.local/bin/x -> ../../shop/x", ("x", "~/.local/bin/x leads here")),
         ("/opt/mine/x -> /home/alice/shop/x", ("x", "/opt/mine/x leads here")),
-        ("~/.bashrc: . ~/shop/env\\n", ("env", "~/.bashrc names it")),
         ("~/.bashrc: . $HOME/shop/env\\n", ("env", "~/.bashrc names it")),
         ("~/.bashrc: . ${HOME}/shop/env;ls\\n", ("env", "~/.bashrc names it")),
         ('~/.bashrc: . "$HOME/shop/env"\\n', ("env", "~/.bashrc names it")),
         ('~/.bashrc: . "$HOME"/shop/env\\n', ("env", "~/.bashrc names it")),
         ("~/.bashrc: if x; then . /home/alice/shop/env; fi\\n", ("env", "~/.bashrc names it")),
-        ("~/.bashrc: export D='/home/alice/shop'\\n. ${D}/env\\n", ("env", "~/.bashrc names it")),
         ("~/.config/fish/config.fish: set -x D ~/shop\\nsource $D/env\\n",
          ("env", "~/.config/fish/config.fish names it")),
-        ("~/.bashrc: for f in ~/shop/d/*; do . $f; done\\n~/shop/d/x", ("d", "~/.bashrc names it")),
         ("~/.vimrc: set runtimepath+=~/shop/vim\\n\n~/shop/vim/x", ("vim", "~/.vimrc names it")),
         ("~/.bashrc: . ~/shop/now/env\\n\n~/shop/now -> v1\n~/shop/v1/env", ("v1/env", "~/.bashrc names it")),
         ("/var/spool/cron/crontabs/alice: @daily cd ~/shop && ./x.sh\\n\n~/shop/x.sh",
@@ -117,15 +113,6 @@ def test_variables(tmp_path: Path, environ: dict[str, str], expected: list[tuple
     assert found(tmp_path, "~/shop/bin/x", **environ) == expected
 
 
-def test_directories_that_tools_fill_are_kept_apart(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, environ={"PATH": f"{P}/.venv/bin::/usr/bin"}).plant("~/shop/.venv/bin/x")
-    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    plan = machine.plan("--run", "true")
-    assert plan.guard.filled == (f"{P}/.venv/bin",)
-    assert plan.guard.commands == ("/usr/bin",)
-    assert {finding.subject for finding in plan.findings} >= {".venv/bin", "PATH"}
-
-
 @pytest.mark.parametrize(
     ("description", "expected"),
     [
@@ -152,13 +139,6 @@ def test_project_in_the_configuration_of_a_program_is_a_risk(tmp_path: Path) -> 
     machine.plant("~/.config/nvim/init.lua").cwd = "/home/alice/.config/nvim"
     said = [finding.text for finding in machine.plan("--run", "true").flagged]
     assert "lies in ~/.config: programs of this host obey what is there, and the agent can change it" in said
-
-
-def test_other_name_of_a_file_of_the_home_is_a_way(tmp_path: Path) -> None:
-    machine = Machine(tmp_path).plant("~/.bashrc\n~/shop/src/x")
-    (tmp_path / "home/alice/shop/src/rc").hardlink_to(tmp_path / "home/alice/.bashrc")
-    ways_found = find_ways(machine.host(), (P,)).guarded
-    assert [(one.path, one.reason) for one in ways_found] == [(f"{P}/src/rc", "~/.bashrc is the same file")]
 
 
 def test_audit_names_the_ways_and_how_to_open_them(tmp_path: Path) -> None:
@@ -192,6 +172,56 @@ def test_home_that_cannot_be_read_is_no_reason_to_fail(tmp_path: Path) -> None:
     assert find_ways(machine.host(), (P,)).guarded == ()
 
 
-def test_tables_name_no_place_twice() -> None:
-    assert len(set(naming.FILES)) == len(naming.FILES)
-    assert len(set(ways.VARIABLES)) == len(ways.VARIABLES)
+# What is guarded follows from the files that there are: it is nothing new to agree to, unless somebody opens it.
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+
+
+def since(plan: Plan, *agreed: Plan) -> News:
+    return find_news(plan, tuple(frozenset(agreement(one)) for one in agreed))
+
+
+def test_new_guard_asks_nothing(machine: Machine) -> None:
+    before = machine.plan()
+    machine.plant("~/shop/.git/hooks/pre-commit*\n~/shop/lib/.envrc\n~/shop/.vscode/tasks.json")
+    assert since(machine.plan(), before).amount == 0
+
+
+def test_guarded_file_that_is_gone_asks_nothing(machine: Machine) -> None:
+    machine.plant("~/shop/.envrc")
+    before = machine.plan()
+    (machine.root / "home/alice/shop/.envrc").unlink()
+    assert since(machine.plan(), before).amount == 0
+
+
+def test_guard_that_is_opened_is_new_and_grave(machine: Machine) -> None:
+    machine.plant("~/shop/.vscode/tasks.json")
+    closed, opened = machine.plan(), machine.plan("--writable", ".vscode")
+    assert since(opened, closed).is_grave
+    assert since(opened, opened).amount == 0
+    assert since(closed, opened).amount == 0
+    machine.plant("~/shop/.vscode/more.json")
+    assert since(machine.plan("--writable", ".vscode"), opened).amount == 0
+
+
+def test_opened_part_is_new_and_grave(machine: Machine) -> None:
+    machine.plant("~/shop/.vscode/tasks.json")
+    opened = machine.plan("--writable", ".vscode/tasks.json")
+    assert since(opened, machine.plan()).is_grave
+
+
+def test_hidden_file_that_is_only_guarded_now_is_noticed(machine: Machine) -> None:
+    """The mount that guards it shows it: it must not pass for the one that hid it."""
+    machine.plant("~/shop/.envrc\n~/shop/lib/.envrc")
+    for path in (".envrc", "lib"):
+        news = since(machine.plan(), machine.plan("--hide", path))
+        assert news.lost == (("without", f"/home/alice/shop/{path}"),)
+
+
+def test_read_only_directory_that_is_only_pinned_now_is_noticed(machine: Machine) -> None:
+    machine.plant("~/shop/lib/.envrc")
+    news = since(machine.plan(), machine.plan("--mount-ro", "/home/alice/shop/lib"))
+    assert news.lost == (("read-only", "/home/alice/shop/lib"),)

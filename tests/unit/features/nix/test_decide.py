@@ -14,11 +14,12 @@ import pytest
 from claudebox.features.nix.decide import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
-from claudebox.model import FILE, Finding, Nix, Origin
+from claudebox.model import FILE, Nix, Origin
 from claudebox.trust.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")
+
 TOKEN = "ghp_" + "a1" * 18
 
 
@@ -40,12 +41,6 @@ def mode(machine: Machine, *words: str) -> str:
     return nix.mode
 
 
-def holes(machine: Machine, *words: str) -> str:
-    nix = machine.plan(*words).nix
-    assert nix is not None
-    return "; ".join(nix.holes)
-
-
 @pytest.mark.req("SAND-07")
 def test_a_daemon_that_is_no_way_out_is_given(machine: Machine) -> None:
     plan = configured(machine, "trusted-users = root", "sandbox = true").plan()
@@ -55,12 +50,6 @@ def test_a_daemon_that_is_no_way_out_is_given(machine: Machine) -> None:
     assert ["is tried" in finding.text for finding in plan.findings] == [True]
     assert plan.nix is not None
     assert nix_findings(plan.nix.replace(needs_trial=False)) == []
-
-
-def test_whom_the_daemon_says_it_trusts_does_not_get_it(machine: Machine) -> None:
-    machine.nix_daemon = Daemon(answers=True, trusts=True)
-    assert mode(configured(machine, "trusted-users = root")) == "store"
-    assert "it trusts you" in holes(machine)
 
 
 def test_what_the_daemon_says_counts_more_than_a_file(machine: Machine) -> None:
@@ -84,38 +73,9 @@ def test_old_daemon_and_a_file_that_does_not_trust(machine: Machine, trusted: st
     assert mode(configured(machine, f"trusted-users = {trusted}")) == "daemon"
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["extra-trusted-users = alice"],
-        ["trusted-users = root", "extra-trusted-users = bob alice"],
-        ["include extra.conf"],
-        ["!include /etc/nix/extra.conf"],
-        ["include missing.conf"],
-        ["include nix.conf"],
-    ],
-)
-def test_every_way_to_write_it_is_understood(machine: Machine, lines: list[str]) -> None:
-    machine.nix_daemon = Daemon(answers=True, trusts=None)
-    machine.plant("/etc/nix/extra.conf: trusted-users = alice # for now\\n")
-    assert mode(configured(machine, *lines)) == "store"
-
-
 def test_an_optional_file_may_be_missing(machine: Machine) -> None:
     machine.nix_daemon = Daemon(answers=True, trusts=None)
     assert mode(configured(machine, "!include missing.conf")) == "daemon"
-
-
-@pytest.mark.parametrize("value", ["false", "relaxed", "maybe"])
-def test_builds_without_a_sandbox(machine: Machine, value: str) -> None:
-    assert mode(configured(machine, f"sandbox = {value}")) == "store"
-    assert f"sandbox = {value}" in holes(machine)
-
-
-def test_builds_that_see_a_place_of_the_host(machine: Machine) -> None:
-    configured(machine, "sandbox-paths = /bin/sh=/nix/store/x/bin/sh", "extra-sandbox-paths = /secrets=/srv/keys?")
-    assert mode(machine) == "store"
-    assert "/srv/keys" in holes(machine)
 
 
 def test_harmless_places_in_builds(machine: Machine) -> None:
@@ -124,33 +84,6 @@ def test_harmless_places_in_builds(machine: Machine) -> None:
 
 def test_a_file_that_cannot_be_read(machine: Machine) -> None:
     assert mode(machine.plant("/etc/nix/nix.conf/")) == "store"
-
-
-@pytest.mark.parametrize("tier", ["none", "inet"])
-def test_a_box_with_a_network_of_its_own(machine: Machine, tier: str) -> None:
-    machine.plant("/usr/bin/pasta*\n/usr/bin/nft*")
-    assert mode(machine, "--network", tier) == "store"
-    assert f"--network {tier}" in holes(machine, "--network", tier)
-
-
-def test_a_daemon_that_does_not_answer(machine: Machine) -> None:
-    machine.nix_daemon = Daemon(answers=False)
-    assert mode(machine) == "store"
-
-
-def test_root_is_trusted_always(machine: Machine) -> None:
-    machine.nix_daemon = Daemon(answers=True, trusts=None)
-    machine.uid = 0
-    assert mode(machine) == "store"
-
-
-def test_by_name_it_is_given_with_a_warning(machine: Machine) -> None:
-    configured(machine, "sandbox = false")
-    plan = machine.plan("--nix", "daemon", "--network", "none")
-    assert mode(machine, "--nix", "daemon", "--network", "none") == "daemon"
-    (finding,) = (finding for finding in plan.findings if finding.subject == "the Nix daemon")
-    assert finding.kind == Finding.RISK
-    assert "sandbox = false" in finding.text
 
 
 def test_project_may_lower_it_and_not_raise_it(machine: Machine) -> None:

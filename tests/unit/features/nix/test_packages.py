@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from claudebox import remembered
 from claudebox.agreement import agreement, find_news
-from claudebox.explain import explain
 from claudebox.features.nix.packages import (
     FORM,
     find_meaning,
@@ -29,7 +28,6 @@ from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.audit import news_text
-from claudebox.view.explanation import explanation_text
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
@@ -64,31 +62,6 @@ def test_answer_is_recalled(machine: Machine) -> None:
     assert to_resolve(packages) == ()
 
 
-def test_flake_on_this_host_is_asked_for_each_time(machine: Machine) -> None:
-    machine.plant("/srv/tools/flake.nix")
-    keep(machine, "/srv/tools#hello")
-    packages = resolved(machine, "/srv/tools#hello")
-    assert packages[0].paths == (HELLO,)
-    assert to_resolve(packages) == packages
-
-
-@pytest.mark.parametrize(
-    "file",
-    ["~/.config/nix/registry.json", "~/.config/nix/nix.conf", "/etc/nix/registry.json", "/etc/nix/nix.conf"],
-)
-def test_other_configuration_of_nix_may_mean_another_package(machine: Machine, file: str) -> None:
-    keep(machine)
-    machine.plant(f"{file}: x")
-    assert to_resolve(resolved(machine, "hello"))
-
-
-def test_garbage_collected_package_is_asked_for_again(machine: Machine) -> None:
-    keep(machine)
-    path = machine.root / HELLO.lstrip("/")
-    path.rename(path.with_name("gone"))
-    assert to_resolve(resolved(machine, "hello"))
-
-
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
     whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
@@ -99,12 +72,6 @@ def test_damaged_answer_is_none(data: st.DataObject) -> None:
     found = read_record(remembered.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
     assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
     assert read_record(remembered.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
-
-
-def test_answer_to_another_question_is_none() -> None:
-    whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
-    assert read_record(remembered.read(whole, FORM), "nixpkgs#jq", "meaning", SAID) is None
-    assert read_record(remembered.read(whole, FORM), "nixpkgs#hello", "other", SAID) is None
 
 
 @pytest.mark.parametrize(
@@ -163,30 +130,3 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     newer = with_hello.packages[0].replace(paths=(GLIBC,))
     agreed = (frozenset(agreement(with_hello)),)
     assert find_news(with_hello.replace(packages=(newer,)), agreed).amount == 0
-
-
-def explained(machine: Machine, thing: str) -> str:
-    host, request = machine.host(), parse(["--package", "hello", "--package", "jq", "--run", "make"])
-    settings = gather(host, request).settings
-    return explanation_text(explain(make_plan(host, request, settings), host, settings, thing), Style(False))
-
-
-@pytest.mark.parametrize(
-    ("thing", "words"),
-    [
-        ("hello", ("hello: in the box, on PATH", "--package asks for hello", HELLO, "leave out --package hello")),
-        ("nixpkgs#hello", ("hello: in the box, on PATH",)),
-        (f"{HELLO}/bin/hello", (f"{HELLO}/bin/hello: in, read-only", "package hello: in the box, on PATH")),
-        (GLIBC, ("package hello: in the box", "hello needs it")),
-        ("jq", ("jq: not resolved yet", "when a box starts")),
-    ],
-)
-def test_explanation_says_who_asked_for_it(machine: Machine, thing: str, words: tuple[str, ...]) -> None:
-    keep(machine)
-    said = " ".join(explained(machine, thing).split())
-    assert [word for word in words if word not in said] == []
-
-
-def test_explanation_of_another_word_knows_no_package(machine: Machine) -> None:
-    keep(machine)
-    assert "package" not in explained(machine, "/usr")

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from claudebox.features.guard.decide import is_guard, within
+from claudebox.features.review import act
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
+from claudebox.features.review.end import BEHIND, kept_text, question
+from claudebox.features.review.judge import Item
+from claudebox.layers import store
+from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
 from claudebox.layers.machine import Ground, find_doubt, refusal
-from claudebox.model import LAYER, MOST_LAYERED, RO, RW, Plan, Step
+from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Plan, Review, Step
 from claudebox.mounts import PIN
 from claudebox.problem import Problem
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.view.audit import audit
+from claudebox.view.review import landed_text
 from claudebox.view.shell import shell_command
 from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
+from unit.layers.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")
 
@@ -47,12 +55,6 @@ def test_directories_are_layers_and_git_and_files_are_not(machine: Machine) -> N
     plan = machine.plant(SOME).plan(*WITHOUT_CLAUDE)
     assert guards(plan) == LAYERS
     assert plan.acts(Step.AFTER) == ["review", "guard"]
-
-
-def test_project_without_such_a_directory_has_none(machine: Machine) -> None:
-    plan = machine.plant(f"{GIT}~/shop/.envrc").plan(*WITHOUT_CLAUDE)
-    assert plan.review is None
-    assert guards(plan) == ALWAYS
 
 
 # Each makes a machine on which nobody knows whether layers work, or that they do not.
@@ -192,3 +194,95 @@ def test_command_to_paste_has_walls_and_says_so(machine: Machine, monkeypatch: p
     assert "# are read-only: .claude .github .vscode\n" in shown[0]
     walls = machine.plan("--review", "off", *WITHOUT_CLAUDE)
     assert shown[0].endswith(shell_command(walls))
+
+
+# A refusal that a box can bring about is not remembered: all later boxes would have no layers.
+
+
+@pytest.mark.parametrize(
+    ("number", "is_remembered"),
+    [
+        (errno.EOPNOTSUPP, True),
+        (errno.EPERM, True),
+        (errno.ENOSPC, False),
+        (errno.EDQUOT, False),
+        (errno.EBUSY, False),
+        (errno.ENOMEM, False),
+    ],
+)
+@pytest.mark.parametrize("how", ["attributes", "mount"])
+def test_only_what_holds_for_good_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, number: int, is_remembered: bool
+) -> None:
+    trial = tmp_path / "layer-trial"
+    covered = (Covered("/nonexistent", (0, 0)),)
+    review = Review(BY_DEFAULT, "ask", "/nonexistent", "/nonexistent", (str(trial), b"refused"), covered)
+
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    if how == "attributes":
+        layer = make_world(tmp_path, {}).layer
+        monkeypatch.setattr(os, "setxattr", refuse)
+        with pytest.raises(Problem):
+            act._require_attributes(layer, review)
+    else:
+        monkeypatch.setattr("ctypes.get_errno", lambda: number)
+        act._refused("/nonexistent", review, (b"x", b"/nonexistent", b"overlay", 0, b""))
+    assert trial.exists() == is_remembered
+
+
+# What is said when a layer ends: words that are true.
+
+
+FINE, RUN = Item(Change("a", ADDED, FILE)), Item(Change(".envrc", ADDED, FILE), "direnv runs it")
+CONFLICT = Item(Change("c", CHANGED, FILE, is_conflict=True))
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ([FINE], "Land, choose, "),
+        ([FINE, CONFLICT], "Land, choose, "),
+        ([FINE, RUN], "Land (without what this host runs), all, choose, "),
+        ([RUN], "Land what this host runs, choose, "),
+        ([RUN, CONFLICT], "Land what this host runs, choose, "),
+        ([CONFLICT], "Choose, "),
+        ([], "Land the commits, "),
+    ],
+)
+def test_question_says_what_would_land(items: list[Item], words: str) -> None:
+    assert question(items, has_commits=True) == f"{words}show, keep or discard? [k] "
+
+
+def test_question_offers_no_commits_where_there_are_none() -> None:
+    """There is a stash, for example, or a repository that the box has cloned."""
+    assert question([], has_commits=False) == "Show, keep or discard? [k] "
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ([], "Nothing landed."),
+        ([Change("d", ADDED, DIRECTORY), Change("d/e", ADDED, DIRECTORY), Change("d/e/f", ADDED, FILE)], "Landed: 1."),
+        ([Change("d", DELETED, DIRECTORY, gone=7), Change("f", DELETED, FILE)], "Landed: 8."),
+        ([Change("d", ADDED, DIRECTORY)], "Landed: 1 directory."),
+        ([Change("d", ADDED, DIRECTORY), Change("e", MODE, DIRECTORY)], "Landed: 2 directories."),
+    ],
+)
+def test_files_are_counted_and_not_their_directories(changes: list[Change], text: str) -> None:
+    assert landed_text(changes) == f"{text}\n"
+
+
+@pytest.mark.parametrize("note", ["logs/HEAD", "index"])
+def test_git_is_mentioned_only_if_something_was_committed(tmp_path: Path, note: str) -> None:
+    project = tmp_path / "project"
+    for name in (".github", ".git/objects", ".git/refs", ".git/logs"):
+        (project / name).mkdir(parents=True)
+    (project / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (project / ".git" / note).write_text("x")
+    os.utime(project / ".git" / note, (1, 1))
+    layer = store.make_layer(str(tmp_path / "layers"), str(project), "", (".github",))
+    assert BEHIND not in kept_text(layer)
+    (project / ".git" / note).write_text("x\ny\n")
+    assert BEHIND in kept_text(layer)

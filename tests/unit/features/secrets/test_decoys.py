@@ -11,30 +11,8 @@ from hypothesis import strategies as st
 
 from claudebox.features.secrets.decoys import make_decoy
 from claudebox.features.secrets.rows import GIT, KEY, LOOKS, SHAPE, SHELL, VALUES, WHOLE
-from claudebox.features.secrets.table import WANTED, kind_of
 
 pytestmark = pytest.mark.req("SEC-01")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ".env .env.local .env.production prod.env .envrc .npmrc app/.netrc .aws/credentials .docker/config.json key.pem "
-    "id_rsa x.tfstate x.tfvars x.tfvars.json shop-0123456789ab.json my-service-account.json wg0.conf UTC--2020 "
-    ".git/config .kube/config kubeconfig.yaml config/master.key".split(),
-)
-def test_name_is_looked_into(name: str) -> None:
-    assert kind_of(f"/p/{name}") is not None
-    assert name.startswith(".git/") or WANTED.wants(name.rpartition("/")[2])
-
-
-@pytest.mark.parametrize(
-    "name",
-    ".env.example .env.sample .env.template .env.dist .env.production.example .env.vault .env.d.ts package.json "
-    "tsconfig.json config README.md wg.py secrets.yaml.enc .environment "
-    "example.env.md prod.env.example x.pem.md".split(),
-)
-def test_name_is_not_looked_into(name: str) -> None:
-    assert kind_of(f"/p/{name}") is None
 
 
 def decoy(content: str, style: str, name: str) -> str | None:
@@ -95,29 +73,6 @@ def test_certificate_and_public_key_in_der_are_kept() -> None:
     public = b"0\x820\r\x06\x09*\x86H\x86\xf7\r\x01\x01\x01\x05\x00\x03\x82"
     assert make_decoy(certificate, KEY, "x.crt") is None
     assert make_decoy(public, KEY, "x.der") is None
-
-
-def test_certificates_of_those_who_signed_it_are_kept_beside_a_key() -> None:
-    certificate = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
-    key = "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\n"
-    made = decoy(certificate + certificate + key, KEY, "x.pem") or ""
-    assert made.count(certificate) == 1
-    assert made.count("BEGIN CERTIFICATE") == 2
-    assert "BEGIN RSA PRIVATE KEY" in made
-    assert "hunter2" not in made
-
-
-def test_git_still_works_with_its_decoy() -> None:
-    content = (
-        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://joe:hunter2@git.example/x.git\n'
-        '\tfetch = +refs/heads/*:refs/remotes/origin/*\n[http "https://git.example/"]\n'
-        '\textraheader = AUTHORIZATION: basic hunter2\n[url "https://a:hunter2@git.example/"]\n\tinsteadOf = gh:\n'
-    )
-    assert decoy(content, GIT, "config") == (
-        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://git.example/x.git\n'
-        '\tfetch = +refs/heads/*:refs/remotes/origin/*\n[http "https://git.example/"]\n'
-        '\textraheader = masked-by-claudebox\n[url "https://git.example/"]\n\tinsteadOf = gh:\n'
-    )
 
 
 def test_json_and_toml_stay_what_they_are() -> None:

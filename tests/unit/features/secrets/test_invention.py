@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import ssl
 import string
-import subprocess
 import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +16,6 @@ from hypothesis import strategies as st
 
 from claudebox.features.secrets.decoys import make_decoy
 from claudebox.features.secrets.invention import MOST_WEAK, Inventor, is_strong
-from claudebox.features.secrets.keys import kind_of_key
 from claudebox.features.secrets.rows import KEY, SHELL, VALUES
 from claudebox.features.secrets.throwaway import BLOCKS
 from claudebox.features.secrets.values import stand_in
@@ -48,16 +45,11 @@ def variables(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if line)
 
 
-@pytest.mark.parametrize("length", [8, 16, 32, 64, 100])
-def test_length_is_kept(inventor: Inventor, length: int) -> None:
+@pytest.mark.parametrize(("length", "shown"), [(1, 8), (7, 8), (8, 8), (32, 32), (100, 100)])
+def test_length_is_kept_but_that_of_a_short_secret(inventor: Inventor, length: int, shown: int) -> None:
     value = (STRONG * 5)[:length]
-    assert len(made(inventor, value)) == length
+    assert len(made(inventor, value)) == shown
     assert made(inventor, value) != value
-
-
-@pytest.mark.parametrize("value", ["x", "abc", "hunter2"])
-def test_of_a_short_secret_not_even_the_length_is_told(inventor: Inventor, value: str) -> None:
-    assert len(made(inventor, value)) == 8
 
 
 @pytest.mark.parametrize(
@@ -146,26 +138,6 @@ def test_address_keeps_all_but_the_password(inventor: Inventor, value: str) -> N
     assert old.query.partition("password=")[0] == new.query.partition("password=")[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "secret"),
-    [
-        ("https://hooks.slack.com/services/T00000000/B00000000/XXXXq7Rt2Zx9Lm4Vb8Np", "q7Rt2Zx9"),
-        ("https://ghp_16C7e42F292c6912E7710c838347Ae178B4a@github.com/x", "16C7e42F"),
-        ("https://q7Rt2Zx9@sentry.example/42", "q7Rt2Zx9"),
-        ("https://x.example/?sig=q7Rt2Zx9", "q7Rt2Zx9"),
-        ("https://x.example/q7Rt2Zx9Lm4Vb8Np", "q7Rt2Zx9"),
-        ("https://u:q7Rt2Zx9", "q7Rt2Zx9"),
-        ("Server=db;Database=shop;User Id=joe;Password=q7Rt2Zx9;", "q7Rt2Zx9"),
-        ("host=db dbname=shop password=q7Rt2Zx9", "q7Rt2Zx9"),
-        ("joe:q7Rt2Zx9@tcp(db:3306)/shop", "q7Rt2Zx9"),
-    ],
-)
-def test_secret_part_of_an_address_is_made_up(inventor: Inventor, value: str, secret: str) -> None:
-    shown = made(inventor, value, "URL")
-    assert secret not in shown
-    assert shown[:4] == value[:4] or value == "https://u:q7Rt2Zx9", "which is no address"
-
-
 @pytest.mark.parametrize("secret", ["hunter2", "hun@ter/2", STRONG])
 def test_password_and_the_one_in_an_address_agree_in_every_file(inventor: Inventor, secret: str) -> None:
     coded = secret.replace("@", "%40").replace("/", "%2F")
@@ -228,26 +200,6 @@ def test_stand_in_never_holds_the_secret(value: str, name: str) -> None:
     assert (value or "x") not in shown
     assert shown.isascii()
     assert shown.isprintable()
-
-
-@pytest.mark.parametrize(("label", "kind"), [one for one in BLOCKS if "PRIVATE" in one[0]])
-def test_worthless_key_is_of_the_same_kind(inventor: Inventor, label: str, kind: str) -> None:
-    """The tables have one of each kind, so a stand-in for it is the very same."""
-    body = BLOCKS[label, kind]
-    assert kind_of_key(label, body) == kind
-    pem = f"-----BEGIN {label}-----\n{body}\n-----END {label}-----\n"
-    assert "".join(decoy(inventor, pem, "x.pem", KEY).split("-----")[2].split()) == body
-
-
-@pytest.mark.parametrize("label", ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"])
-def test_openssl_reads_the_key_that_is_shown(inventor: Inventor, label: str, tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        return  # what the programs of this host read is tried by others
-    shown = decoy(inventor, f"-----BEGIN {label}-----\nhunter2\n-----END {label}-----\n", "x.pem", KEY)
-    (tmp_path / "key").write_text(shown)
-    done = subprocess.run([openssl, "pkey", "-in", tmp_path / "key", "-check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("kind", sorted({kind for _, kind in BLOCKS} - {"k256"}))

@@ -12,9 +12,12 @@ from claudebox.features.secrets.rows import IN_SKIPPED, ROWS
 from claudebox.features.secrets.table import WANTED, find
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
-from samples import CANARY, KEPT, PEM, content, rows
+from samples import CANARY, KEPT, content, rows
 
 pytestmark = pytest.mark.req("SEC-01")
+
+
+COPIES = ("", "~", ".bak", ".old", ".orig", ".save")
 
 
 def write(root: Path, name: str, text: str) -> Path:
@@ -56,57 +59,21 @@ def test_file_in_a_directory_that_no_walk_enters(name: str, tmp_path: Path) -> N
     assert set(found(tmp_path)) == {name}
 
 
-@pytest.mark.parametrize(
-    "name",
-    "README.md LICENSE Makefile src/token.py src/secrets.go lib/passwords.rb tokenizer.json tokenizer_config.json "
-    "package.json tsconfig.json index.html .env.example .env.sample secrets.example.yml credentials.template.json "
-    "docs/secrets.md keyboard.ts nginx.conf id_rsa.pub password_reset.html reset_password.html.erb token.d.ts "
-    "PasswordField.tsx secret.service.ts .environment env.d.ts".split(),
-)
-def test_ordinary_file_is_not_looked_into(name: str, tmp_path: Path) -> None:
-    write(tmp_path, name, "password = 'hunter2'\n")
+def test_ordinary_file_is_not_looked_into(tmp_path: Path) -> None:
+    names = (
+        "README.md LICENSE Makefile src/token.py src/secrets.go lib/passwords.rb tokenizer.json tokenizer_config.json "
+        "package.json tsconfig.json index.html .env.example .env.sample .env.template .env.dist .env.vault .env.d.ts "
+        "secrets.example.yml credentials.template.json docs/secrets.md keyboard.ts nginx.conf id_rsa.pub wg.py "
+        "password_reset.html reset_password.html.erb token.d.ts PasswordField.tsx secret.service.ts .environment "
+        "env.d.ts secrets.yaml.enc example.env.md prod.env.example x.pem.md main.py~ .main.py.swp"
+    )
+    for name in names.split():
+        write(tmp_path, name, "password = 'hunter2'\n")
     assert found(tmp_path) == {}
 
 
-@pytest.mark.parametrize("ending", ["~", ".bak", ".old", ".orig", ".save"])
-@pytest.mark.parametrize("name", ["database.yml", "wp-config.php", "config/secrets.yml", "prod.tfvars", ".npmrc"])
-def test_copy_counts_as_the_file_itself(name: str, ending: str, tmp_path: Path) -> None:
-    write(tmp_path, name, "x")
-    write(tmp_path, f"{name}{ending}", "x")
-    styles = found(tmp_path)
-    assert set(styles) == {name, f"{name}{ending}"}
-
-
-def test_file_that_an_editor_works_on(tmp_path: Path) -> None:
-    for name in (".secrets.yml.swp", "..npmrc.swp", ".wp-config.php.swo"):
+def test_copy_counts_as_the_file_itself(tmp_path: Path) -> None:
+    names = [f"{name}{ending}" for name in ("database.yml", "config/secrets.yml", ".npmrc") for ending in COPIES]
+    for name in names:
         write(tmp_path, name, "x")
-    write(tmp_path, ".main.py.swp", "x")
-    write(tmp_path, "main.py~", "x")
-    assert set(found(tmp_path)) == {".secrets.yml.swp", "..npmrc.swp", ".wp-config.php.swo"}
-
-
-def test_private_key_of_any_name(tmp_path: Path) -> None:
-    """Without an ending, or with that of a copy. A large file is none."""
-    for name in ("deploy", "prod-server", "x.bak", "a/b/c/laptop", "x.old"):
-        write(tmp_path, name, PEM)
-    write(tmp_path, "large", PEM + "x" * 20_000)
-    write(tmp_path, "script", "#!/bin/sh\n")
-    assert set(found(tmp_path)) == {"deploy", "prod-server", "x.bak", "a/b/c/laptop", "x.old"}
-
-
-def test_what_a_symlink_shows_under_a_name_of_the_table(tmp_path: Path) -> None:
-    write(tmp_path, "conf/settings", "KEY=x")
-    write(tmp_path, "conf/cloud/credentials.txt1", "KEY=x")
-    write(tmp_path, "conf/cloud/config", "KEY=x")
-    (tmp_path / "outside").write_text("KEY=x")
-    links = {
-        ".env": "two",
-        "two": "conf/settings",
-        ".aws": "conf/cloud",
-        ".env.out": "../outside",
-        ".env.not": "nothing",
-    }
-    for link, target in links.items():
-        (tmp_path / "p" / link).symlink_to(target)
-    (tmp_path / "p" / ".env.loop").symlink_to(".env.loop")
-    assert set(found(tmp_path)) == {"conf/settings", "conf/cloud/credentials.txt1", "conf/cloud/config"}
+    assert set(found(tmp_path)) == set(names)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.toolchains.decide import match
 from claudebox.features.toolchains.table import RULE, SHIMS, TOOLCHAINS, Toolchain
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
@@ -91,21 +90,6 @@ def test_programs_come_in_the_hosts_order_before_the_systems(machine: Machine) -
     path = path_of(machine.plan("--run", "true"))
     assert path[:2] == ["~/.bun/bin", "~/.nvm/versions/node/v22.1.0/bin"]
     assert path[-1] == "~/.deno/bin"  # where the system has one of that name, the host runs that
-
-
-def test_only_the_version_on_path_is_shown(machine: Machine) -> None:
-    machine.plant(
-        "~/.nvm/versions/node/v22.1.0/bin/node*\n~/.nvm/versions/node/v18.0.0/bin/node*\n~/.nvm/alias/default: v18"
-    )
-    assert shown(with_path(machine, "~/.nvm/versions/node/v22.1.0/bin").plan("--run", "true")) == [
-        "~/.nvm/versions/node/v22.1.0"
-    ]
-
-
-def test_off_shows_none(machine: Machine) -> None:
-    machine.plant("~/.nvm/versions/node/v22.1.0/bin/node*")
-    plan = with_path(machine, "~/.nvm/versions/node/v22.1.0/bin").plan("--toolchains", "off", "--run", "true")
-    assert (shown(plan), [entry for entry in path_of(plan) if "nvm" in entry]) == ([], [])
 
 
 def test_directory_that_no_row_knows_stays_outside(machine: Machine) -> None:
@@ -228,25 +212,6 @@ def test_rustup_comes_with_its_toolchains_and_without_its_list_of_projects(machi
     )
 
 
-def test_of_a_mixed_directory_only_known_programs_are_shown(machine: Machine) -> None:
-    machine.plant(
-        f"~/.local/bin/uv*: {PROGRAM}\n~/.local/bin/jq*: #!/bin/sh\\nTOKEN=x\n~/.local/bin/deploy*: {PROGRAM}"
-    )
-    machine.plant("~/.local/share/pipx/venvs/black/bin/black*\n~/.local/share/pipx/venvs/black/pipx_metadata.json: {}")
-    machine.plant(
-        "~/.local/bin/black -> ~/.local/share/pipx/venvs/black/bin/black\n~/.local/bin/key -> ~/.ssh/id\n~/.ssh/id*: x"
-    )
-    python = "~/.local/share/uv/python/cpython-3.12/bin/python3.12"
-    machine.plant(f"{python}*\n~/.local/bin/python3.12 -> {python}")
-    plan = with_path(machine, "~/.local/bin").plan("--run", "true")
-    trees = ["~/.local/bin/uv", "~/.local/share/pipx/venvs/black", "~/.local/share/uv/python/cpython-3.12"]
-    assert sorted(shown(plan)) == trees
-    assert sorted(shown(plan, SYMLINK)) == ["~/.local/bin/black", "~/.local/bin/python3.12"]
-    assert f"{HOME}/.local/share/pipx/venvs/black/pipx_metadata.json" in [
-        mount.path for mount in plan.mounts if mount.kind == HIDE
-    ]
-
-
 @pytest.mark.req("SAND-09")
 @pytest.mark.parametrize("variable", ["DENO_INSTALL", "BUN_INSTALL", "GOPATH", "CARGO_HOME", "N_PREFIX", "DOTNET_ROOT"])
 def test_variable_makes_no_toolchain_of_a_mixed_directory(machine: Machine, variable: str) -> None:
@@ -289,17 +254,6 @@ def test_environment_that_names_itself_is_shown_once(machine: Machine) -> None:
     assert shown(with_path(machine, "~/.local/bin").plan("--run", "true")) == [venv]
 
 
-def test_python_of_a_virtual_environment_is_shown(machine: Machine) -> None:
-    """That of the project, too, which chooses among what the table knows."""
-    machine.plant(
-        "~/.local/share/uv/python/cpython-3.12/bin/python3*\n~/.pyenv/versions/3.11.7/bin/python3*\n~/.bun/bin/x*"
-    )
-    machine.plant("~/shop/.venv/pyvenv.cfg: home = ~/.local/share/uv/python/cpython-3.12/bin\\n")
-    plan = with_path(machine, "~/.bun/bin").plan("--run", "true")
-    assert sorted(shown(plan)) == ["~/.bun/bin", "~/.local/share/uv/python/cpython-3.12"]
-    assert not [entry for entry in path_of(plan) if "cpython" in entry]
-
-
 @pytest.mark.parametrize("home", ["/etc", "~/.ssh", "~", "~/.claudebox", "/home/alice/../bob", "~/.cargo/bin"])
 def test_virtual_environment_of_the_project_shows_nothing_else(machine: Machine, home: str) -> None:
     machine.plant(f"~/shop/.venv/pyvenv.cfg: home = {home}\\n\n~/.bun/bin/x*\n~/.ssh/id: x\n~/.cargo/bin/python3*")
@@ -326,19 +280,3 @@ def test_new_version_is_no_news(machine: Machine) -> None:
     assert (
         find_news(with_path(machine, "~/.nvm/versions/node/v22.2.0/bin").plan("--run", "true"), (agreed,)).mounts == ()
     )
-
-
-@pytest.mark.parametrize(
-    ("path", "pattern", "tree"),
-    [
-        ("/r/versions/node/v1/bin", "versions/node/*", "/r/versions/node/v1"),
-        ("/r/versions/node", "versions/node/*", ""),
-        ("/r2/versions/node/v1", "versions/node/*", ""),
-        ("/r/bin", "", "/r"),
-        ("/r", "", "/r"),
-        ("/r/go1.22/bin", "go*", "/r/go1.22"),
-        ("/r/other/bin", "go*", ""),
-    ],
-)
-def test_match(path: str, pattern: str, tree: str) -> None:
-    assert match(path, "/r", pattern) == tree
