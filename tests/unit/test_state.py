@@ -61,16 +61,18 @@ def test_layout_is_what_earlier_versions_left() -> None:
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize(
-    ("tree", "directory"),
-    [("~/.claudebox/", f"{HOME}/.claudebox"), ("~/.claudebox -> /data/boxes\n/data/boxes/", "/data/boxes")],
-)
-def test_nothing_starts_if_others_can_write_settings(tmp_path: Path, tree: str, directory: str) -> None:
+def test_nothing_starts_if_others_can_turn_the_settings(tmp_path: Path) -> None:
     """Not even a box that needs no state of its own: it obeys the settings, too."""
-    machine = Machine(tmp_path).plant(f"~/shop/\n{tree}")
+    machine = Machine(tmp_path).plant("~/shop/\n~/.claudebox/")
     gather(machine.host(), parse(["--run", "true"]))
-    (machine.root / directory.lstrip("/")).chmod(0o757)
+    kept = machine.root / "home/alice/.claudebox"
+    kept.chmod(0o757)
     with pytest.raises(Problem, match="others can write"):
+        gather(machine.host(), parse(["--run", "true"]))
+    kept.chmod(0o700)
+    kept.rename(machine.root / "data")
+    kept.symlink_to("/data")
+    with pytest.raises(Problem, match="is a symlink"):
         gather(machine.host(), parse(["--run", "true"]))
 
 

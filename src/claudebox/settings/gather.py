@@ -5,6 +5,8 @@ built-in ← ~/.claudebox/config.toml ← profiles ← the project's .claudebox.
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Finding, Origin, Port
@@ -146,8 +148,11 @@ def _profiles_in(said: Iterable[Statement]) -> list[Word]:
 
 
 def _refuse_open(tree: Tree, directory: str) -> None:
-    """Refuse a directory of settings that other users can write."""
-    status = tree.status(directory)
-    if status is not None and tree.is_dir(directory) and status.st_mode & OTHERS_CAN_WRITE:
+    """Refuse a directory of settings that other users can write, or a symlink: a box may see what it leads to."""
+    status = tree.lstat(directory)
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        what = f"{directory} is a symlink: your settings have to be in that place itself"
+        raise Problem(what, f"see where it leads, and put that directory here: ls -ld {quote(directory)}")
+    if status is not None and stat.S_ISDIR(status.st_mode) and status.st_mode & OTHERS_CAN_WRITE:
         what = f"others can write {directory}, where your settings are"
         raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(directory)}")
