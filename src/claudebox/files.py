@@ -387,19 +387,21 @@ def remove_path(path: str) -> None:
     if os.path.isdir(parent):
         here = os.open(parent, DIRECTORY)
         try:
-            remove_tree(here, name)
+            remove_tree(here, name, is_ours=True)
         finally:
             os.close(here)
 
 
-def remove_tree(parent: int, name: str) -> None:
+def remove_tree(parent: int, name: str, *, is_ours: bool = False) -> None:
     """Remove a directory with all in it, whatever its modes and however deep it is.
 
     Directories are moved up before they are emptied: a box can nest them deeper than any stack or descriptor table. If
-    somebody was ended while doing that, those lie beside it, or beside where it was, and go as well.
+    somebody was ended while doing that, those lie beside it, or beside where it was. They go as well where everything
+    is claudebox's own; elsewhere such a name may be the user's, so there nobody can know it in advance.
     """
-    moved = f".{name}."
-    waiting = [name, *(one for one in os.listdir(parent) if one.startswith(moved) and one[len(moved) :].isdecimal())]
+    moved = f".{name}." if is_ours else f".removed-{os.urandom(8).hex()}."
+    left = [one for one in os.listdir(parent) if one.startswith(moved) and one[len(moved) :].isdecimal()]
+    waiting = [name, *left]
     number = 0
     while waiting:
         current = waiting.pop()

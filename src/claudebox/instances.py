@@ -275,7 +275,7 @@ def tend_instances(request: Request) -> int:
     question = "Remove the caches of these? [y/N] "
     for one in _confirmed(full, "There is no cache to remove.\n", question, yes=request.yes):
         for cache in caches_of(one.instance):
-            empty(cache)
+            empty(cache, has_lock=cache == one.instance.cache_layers)
     return 0
 
 
@@ -313,15 +313,19 @@ def _open_closed(directory: str) -> int:
         os.close(above)
 
 
-def empty(cache: str) -> None:
-    """Remove what is in each directory of a cache. They stay: a running box has links to them."""
+def empty(cache: str, *, has_lock: bool) -> None:
+    """Remove what is in each directory of a cache. They stay: a running box has links to them.
+
+    Of the caches, only one has a lock: in the others, a box can make a file of that name.
+    """
     here = _open_closed(cache)
     if here < 0:
         return
     try:
-        _require_unused(here)
+        if has_lock:
+            _require_unused(here)
         for name in os.listdir(here):
-            if name != CACHE_LOCK:
+            if not has_lock or name != CACHE_LOCK:
                 remove_tree(here, name)
                 make_directory(here, name)
     except OSError as error:

@@ -209,11 +209,14 @@ def state_of(box: Box) -> Path:
 
 @pytest.mark.req("INST-03")
 def test_cache_is_listed_and_dropped_while_the_rest_stays(shop: Box) -> None:
+    # `held` is a lock elsewhere. Here it is whatever a box makes of it.
     shop.sh("head -c 3000000 /dev/urandom >~/.npm/large; mkdir -p ~/.cache/a/b && chmod 0 ~/.cache/a", KEEP)
+    shop.sh("mkdir /var/cache/claudebox/held; echo x >/var/cache/claudebox/held/large", KEEP)
     assert "of that 3M+ cache (to remove it: --instances drop-cache)" in shop.claudebox("--instances").stdout
     assert shop.claudebox("--instances", "drop-cache").returncode == 125  # nobody said yes
     assert (state_of(shop) / "cache" / "npm" / "large").exists()
     assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0
+    assert os.listdir(state_of(shop) / "cache" / "held") == []
     assert (sorted(os.listdir(state_of(shop) / "cache" / "npm")), (state_of(shop) / "project").exists()) == ([], True)
     assert "cache" not in shop.claudebox("--instances").stdout
 

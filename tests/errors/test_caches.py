@@ -63,7 +63,7 @@ def cannot_be_emptied(scene: Scene) -> None:
     scene.monkeypatch.chdir(scene.machine.root)
     scene.monkeypatch.setattr(instances, "remove_tree", refuse)
     scene.monkeypatch.setattr(instances, "_open_closed", lambda _: os.open(full, os.O_RDONLY))
-    instances.empty("/home/alice/.claudebox/instances/x/cache")
+    instances.empty("/home/alice/.claudebox/instances/x/cache", has_lock=False)
 
 
 def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> None:

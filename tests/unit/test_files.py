@@ -173,3 +173,14 @@ def test_copy_is_as_deep_as_descriptors_last(tmp_path: Path) -> None:
         files.copy_tree(source, deep.name, target)
     os.close(source)
     os.close(target)
+
+
+def test_removal_takes_nothing_of_the_users_that_is_called_like_what_it_moves(tmp_path: Path) -> None:
+    """An agent chooses the name: beside `env` there may be an `.env.1`, which it cannot remove itself."""
+    (tmp_path / "env/deep/deeper").mkdir(parents=True)
+    (tmp_path / ".env.1").write_text("TOKEN=x")
+    (tmp_path / ".env.77").mkdir()
+    here = os.open(tmp_path, files.DIRECTORY)
+    files.remove_tree(here, "env")
+    os.close(here)
+    assert sorted(os.listdir(tmp_path)) == [".env.1", ".env.77"]

@@ -70,6 +70,11 @@ def test_nothing_starts_if_others_can_turn_the_settings(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="others can write"):
         gather(machine.host(), parse(["--run", "true"]))
     kept.chmod(0o700)
+    (kept / "config.toml").touch(0o600)
+    machine.owners["/home/alice/.claudebox/config.toml"] = 65534
+    with pytest.raises(Problem, match="belongs to another user"):
+        gather(machine.host(), parse(["--run", "true"]))
+    (kept / "config.toml").unlink()
     kept.rename(machine.root / "data")
     kept.symlink_to("/data")
     with pytest.raises(Problem, match="is a symlink"):

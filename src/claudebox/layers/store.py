@@ -344,9 +344,9 @@ def discard(layer: Layer) -> None:
         try:
             # First its name goes, in one step: half a layer is none.
             gone = f".gone-{name}"
-            files.remove_tree(here, gone)
+            files.remove_tree(here, gone, is_ours=True)
             os.rename(name, gone, src_dir_fd=here, dst_dir_fd=here)
-            files.remove_tree(here, gone)
+            files.remove_tree(here, gone, is_ours=True)
         finally:
             os.close(here)
     except OSError as error:

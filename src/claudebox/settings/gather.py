@@ -15,7 +15,7 @@ from claudebox.record import Record
 from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.settings.words import Request
-from claudebox.state import find_state
+from claudebox.state import SHOWN, find_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
 def _own_files(host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
-    _refuse_open(host.tree, state.directory)
+    for path in (state.directory, state.config, state.profiles):
+        _refuse_foreign(host.tree, path, host.person.uid)
     named = _profiles_in(options) or _profiles_in(variables)
     if not named and all(host.tree.lstat(path) is None for path in (state.config, state.profiles)):
         return []
@@ -147,12 +148,15 @@ def _profiles_in(said: Iterable[Statement]) -> list[Word]:
     return [one.value for one in said if one.name == "profile" and isinstance(one.value, Word)]
 
 
-def _refuse_open(tree: Tree, directory: str) -> None:
-    """Refuse a directory of settings that other users can write, or a symlink: a box may see what it leads to."""
-    status = tree.lstat(directory)
-    if status is not None and stat.S_ISLNK(status.st_mode):
-        what = f"{directory} is a symlink: your settings have to be in that place itself"
-        raise Problem(what, f"see where it leads, and put that directory here: ls -ld {quote(directory)}")
-    if status is not None and stat.S_ISDIR(status.st_mode) and status.st_mode & OTHERS_CAN_WRITE:
-        what = f"others can write {directory}, where your settings are"
-        raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(directory)}")
+def _refuse_foreign(tree: Tree, path: str, uid: int) -> None:
+    """Refuse settings that somebody else can write, and a symlink to all of them: a box may see where it leads."""
+    place, status = tree.lstat(path), tree.status(path)
+    if place is not None and stat.S_ISLNK(place.st_mode) and path.endswith(SHOWN.directory[1:]):
+        what = f"{path} is a symlink: your settings have to be in that place itself"
+        raise Problem(what, f"see where it leads, and put that directory here: ls -ld {quote(path)}")
+    if status is not None and status.st_mode & OTHERS_CAN_WRITE:
+        what = f"others can write {path}, where your settings are"
+        raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(path)}")
+    if status is not None and status.st_uid not in (uid, 0):
+        what = f"{path}, where your settings are, belongs to another user (uid {status.st_uid})"
+        raise Problem(what, f"see what it says; if you want it: sudo chown $(id -u) {quote(path)}")

@@ -9,7 +9,7 @@ from claudebox.problem import Problem
 from claudebox.settings.table import BY_OPTION, SETTINGS
 
 # Dashes that a web page or a word processor puts in the place of `-`.
-DASHES = frozenset("‐‑‒–—―−⸺⸻﹘﹣－")  # noqa: RUF001  (they are the point)
+DASHES = frozenset("‐‑‒–—―−⸺⸻﹘﹣－⁃˗")  # noqa: RUF001  (they are the point)
 AROUND = " \t\r\n\xa0\u2007\u202f\ufeff\u200b'\"“”„‘’‚«»"  # noqa: RUF001  (what stands around a word that was copied)
 SHORTEST_WITH_A_MISTAKE = 3  # what is shorter resembles too much
 SHORTEST_WITH_TWO = 6
@@ -39,10 +39,7 @@ def refuse_nearly_ours(word: str, command: str = "") -> None:
         _refuse_quoted(word)
         return
     typed, name = word.partition("=")[0], _name(word)
-    if typed in REMOVED:
-        raise Problem(
-            f"there is no option `{typed}` any more", REMOVED[typed] + "\n      " + _to_claude(command or typed)
-        )
+    _refuse_removed(name, command or typed)
     meant = _meant_by(name, may_be_short=not command)  # such as `--all`, which subcommands of claude have
     if DASHES & set(word[:2]) and not any(map(str.isspace, word)):
         raise _mistake(f"`{typed}` begins with a dash that is not the ASCII one", meant, command or typed)
@@ -50,6 +47,15 @@ def refuse_nearly_ours(word: str, command: str = "") -> None:
     is_long = word.startswith("--") or len(name) > SHORTEST_WITH_A_MISTAKE + 1 or f"--{name}" in BY_OPTION
     if meant and is_long:
         raise _mistake(f"there is no option `{typed}`", meant, command or typed)
+
+
+def _refuse_removed(name: str, word: str) -> None:
+    """Raise a Problem if this was an option once, or is one letter away from it."""
+    plain = name.lower().replace("_", "-")
+    for option, instead in REMOVED.items():
+        is_near = len(plain) > SHORTEST_WITH_A_MISTAKE and _distance(plain, option[2:]) == 1
+        if option == f"--{plain}" or (option.startswith("--") and is_near):
+            raise Problem(f"there is no option `{option}` any more", f"{instead}\n      {_to_claude(word)}")
 
 
 def not_clear_whose(option: str, command: str) -> Problem:
@@ -68,7 +74,9 @@ def _name(word: str) -> str:
 
 def _refuse_quoted(word: str) -> None:
     """Raise a Problem if quotes or spaces stand around an option of ours. A prompt may begin like that, but goes on."""
-    bare = word.strip(AROUND)
+    bare = word.strip(AROUND + "".join(one for one in word if not one.isprintable()))
+    if bare.startswith("--") and len(bare.split()) <= 2:
+        _refuse_removed(_name(bare), word)
     meant = _meant_by(_name(bare)) if bare.startswith("--") and len(bare.split()) <= 2 else ""
     if meant:
         raise _mistake(f"`{word}` has something before its dashes", meant, word)
@@ -81,7 +89,7 @@ def refuse_without_dashes(word: str, following: str) -> None:
     """
     name, has_value, _ = word.partition("=")
     choices = BY_OPTION[f"--{name}"].choices
-    if has_value or not choices or following in choices:
+    if has_value or not choices or not following or following in choices:
         raise _mistake(f"`{name}` without dashes is meant for claude", f"--{name}", word)
 
 
@@ -127,9 +135,9 @@ def _meant_by(name: str, *, may_be_short: bool = True) -> str:
             return f"--{own}"
     distance, nearest = min((_distance(plain, own), own) for own in names)
     shortest = min(len(plain), len(nearest))
-    # Of three letters, one more or less makes another word.
-    is_near = distance <= (2 if shortest >= SHORTEST_WITH_TWO else 1) and (shortest > 3 or len(plain) == len(nearest))
-    return f"--{nearest}" if is_near else ""
+    # Of three letters, one more or less makes another word, unless it is at the end: `--cpus`.
+    is_like = shortest > 3 or len(plain) == len(nearest) or plain[:-1] == nearest
+    return f"--{nearest}" if is_like and distance <= (2 if shortest >= SHORTEST_WITH_TWO else 1) else ""
 
 
 def _distance(one: str, other: str) -> int:

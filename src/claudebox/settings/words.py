@@ -102,7 +102,7 @@ class _CommandLine:
 
     def _leave_to_claude(self, word: str) -> None:
         """Refuse a word that was probably meant for claudebox: the box would start without what was asked for."""
-        if word[:1] in AROUND_A_DASH or not word[:1].isascii():
+        if word[:1] in AROUND_A_DASH or not (word[:1].isascii() and word[:1].isprintable()):
             if len(word) > 2:  # a dash and a letter is an option of claude
                 from claudebox.settings.mistakes import refuse_nearly_ours
 
@@ -164,7 +164,9 @@ class _CommandLine:
             self.said.append((setting.name, ON))
 
     def _value_of(self, setting: Setting) -> str:
-        if self.position == len(self.words):
+        """The next word. An option of ours is not taken for a value: nobody would notice that it does not count."""
+        following = self.following()
+        if self.position == len(self.words) or following == "--" or following.partition("=")[0] in BY_OPTION:
             raise Problem(f"{setting.option} needs a value", f"{setting.option} {setting.metavar}")
         return self.next()
 

@@ -42,6 +42,7 @@ def test_option_with_another_dash_is_refused(option: str) -> None:
         ),
         *(("--NETWORK", "--network"), ("--net", "--network"), ("--no-network", "--network"), ("--evn", "--env")),
         *(("--mount_ro", "--mount-ro"), ("--mount", "--mount-ro"), ("--auth-limits", "--auth-limit")),
+        *(("--cpus", "--cpu"), ("--yess", "--yes"), ("\u2060--network", "--network"), ("\r--network", "--network")),
         *(("--hid", "--hide"), ("--dryrun", "--dry-run"), ("--dry", "--dry-run"), ("--profil", "--profile")),
     ],
 )
@@ -63,7 +64,20 @@ def test_one_letter_too_few_is_refused(option: str, data: st.DataObject) -> None
 
 @pytest.mark.req("WORK-02")
 @pytest.mark.parametrize(
-    "line", ["help", "check", "version", "network none", "audit", "demo", "prove", "run make", "auth none", "env A=1"]
+    "line",
+    [
+        "help",
+        "check",
+        "version",
+        "review",
+        "network none",
+        "audit",
+        "demo",
+        "prove",
+        "run make",
+        "auth none",
+        "env A=1",
+    ],
 )
 def test_option_without_dashes_is_no_prompt(line: str) -> None:
     words = line.split()
@@ -94,6 +108,9 @@ def test_removed_option_names_its_successor(said: str) -> None:
     for line in ([said, "x"], [f"{said}=x"], ["-p", "hi", said]):
         assert refusal(*line).startswith(f"there is no option `{said}` any more; {REMOVED[said]}")
     assert parse(["--", said]).claude == (said,)
+    for typed in (said[1:], said.upper(), f"{said}x", f"'{said} x'"):
+        if len(said) > len("--man"):
+            assert f"there is no option `{said}` any more" in refusal(typed), typed
 
 
 def test_what_is_removed_is_no_setting() -> None:

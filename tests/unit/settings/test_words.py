@@ -88,9 +88,9 @@ def test_ours_are_claimed_wherever_they_stand(line: list[str], place: int) -> No
     assume(not any(is_ours(word) for word in line))
     assume(not any(may_be_a_subcommand(word) for word in line[:1]))
     with_yes = [*line[:place], "--yes", *line[place:]]
-    with_env = [*line[:place], "--env", "--yes", *line[place:]]
+    with_env = [*line[:place], "--env", "-x", *line[place:]]
     assert understood(with_yes) == Request(yes=True, claude=tuple(line))
-    assert understood(with_env) == Request(said=(("env", "--yes"),), claude=tuple(line))
+    assert understood(with_env) == Request(said=(("env", "-x"),), claude=tuple(line))
 
 
 # What may be a subcommand of claude, and what follows it.
@@ -100,7 +100,7 @@ def test_ours_are_claimed_wherever_they_stand(line: list[str], place: int) -> No
     [
         *("mcp list", "mcp --help", "mcp -h", "agents --all --json", "auth login --console", "auth status --json"),
         *("mcp add x -e KEY=VALUE -- npx -y server --env A", "plugin validate . --version", "doctor", "update"),
-        *("setup-token", "auth", "hello world", "fix -- --yes", "project purge --all", "import --json=x"),
+        *("setup-token", "hello world", "fix -- --yes", "project purge --all", "import --json=x"),
     ],
 )
 def test_subcommand_gets_every_word(line: str) -> None:
@@ -231,3 +231,12 @@ def test_json_without_a_mode_is_an_error(line: str) -> None:
 
 def test_help_has_two_sizes() -> None:
     assert (parse(["-h"]), parse(["--help", "all"]).said) == (Request(mode="help"), (("help", "all"),))
+
+
+@pytest.mark.req("WORK-02")
+@pytest.mark.parametrize("line", [["--hide", "--network=none"], ["--reveal", "--review"], ["--hide", "--", "x"]])
+def test_option_of_ours_is_no_value_of_another(line: list[str]) -> None:
+    """As `--hide $UNSET --network=none` would be: a box with the whole network."""
+    with pytest.raises(Problem, match="needs a value"):
+        parse(line)
+    assert parse([f"{line[0]}={line[1]}"]).said == ((line[0][2:], line[1]),)

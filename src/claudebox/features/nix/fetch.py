@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 from claudebox.features.nix.packages import FORM, Inquiry, record_lines, store_name
@@ -53,7 +52,7 @@ class Resolution:
 
     def _start(self, *words: str) -> None:
         """Start Nix. What it says goes to files, since a pipe may be too small for it."""
-        self.output, self.errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self.output, self.errors = (open(os.memfd_create(name), "w+b") for name in ("output", "errors"))  # noqa: SIM115
         try:
             # It has a session of its own: it cannot ask on the terminal, and all that it starts can be ended with it.
             self.program = subprocess.Popen(

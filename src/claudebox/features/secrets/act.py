@@ -22,6 +22,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     directory = f"{plan.state.masks}/{os.urandom(8).hex()}"
     try:
         files.make_private(plan.state.masks)
+        os.close(os.open(plan.state.masks, files.DIRECTORY))  # which fails if it is a symlink
         held = _hold(plan.state.masks)
         os.mkdir(directory, files.PRIVATE)
         mounts = tuple(
