@@ -158,5 +158,5 @@ def _refuse_foreign(tree: Tree, path: str, uid: int) -> None:
         what = f"others can write {path}, where your settings are"
         raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(path)}")
     if status is not None and status.st_uid not in (uid, 0):
-        what = f"{path}, where your settings are, belongs to another user (uid {status.st_uid})"
-        raise Problem(what, f"see what it says; if you want it: sudo chown $(id -u) {quote(path)}")
+        what = f"{path} belongs to another user (uid {status.st_uid})"
+        raise Problem(what, f"sudo chown -R $(id -u) {quote(path)}")
