@@ -9,6 +9,7 @@ let
   source = lib.fileset.toSource {
     root = ../.;
     fileset = lib.fileset.unions [
+      ../docs/reference.md
       ../docs/state.md
       ../docs/terminal.md
       ../pyproject.toml
@@ -18,6 +19,7 @@ let
       ../tests/golden.py
       ../tests/hosts
       ../tests/patience.py
+      ../tests/reference.py
       ../tests/running
       ../tests/samples.py
       ../tests/shapes.py

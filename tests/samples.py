@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from claudebox.features.secrets.rows import (
+from claudebox.features.secrets.table import (
     GIT,
     KEY,
     LOOKS,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Draft
-from claudebox.facts import Facts, find_claude_home, find_claudes_own_place
+from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude.decide import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets

@@ -23,12 +23,12 @@ def state_with(scene: Scene, name: str) -> None:
     scene.planted(f"{STATE_OF_SHOP}/{name}").plan()
 
 
-def state_of_another(scene: Scene) -> None:
+def of_another(scene: Scene, name: str) -> None:
     lstat = Tree.lstat
 
     def belongs_to_bob(tree: Tree, path: str) -> os.stat_result | None:
         status = lstat(tree, path)
-        return status and os.stat_result((*status[:4], 1001, *status[5:]))
+        return status and os.stat_result((*status[:4], 1001 if name in path else status[4], *status[5:]))
 
     scene.monkeypatch.setattr(Tree, "lstat", belongs_to_bob)
     scene.planted(f"{STATE_OF_SHOP}/claude/").plan()
@@ -70,7 +70,9 @@ PROBLEMS: Problems = {
     "state-damaged": (lambda scene: state_with(scene, 'claude/.claude.json: {"half":'), FAILED),
     "state-note-damaged": (lambda scene: state_with(scene, "writable-x: /home/ali"), FAILED),
     "state-no-directory": (lambda scene: scene.planted("~/.claudebox: a file").plan(), FAILED),
-    "state-of-another": (state_of_another, FAILED),
+    "state-behind-a-symlink": (lambda scene: scene.planted("~/.claudebox -> /data\n/data/").plan(), FAILED),
+    "state-of-another": (lambda scene: of_another(scene, "/instances"), FAILED),
+    "settings-of-another": (lambda scene: of_another(scene, "/.claudebox"), FAILED),
     "state-open": (state_that_others_can_write, FAILED),
     "state-unreadable": (lambda scene: state_with(scene, "claude/.claude.json/"), FAILED),
     "state-unwritable": (state_cannot_be_written, FAILED),

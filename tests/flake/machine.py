@@ -171,7 +171,7 @@ class Package:
 
 
 def read_package(machine: Machine, path: Path) -> Package:
-    (module,) = machine.seen_from_here(path).glob("lib/python3*/site-packages/claudebox/pinned.py")
+    (module,) = machine.seen_from_here(path).glob("lib/python3*/site-packages/claudebox/host/pinned.py")
     pinned: dict[str, Any] = {}
     exec(module.read_text(), pinned)
     return Package(machine, path, pinned["PROGRAMS"], pinned["PATH"], pinned["CERTIFICATES"])

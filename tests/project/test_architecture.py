@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.contribution import Contribution, Draft
+from claudebox.facts import Contribution, Draft
 from claudebox.features.table import COMPLETING, DECIDING, Decision, load
 from claudebox.model import Plan, Step
 from syntax import nodes, parsed

@@ -77,7 +77,7 @@ def test_nothing_starts_if_others_can_turn_the_settings(tmp_path: Path) -> None:
     (kept / "config.toml").unlink()
     kept.rename(machine.root / "data")
     kept.symlink_to("/data")
-    with pytest.raises(Problem, match="is a symlink"):
+    with pytest.raises(Problem, match="but a symlink"):
         gather(machine.host(), parse(["--run", "true"]))
 
 

@@ -12,8 +12,8 @@ from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
 from claudebox.features.guard.ordinary import NO_TOOLS, ROWS
 from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, spelled_out
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
-from claudebox.features.secrets.rows import IN_SKIPPED, WORDS
-from claudebox.features.secrets.rows import ROWS as SECRETS
+from claudebox.features.secrets.table import IN_SKIPPED, WORDS
+from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.trust.secret_places import SECRET_PLACES
 from claudebox.trust.secret_values import (
     PASS_WORDS,

@@ -7,8 +7,7 @@ has one, and the same box.
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.programs import ClaudeInstall
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.problem import Problem

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, UNREAD

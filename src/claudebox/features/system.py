@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
 from claudebox.model import (

@@ -8,8 +8,7 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 
 from __future__ import annotations
 
-from claudebox.contribution import Draft
-from claudebox.facts import Facts
+from claudebox.facts import Draft, Facts
 from claudebox.host.system import NIX_STORE, PLAIN_PATH
 from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record

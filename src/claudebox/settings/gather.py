@@ -152,8 +152,8 @@ def _refuse_foreign(tree: Tree, path: str, uid: int) -> None:
     """Refuse settings that somebody else can write, and a symlink to all of them: a box may see where it leads."""
     place, status = tree.lstat(path), tree.status(path)
     if place is not None and stat.S_ISLNK(place.st_mode) and path.endswith(SHOWN.directory[1:]):
-        what = f"{path} is a symlink: your settings have to be in that place itself"
-        raise Problem(what, f"see where it leads, and put that directory here: ls -ld {quote(path)}")
+        what = f"{path} is not a directory, but a symlink"
+        raise Problem(what, f"see where it leads: ls -ld {quote(path)}")
     if status is not None and status.st_mode & OTHERS_CAN_WRITE:
         what = f"others can write {path}, where your settings are"
         raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(path)}")

@@ -8,8 +8,7 @@ Whatever is in there was written by an agent. Nothing on the host reads it, and 
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents

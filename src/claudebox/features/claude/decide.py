@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import ClaudeHome, Facts
+from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
 from claudebox.host import Host
 from claudebox.host.programs import PACKAGE, ClaudeInstall
 from claudebox.host.tree import Tree

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.model import FROM_HOST, RO, RW, Origin, Preparation
 from claudebox.mounts import find_holder
 from claudebox.paths import absolute

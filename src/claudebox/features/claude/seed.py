@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.contribution import Draft
-from claudebox.facts import ClaudeHome, Facts
+from claudebox.facts import ClaudeHome, Draft, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Plan, Preparation

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.system import CERTIFICATE_VARIABLES
 from claudebox.model import EnvVar, Finding, Origin, Person
 from claudebox.problem import Problem

@@ -7,8 +7,7 @@ reach somebody else, or the login would reach the gateway.
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_STORE, is_bundle
 from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
 from claudebox.mounts import find_holder

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.git.users import IGNORED, Carried, as_lines, carry, find_ignore_list
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs

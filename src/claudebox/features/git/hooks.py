@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.git import config as gitconfig
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder

@@ -10,7 +10,7 @@ import os
 import time
 
 from claudebox.features.guard.changes import Comparison, Leftover, look, take_picture
-from claudebox.features.guard.detours import DETOUR
+from claudebox.features.guard.git import DETOUR
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import Plan, Trace

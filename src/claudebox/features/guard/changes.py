@@ -23,14 +23,15 @@ from claudebox.features.guard.decide import (
     own_settings,
     with_ways,
 )
-from claudebox.features.guard.detours import DETOUR, detours_in
 from claudebox.features.guard.git import (
     CONFIG,
+    DETOUR,
     INCLUDED,
     POINTER,
     PROGRAM,
     Account,
     checkout_of,
+    detours_in,
 )
 from claudebox.features.guard.ordinary import BUILD, TOOLS, USE
 from claudebox.features.guard.pointers import back_pointer, kind_of, leaving, pointer, work_tree

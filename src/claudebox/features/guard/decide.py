@@ -10,10 +10,8 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
-from claudebox.features.guard.detours import accept_detours, detours_in
-from claudebox.features.guard.git import Account, git_guarded
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.guard.git import Account, accept_detours, detours_in, git_guarded
 from claudebox.features.guard.table import (
     DOT_GIT,
     GIT,

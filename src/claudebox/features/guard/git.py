@@ -10,12 +10,15 @@ import posixpath
 
 from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, UNSEEN
 from claudebox.host.git import config as gitconfig
+from claudebox.host.git.detours import find_detours
 from claudebox.host.git.repository import find_submodules, pointed_to
 from claudebox.host.tree import Tree
-from claudebox.host.walk import DIRECTORY, FILE, LINK, Entry
+from claudebox.host.walk import BEYOND, DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry
 from claudebox.model import Guarded
 from claudebox.paths import normalize
+from claudebox.problem import Problem, quote
 from claudebox.record import Record
+from claudebox.trust.secret_places import Opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -261,3 +264,48 @@ def writes_elsewhere(name: str, value: str) -> bool:
     section, _, last = name.rpartition(".")
     is_of_http = section == "http" or section.startswith("http.")
     return (is_of_http and last == "savecookies" and value.lower() not in _OFF) or name == "format.outputdirectory"
+
+
+DETOUR = "git would write where it leads"
+MOST_NAMED = 3
+# What is wrong with each, and the command that mends it.
+KINDS = {
+    LINK: ("a symlink, which git never makes: on this host it would write where that leads", "rm"),
+    OTHER: ("neither a file nor a directory, and git on this host would write to it", "rm"),
+    UNREAD: ("a directory of git that cannot be listed", "chmod -R u+rwX"),
+    BEYOND: ("one directory of git too many: the rest was not looked at", "rm -r"),
+}
+
+
+def detours_in(tree: Tree, guarded: Iterable[Guarded], roots: Iterable[str]) -> list[Entry]:
+    """The detours in every directory of git that the guard knows: each has a configuration."""
+    return find_detours(tree, dict.fromkeys(_git_directories(guarded)), roots)
+
+
+def _git_directories(guarded: Iterable[Guarded]) -> list[str]:
+    return [
+        posixpath.dirname(one.path)
+        for one in guarded
+        if one.reason == CONFIG and posixpath.basename(one.path) == "config"
+    ]
+
+
+def accept_detours(detours: list[Entry], opened: list[Opening]) -> tuple[Guarded, ...]:
+    """The detours that somebody said are theirs. Raises a Problem if there are others.
+
+    An agent may have made them, in a box whose end nobody saw; and whoever starts the next box uses git around it.
+    """
+    strange = [entry for entry in detours if not any(opening.opens(entry.path) for opening in opened)]
+    if strange:
+        raise _problem(strange)
+    return tuple(Guarded(entry.path, GIT, DETOUR) for entry in detours)
+
+
+def _problem(detours: list[Entry]) -> Problem:
+    first = detours[0]
+    more = f", and {len(detours) - 1} more" if len(detours) > 1 else ""
+    what, mend = KINDS[first.kind]
+    same = [entry.path for entry in detours if entry.kind == first.kind][:MOST_NAMED]
+    advice = [f"{mend} {quote(path)}" for path in same]
+    advice += ["or, if you made it yourself, start with", f"--writable {quote(first.path)}"]
+    return Problem(f"{first.path}{more}: {what}", "\n      ".join(advice))

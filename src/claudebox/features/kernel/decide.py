@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import stat
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.kernel.seccomp import call_filter
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree

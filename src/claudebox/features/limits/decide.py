@@ -6,8 +6,7 @@ that would not hold is a Problem.
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
 from claudebox.problem import Problem

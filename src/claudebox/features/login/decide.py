@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import ClaudeHome, Facts, find_login
+from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
 from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
 from claudebox.state import LOGIN_FILE
 

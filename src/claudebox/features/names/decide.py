@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.names.rules import NameList, is_address, read_allowed
 from claudebox.model import FILE, Allowed, Finding, Mount, Names, Origin, Plan, Step
 from claudebox.problem import Problem

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.model import RO, Mount, Network, Origin, Port, Uplink
 from claudebox.problem import Problem

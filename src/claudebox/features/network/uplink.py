@@ -7,8 +7,7 @@ change it.
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.network.decide import check_ports, plan_network, published_by_pasta
 from claudebox.host import system
 from claudebox.host.network import Neighbourhood

@@ -8,8 +8,7 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 from __future__ import annotations
 
 from claudebox import remembered
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
 from claudebox.host import Host

@@ -6,8 +6,7 @@ was not asked, what is guarded is read-only then.
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.layers.machine import find_obstacle, read_mounts, refusal
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts, Masked, Secrets
+from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import table
 from claudebox.features.secrets.table import RULE
 from claudebox.host import Host

@@ -9,8 +9,20 @@ from __future__ import annotations
 from claudebox.features.secrets.invention import MASKED, Invent, plain
 from claudebox.features.secrets.keys import kind_of_key, throw_away_certificate
 from claudebox.features.secrets.lines import LineMasker
-from claudebox.features.secrets.rows import GIT, KEY, LOOKS, MARKUP, PLAIN, QUOTED, SHAPE, SHELL, SURE, VALUES
-from claudebox.features.secrets.table import KEY_MARKS, is_binary_key
+from claudebox.features.secrets.table import (
+    GIT,
+    KEY,
+    KEY_MARKS,
+    LOOKS,
+    MARKUP,
+    PLAIN,
+    QUOTED,
+    SHAPE,
+    SHELL,
+    SURE,
+    VALUES,
+    is_binary_key,
+)
 from claudebox.features.secrets.values import (
     BEGIN,
     change,

@@ -8,8 +8,7 @@ from claudebox.facts import Masked, Secrets
 from claudebox.features.secrets.decoys import looks_revealing, make_decoy
 from claudebox.features.secrets.invention import Invent, Inventor
 from claudebox.features.secrets.keys import throw_away_pair
-from claudebox.features.secrets.rows import KEY, LOOKS, NOTED, QUOTED, STRICTEST, SURE
-from claudebox.features.secrets.table import Candidate, original
+from claudebox.features.secrets.table import KEY, LOOKS, NOTED, QUOTED, STRICTEST, SURE, Candidate, original
 from claudebox.features.secrets.values import is_name
 from claudebox.host.git.index import Indexes
 from claudebox.host.tree import Tree

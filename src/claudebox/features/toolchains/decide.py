@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.contribution import Contribution, Draft
-from claudebox.facts import Facts
+from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.toolchains.table import MIXED, PROGRAMS, PYTHONS, RULE, SHIMS, TOOLCHAINS, Shims, Toolchain
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.features.secrets.decoys import make_decoy
-from claudebox.features.secrets.rows import GIT, KEY, LOOKS, SHAPE, SHELL, VALUES, WHOLE
+from claudebox.features.secrets.table import GIT, KEY, LOOKS, SHAPE, SHELL, VALUES, WHOLE
 
 pytestmark = pytest.mark.req("SEC-01")
 

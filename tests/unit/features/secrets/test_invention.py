@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from claudebox.features.secrets.decoys import make_decoy
 from claudebox.features.secrets.invention import MOST_WEAK, Inventor, is_strong
-from claudebox.features.secrets.rows import KEY, SHELL, VALUES
+from claudebox.features.secrets.table import KEY, SHELL, VALUES
 from claudebox.features.secrets.throwaway import BLOCKS
 from claudebox.features.secrets.values import stand_in
 from claudebox.host.digest import sha256

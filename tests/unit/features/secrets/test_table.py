@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.secrets.decoys import make_decoy
-from claudebox.features.secrets.rows import IN_SKIPPED, ROWS
-from claudebox.features.secrets.table import WANTED, find
+from claudebox.features.secrets.table import IN_SKIPPED, ROWS, WANTED, find
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from samples import CANARY, KEPT, content, rows

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from claudebox.features.secrets.decoys import make_decoy
 from claudebox.features.secrets.markup import mask_markup, mask_quoted
-from claudebox.features.secrets.rows import LOOKS, SURE, VALUES
 from claudebox.features.secrets.scripts import mask_script
+from claudebox.features.secrets.table import LOOKS, SURE, VALUES
 
 pytestmark = pytest.mark.req("SEC-01")
 
