@@ -6,6 +6,8 @@ import errno
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,28 +18,27 @@ from claudebox.process import isolation
 from errors.scene import Problems, Scene, Stage
 
 
-def directory_as_standard_input(scene: Scene) -> None:
-    kept = os.dup(0)
-    directory = os.open("/", os.O_RDONLY)
-    os.dup2(directory, 0)
+@contextmanager
+def in_its_place(stream: int, descriptor: int) -> Iterator[None]:
+    """Have a standard stream be something else for a while."""
+    kept = os.dup(stream)
+    os.dup2(descriptor, stream)
     try:
-        launch(scene.machine.plan())
+        yield
     finally:
-        os.dup2(kept, 0)
+        os.dup2(kept, stream)
         os.close(kept)
-        os.close(directory)
+        os.close(descriptor)
+
+
+def directory_as_standard_input(scene: Scene) -> None:
+    with in_its_place(0, os.open("/", os.O_RDONLY)):
+        launch(scene.machine.plan())
 
 
 def standard_input_cannot_be_read(scene: Scene) -> None:
-    kept = os.dup(0)
-    file = os.open(scene.machine.root / "file", os.O_WRONLY | os.O_CREAT)
-    os.dup2(file, 0)
-    try:
+    with in_its_place(0, os.open(scene.machine.root / "file", os.O_WRONLY | os.O_CREAT)):
         launch(scene.machine.plan())
-    finally:
-        os.dup2(kept, 0)
-        os.close(kept)
-        os.close(file)
 
 
 def standard_output_closed(scene: Scene) -> None:
@@ -45,27 +46,14 @@ def standard_output_closed(scene: Scene) -> None:
     terminal.show("text")
 
 
-def standard_output_full(scene: Scene) -> None:
-    kept = os.dup(1)
-    full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, 1)
-    try:
+def standard_output_full(_: Scene) -> None:
+    with in_its_place(1, os.open("/dev/full", os.O_WRONLY)):
         terminal.show("text")
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(full)
 
 
-def socket_as_standard_input(scene: Scene) -> None:
-    kept = os.dup(0)
-    with socket.socket() as stream:
-        os.dup2(stream.fileno(), 0)
-        try:
-            isolation.refuse_internet_sockets()
-        finally:
-            os.dup2(kept, 0)
-            os.close(kept)
+def socket_as_standard_input(_: Scene) -> None:
+    with in_its_place(0, socket.socket().detach()):
+        isolation.refuse_internet_sockets()
 
 
 def no_pseudoterminals(scene: Scene) -> None:

@@ -14,8 +14,6 @@ import pytest
 
 from conftest import CHECKOUT
 from running import machine, needs, pins
-from running.__main__ import make_parser, pytest_arguments
-from running.install import INSTALL
 
 RUNNER = str(CHECKOUT / "tests/running")
 
@@ -35,33 +33,7 @@ def test_mistake_is_refused_with_a_hint(words: list[str], complaint: str) -> Non
     assert "\n\nhint: ./run-tests --help" in done.stderr
 
 
-def test_choice_is_handed_to_pytest() -> None:
-    words = ["--quick", "tests/box", "-k", "ssh", "-m", "not gdb", "--req", "SAND-09", "-x"]
-    expected = ["--size", "quick", "-k", "ssh", "-m", "(not gdb)", "-x", "--req", "SAND-09", "tests/box"]
-    assert pytest_arguments(make_parser().parse_args(words)) == expected
-
-
 # The table
-
-
-def test_need_says_how_to_get_it() -> None:
-    assert len(needs.NEEDS) == len(needs.TABLE)
-    for need in needs.TABLE:
-        assert need.name.isidentifier()
-        assert need.meaning
-        assert need.programs or need.command, "nobody would know what to do"
-
-
-def test_programs_that_are_no_packages_of_debian_are_known(tmp_path: Path) -> None:
-    """One name that apt does not know, and all of them are installed one by one."""
-    (tmp_path / "apt-get").write_text("#!/bin/sh\n")
-    (tmp_path / "apt-get").chmod(0o755)
-    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    words = [str(INSTALL), "--show", *needs.programs_of(needs.NEEDS)]
-    shown = subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout
-    named = shown.rpartition("--no-install-recommends ")[2].split()
-    no_packages = {"bwrap", "pasta", "nft", "ip", "node", "nix", "pip3", "ps", "ssh", "man", "python"}
-    assert no_packages & set(named) == set()
 
 
 def test_versions_are_pinned() -> None:
@@ -117,12 +89,6 @@ def test_missing_program_is_a_failure_in_ci(
 def test_quick_run_has_only_what_needs_nothing(pytester: pytest.Pytester, absent: Callable[..., None]) -> None:
     absent()
     run(pytester, ASKS_FOR_TMUX, "--size", "quick").assert_outcomes(passed=1, deselected=2)
-
-
-def test_needs_of_the_chosen_are_written(pytester: pytest.Pytester) -> None:
-    file = pytester.path / "needs"
-    run(pytester, ASKS_FOR_TMUX, "--collect-only", "--needs-to", str(file), "-k", "by_marker")
-    assert file.read_text() == '{"tests": 1, "needs": ["tmux"]}'
 
 
 def test_skip_that_no_need_explains_is_a_failure(pytester: pytest.Pytester) -> None:

@@ -69,13 +69,6 @@ def test_alphabet_is_kept(inventor: Inventor, value: str, alphabet: str) -> None
     assert set(made(inventor, value)) <= set(alphabet)
 
 
-def test_each_kind_of_character_is_there(inventor: Inventor) -> None:
-    """As programs check it that want strong passwords."""
-    shown = made(inventor, "Correct7Horse!Battery")
-    for kind in (str.isupper, str.islower, str.isdigit, lambda one: not one.isalnum()):
-        assert any(map(kind, shown))
-
-
 def test_base64_and_uuid_stay_what_they_are(inventor: Inventor) -> None:
     for length in (16, 17, 18, 32):
         coded = base64.b64encode(bytes(range(200, 200 + length))).decode()
