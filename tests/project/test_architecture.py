@@ -225,14 +225,14 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path / "home"), "PATH": os.defpath, "CLAUDEBOX_BWRAP": str(bwrap), "LC_ALL": "C.UTF-8"}
     # The interpreter of the tests may be a virtual environment's; the launcher uses the one behind it.
     python = [os.path.realpath(sys.executable), "-I", "-S", "-c"]
-    bare = subprocess.run([*python, "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True)
+    bare = subprocess.check_output([*python, "import sys; print(*sys.modules)"], text=True).split()
     command = [*python, LAUNCHER, str(SOURCE.parent), "--yes", "--quiet", "--run", "true"]
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 42, f"the stand-in for bwrap was not reached: {done.stderr}"
     loaded = dict(line.split() for line in done.stderr.splitlines())
     assert "claudebox.launch" in loaded
     ours = {name: use for name, use in loaded.items() if name.split(".")[0] == "claudebox"}
-    assert loaded.keys() - ours.keys() - set(bare.stdout.split()) <= OF_PYTHON
+    assert loaded.keys() - ours.keys() - set(bare) <= OF_PYTHON
     unused = [name for name, use in ours.items() if use == "unused"]
     assert not unused, unused
     # Nothing here can be a layer.
