@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from claudebox.facts import Contribution, Draft
-from claudebox.features.table import COMPLETING, DECIDING, Decision, load
 from claudebox.model import Plan, Step
 from syntax import nodes, parsed
 
@@ -119,11 +118,6 @@ def test_host_only_reads() -> None:
         if module.split(".")[0] == "host":
             assert used_of_os(path) <= READING, module
             assert "subprocess" not in imports(path), module
-
-
-@pytest.mark.parametrize("row", [*DECIDING, *COMPLETING], ids=lambda row: f"{row.module}-{row.function}")
-def test_row_of_the_table_names_a_function(row: Decision) -> None:
-    assert callable(load(row.module, row.function))
 
 
 def test_every_step_has_somebody_who_does_it() -> None:

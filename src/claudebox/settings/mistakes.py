@@ -85,7 +85,7 @@ def _refuse_quoted(word: str) -> None:
 def refuse_without_dashes(word: str, following: str) -> None:
     """Raise a Problem if the first word is the name of an option of ours: claude would take it for a prompt.
 
-    Claude has subcommands of such names: after one that has choices here, such as `auth`, one of those has to follow.
+    Claude has subcommands of such names: one that has choices here, such as `auth`, is claude's before another word.
     """
     name, has_value, _ = word.partition("=")
     choices = BY_OPTION[f"--{name}"].choices
