@@ -83,7 +83,8 @@ class Listed(Record):
 def find_instances(state: State) -> list[Listed]:
     """The state of every project, the one that was used last first."""
     try:
-        names = sorted(os.listdir(state.instances))
+        # With a dot begins what a removal that was ended has left: agents chose what is in it.
+        names = sorted(name for name in os.listdir(state.instances) if not name.startswith("."))
     except OSError:
         return []
     kept = [state.instance_called(name) for name in names]

@@ -80,6 +80,9 @@ def test_listing_is_in_order_of_use(user: Account) -> None:
             ("c" * 16, here, 3_000_000, 0),
         )
     ]
+    left = user.home / ".claudebox/instances/.gone.1"  # by a removal that was ended: agents chose what is in it
+    left.mkdir()
+    os.mkfifo(left / "project")
     found = find_instances(State(str(user.home)))
     assert [(item.directory, item.is_gone) for item in found] == [
         (str(used[2]), False),

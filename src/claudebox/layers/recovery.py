@@ -129,11 +129,11 @@ def finish(layer: Layer, journal: Journal, landed: dict[str, tuple[int, int]], a
 def _remove_stage(layer: Layer, project: int, stage: str) -> None:
     parent, name = os.path.split(stage)
     if parent == layer.project:
-        files.remove_tree(project, name)
+        files.remove_tree(project, name, is_ours=True)  # the name is random
         return
     here = os.open(parent, files.DIRECTORY)
     try:
-        files.remove_tree(here, name)
+        files.remove_tree(here, name, is_ours=True)
     finally:
         os.close(here)
 

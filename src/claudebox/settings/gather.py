@@ -134,8 +134,8 @@ def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
 def _own_files(host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
-    for path in (state.directory, state.config, state.profiles):
-        _refuse_foreign(host.tree, path, host.person.uid)
+    for path in (state.directory, state.profiles):
+        refuse_foreign(host.tree, path, host.person.uid)
     named = _profiles_in(options) or _profiles_in(variables)
     if not named and all(host.tree.lstat(path) is None for path in (state.config, state.profiles)):
         return []
@@ -148,7 +148,7 @@ def _profiles_in(said: Iterable[Statement]) -> list[Word]:
     return [one.value for one in said if one.name == "profile" and isinstance(one.value, Word)]
 
 
-def _refuse_foreign(tree: Tree, path: str, uid: int) -> None:
+def refuse_foreign(tree: Tree, path: str, uid: int) -> None:
     """Refuse settings that somebody else can write, and a symlink to all of them: a box may see where it leads."""
     place, status = tree.lstat(path), tree.status(path)
     if place is not None and stat.S_ISLNK(place.st_mode) and path.endswith(SHOWN.directory[1:]):
@@ -159,4 +159,4 @@ def _refuse_foreign(tree: Tree, path: str, uid: int) -> None:
         raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(path)}")
     if status is not None and status.st_uid not in (uid, 0):
         what = f"{path} belongs to another user (uid {status.st_uid})"
-        raise Problem(what, f"sudo chown -R $(id -u) {quote(path)}")
+        raise Problem(what, f"see what it says, and whether HOME is yours: ls -lL {quote(path)}")

@@ -10,7 +10,7 @@ from claudebox.settings.table import BY_OPTION, SETTINGS
 
 # Dashes that a web page or a word processor puts in the place of `-`.
 DASHES = frozenset("‐‑‒–—―−⸺⸻﹘﹣－⁃˗")  # noqa: RUF001  (they are the point)
-AROUND = " \t\r\n\xa0\u2007\u202f\ufeff\u200b'\"“”„‘’‚«»"  # noqa: RUF001  (what stands around a word that was copied)
+OF_CLAUDE_TOO = "auth"
 SHORTEST_WITH_A_MISTAKE = 3  # what is shorter resembles too much
 SHORTEST_WITH_TWO = 6
 # What claudebox had once, as people wrote it, with what to do instead.
@@ -20,15 +20,15 @@ REMOVED = {
         for name in ("bwrap", "claude", "nft", "pasta")
     },
     **dict.fromkeys(
-        ("--completion", "--schema"), "every package brings it; in the source: tools/shared_files.py ~/.local"
+        ("--completion", "--schema"), "packages install it; from the source: tools/shared_files.py ~/.local"
     ),
-    "--man": "man claudebox, or claudebox --help all",
-    **dict.fromkeys(("--deny", "deny ="), "allow each host, instead of *.HOST or a group that has it"),
+    "--man": "claudebox --help all; man claudebox, if a package has installed it",
+    **dict.fromkeys(("--deny", "deny ="), "in `allow`, list only the hosts that you want, without *.HOST or groups"),
     "--places": "everything is below ~/.claudebox; claudebox --instances lists it",
-    "--strict": "what is not available is named before the start: see whether you need it",
+    "--strict": "for the strict box: --profile strict; missing packages are named anyway",
     **dict.fromkeys(
         (f"--profile {name}" for name in ("go", "node", "python", "rust")),
-        "toolchains on your PATH are there without it; for more, write your own",
+        "leave it out: toolchains on your PATH are in the box without it",
     ),
 }
 
@@ -73,23 +73,24 @@ def _name(word: str) -> str:
 
 
 def _refuse_quoted(word: str) -> None:
-    """Raise a Problem if quotes or spaces stand around an option of ours. A prompt may begin like that, but goes on."""
-    bare = word.strip(AROUND + "".join(one for one in word if not one.isprintable()))
-    if bare.startswith("--") and len(bare.split()) <= 2:
-        _refuse_removed(_name(bare), word)
-    meant = _meant_by(_name(bare)) if bare.startswith("--") and len(bare.split()) <= 2 else ""
-    if meant:
+    """Raise a Problem if something stands around an option of ours, or a list of options that nobody has split."""
+    bare = word.strip("".join(one for one in word if one != "-" and not (one.isascii() and one.isalnum())))
+    _, *others = bare.split() or [""]
+    if not bare.startswith("--") or (len(others) > 1 and not any(one.startswith("-") for one in others)):
+        return  # a prompt may begin like that, but goes on in words
+    _refuse_removed(_name(bare), word)
+    if meant := _meant_by(_name(bare)):
         raise _mistake(f"`{word}` has something before its dashes", meant, word)
 
 
 def refuse_without_dashes(word: str, following: str) -> None:
     """Raise a Problem if the first word is the name of an option of ours: claude would take it for a prompt.
 
-    Claude has subcommands of such names: one that has choices here, such as `auth`, is claude's before another word.
+    One of these is a command of claude as well, and claude's if another word follows than what it can have here.
     """
-    name, has_value, _ = word.partition("=")
-    choices = BY_OPTION[f"--{name}"].choices
-    if has_value or not choices or not following or following in choices:
+    name, has_value, _ = word.lower().partition("=")
+    is_claudes = name == OF_CLAUDE_TOO and following and following not in BY_OPTION[f"--{name}"].choices
+    if has_value or not is_claudes:
         raise _mistake(f"`{name}` without dashes is meant for claude", f"--{name}", word)
 
 

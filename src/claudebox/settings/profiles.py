@@ -5,11 +5,11 @@ from __future__ import annotations
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin
-from claudebox.paths import shorten_home
+from claudebox.paths import is_inside, shorten_home
 from claudebox.problem import Problem
 from claudebox.settings.contents import describe, said_in
 from claudebox.settings.documents import Document, parse
-from claudebox.settings.gather import DEFAULT_PROFILE
+from claudebox.settings.gather import DEFAULT_PROFILE, refuse_foreign
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Profile, Statement, Word
 from claudebox.state import SHOWN, find_state
@@ -119,6 +119,8 @@ class _ProfileReader:
     def _content(self, path: str) -> bytes:
         """The content. A file that an agent can write is refused: it would choose what enters the next box."""
         tree = self.host.tree
+        if is_inside(path, self.state.directory):
+            refuse_foreign(tree, path, self.host.person.uid)
         if self.reach.leads_through(path):
             raise Problem(
                 f"{path} comes from where an agent can write: {tree.resolve(path)}",

@@ -108,7 +108,7 @@ class _CommandLine:
 
                 refuse_nearly_ours(word, self.command)
         elif not self.claude and word:
-            if f"--{word.partition('=')[0]}" in BY_OPTION:
+            if f"--{word.partition('=')[0].lower()}" in BY_OPTION:
                 from claudebox.settings.mistakes import refuse_without_dashes
 
                 refuse_without_dashes(word, self.following())
@@ -164,9 +164,9 @@ class _CommandLine:
             self.said.append((setting.name, ON))
 
     def _value_of(self, setting: Setting) -> str:
-        """The next word. An option of ours is not taken for a value: nobody would notice that it does not count."""
+        """The next word. What looks like an option is no value: nobody would notice that it does not count."""
         following = self.following()
-        if self.position == len(self.words) or following == "--" or following.partition("=")[0] in BY_OPTION:
+        if self.position == len(self.words) or following.startswith("--") or following in BY_OPTION:
             raise Problem(f"{setting.option} needs a value", f"{setting.option} {setting.metavar}")
         return self.next()
 

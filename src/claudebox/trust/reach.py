@@ -88,6 +88,8 @@ def reach_of(host: Host) -> Reach:
 
 def _records(tree: Tree, instances: str) -> Iterator[tuple[str, list[str]]]:
     for instance in tree.entries(instances):
+        if instance.startswith("."):
+            continue  # what a removal that was ended has left: agents chose what is in it
         directory = f"{instances}/{instance}"
         yield directory, [f"{directory}/{name}" for name in tree.entries(directory) if names_a_writable_place(name)]
 

@@ -18,8 +18,8 @@ NO_NAMES = """\
 # In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
 """
 NO_LAYERS = """\
-# Only claudebox itself can keep changes until you land them. In a launch it does so here, in this command guarded parts
-# are read-only: {names}
+# Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
+# guarded parts are read-only, and the rest is written at once: {names}
 """
 NO_BROKER = "# --auth broker: only claudebox itself starts the broker. After pasting, nobody answers at its socket.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
@@ -82,7 +82,7 @@ def _preparations(plan: Plan) -> str:
     text = NO_BROKER if plan.broker is not None else ""
     text += _names(plan.names) if plan.names is not None else ""
     text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
-    text += f"mkdir -p -m 700 {' '.join(map(quote, directories))}\n" if directories else ""
+    text += f"mkdir -p -m 700 {' '.join(map(quote, dict.fromkeys(directories)))}\n" if directories else ""
     for item in plan.preparations:
         if item.kind == Preparation.EMPTY_FILE:
             # `>>` would follow a symlink, which the agent may have put there.

@@ -47,11 +47,11 @@ class Quarantine:
 
 
 def remove(path: str) -> None:
-    """Remove something of which nobody needs a copy. Raises OSError if that is not possible."""
+    """Remove a symlink or the like, of which nobody needs a copy. Raises OSError if that is not possible."""
     parent, _, last = path.rpartition("/")
     directory = _open_writable(parent)
     try:
-        files.remove_tree(directory, last)
+        os.unlink(last, dir_fd=directory)
     finally:
         os.close(directory)
 

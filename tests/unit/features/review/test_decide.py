@@ -191,7 +191,7 @@ def test_command_to_paste_has_walls_and_says_so(machine: Machine, monkeypatch: p
     monkeypatch.setattr(showing, "show", shown.append)
     showing.show_dry_run(parse(["--dry-run", *WITHOUT_CLAUDE]))
     assert shown[0].startswith("# Only claudebox itself can keep changes until you land them.")
-    assert "# are read-only: .claude .github .vscode\n" in shown[0]
+    assert "the rest is written at once: .claude .github .vscode\n" in shown[0]
     walls = machine.plan("--review", "off", *WITHOUT_CLAUDE)
     assert shown[0].endswith(shell_command(walls))
 
