@@ -15,7 +15,7 @@ from claudebox.record import Record
 from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.settings.words import Request
-from claudebox.state import SHOWN, find_state
+from claudebox.state import find_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +134,10 @@ def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
 def _own_files(host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
+    place = host.tree.lstat(state.directory)
+    if place is not None and stat.S_ISLNK(place.st_mode):  # a box may see where it leads
+        what = f"{state.directory} is not a directory, but a symlink"
+        raise Problem(what, f"see where it leads: ls -ld {quote(state.directory)}")
     for path in (state.directory, state.profiles):
         refuse_foreign(host.tree, path, host.person.uid)
     named = _profiles_in(options) or _profiles_in(variables)
@@ -149,11 +153,8 @@ def _profiles_in(said: Iterable[Statement]) -> list[Word]:
 
 
 def refuse_foreign(tree: Tree, path: str, uid: int) -> None:
-    """Refuse settings that somebody else can write, and a symlink to all of them: a box may see where it leads."""
-    place, status = tree.lstat(path), tree.status(path)
-    if place is not None and stat.S_ISLNK(place.st_mode) and path.endswith(SHOWN.directory[1:]):
-        what = f"{path} is not a directory, but a symlink"
-        raise Problem(what, f"see where it leads: ls -ld {quote(path)}")
+    """Refuse settings that somebody else can write."""
+    status = tree.status(path)
     if status is not None and status.st_mode & OTHERS_CAN_WRITE:
         what = f"others can write {path}, where your settings are"
         raise Problem(what, f"see that all in it is yours, then: chmod o-w {quote(path)}")

@@ -78,9 +78,10 @@ def _refuse_quoted(word: str) -> None:
     _, *others = bare.split() or [""]
     if not bare.startswith("--") or (len(others) > 1 and not any(one.startswith("-") for one in others)):
         return  # a prompt may begin like that, but goes on in words
-    _refuse_removed(_name(bare), word)
+    typed = f"--{_name(bare)}"  # without what follows, which may be a secret
+    _refuse_removed(_name(bare), typed)
     if meant := _meant_by(_name(bare)):
-        raise _mistake(f"`{word}` has something before its dashes", meant, word)
+        raise _mistake(f"`{typed}` has something before its dashes, or was not split from the rest", meant, typed)
 
 
 def refuse_without_dashes(word: str, following: str) -> None:

@@ -91,6 +91,7 @@ def test_prompt_may_follow_review(prompt: str) -> None:
 
 @pytest.mark.req("WORK-02")
 def test_mistake_after_what_may_be_a_subcommand_is_one_too() -> None:
+    assert "hunter2" not in refusal(" --env TOKEN=hunter2 --yes")
     assert "claudebox -- hello …" in refusal("hello", "--netwrok=none")
 
 

@@ -12,7 +12,6 @@ from claudebox.trust.variables import BASE_URL, is_loopback, read_address
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
 # of them.
-RANGE = "198.18.0.0/15"
 BOX = "198.18.0.1"
 RESOLVER = "198.18.0.2"
 RESOLV_CONF = f"nameserver {RESOLVER}\n"  # no search list: a name that fails would be asked for again, with more labels

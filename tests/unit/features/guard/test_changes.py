@@ -15,7 +15,7 @@ from claudebox.features.guard.changes import Comparison, Leftover, look, take_pi
 from claudebox.features.guard.decide import find_guarded, find_others, plan_guard
 from claudebox.features.guard.envrc import NAMED
 from claudebox.features.guard.git import Account
-from claudebox.features.guard.quarantine import Old, Quarantine
+from claudebox.features.guard.quarantine import Old, Quarantine, remove
 from claudebox.features.guard.table import WANTED, find_tools
 from claudebox.host.git.index import find_gitlinks
 from claudebox.host.tree import Tree
@@ -248,6 +248,11 @@ def test_symlink_that_was_moved_first_leads_nothing_out(project: Path, place: Qu
         place.take(str(project), "a/.bashrc", None)
     assert (project.parent / "home" / ".bashrc").read_text() == "mine"
     assert os.readlink(f"{place.directory}/a") == "../home"
+
+
+def test_directory_is_never_removed_in_the_place_of_a_symlink(project: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        remove(str(project.parent / "home"))
 
 
 @pytest.mark.req("INST-02")
