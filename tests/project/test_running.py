@@ -209,6 +209,7 @@ def test_variables_of_who_starts_the_tests_are_forgotten() -> None:
 
 
 @pytest.mark.root
+@pytest.mark.xdist_group("maya")  # the working day makes a home beside it
 def test_machine_has_what_tests_rely_on(tmp_path: Path) -> None:
     assert os.stat("/dev/net/tun").st_mode & 0o777 == 0o666
     assert os.getpid() < 100, "not in a namespace of our own"
