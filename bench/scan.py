@@ -45,8 +45,8 @@ def compare(root: str) -> None:
     wanted = project_secrets.WANTED | guard_table.WANTED
     entries = walk_project(Tree(), root, wanted)
     listing, walk = best(lambda: list_all(root)), best(lambda: walk_project(Tree(), root, wanted))
-    judging = best(lambda: project_secrets.find(Tree(), root, entries))
-    found = project_secrets.find(Tree(), root, entries)
+    judging = best(lambda: [project_secrets.kind_of(entry.path, root) for entry in entries])
+    found = [entry for entry in entries if project_secrets.kind_of(entry.path, root)]
     print(f"{list_all(root)} names, {len(entries)} of interest, {len(found)} to look into")
     print(f"listing {listing:.1f} ms, walking {walk:.1f} ms, judging names {judging:.1f} ms")
 

@@ -16,6 +16,7 @@ let
       ../src
       ../tests/conftest.py
       ../tests/dispositions.py
+      ../tests/errors
       ../tests/golden.py
       ../tests/hosts
       ../tests/patience.py

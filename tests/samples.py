@@ -1,75 +1,56 @@
-"""A realistic file for each row of the table of secrets, with the canary as its secret."""
+"""Realistic files with the canary as their secret, as they lie in projects."""
 
 from __future__ import annotations
 
-import json
-
-from claudebox.features.secrets.table import (
-    GIT,
-    KEY,
-    LOOKS,
-    MARKUP,
-    NOTED,
-    QUOTED,
-    ROWS,
-    SHAPE,
-    SHELL,
-    SURE,
-    VALUES,
-    WORDS,
-)
-
 CANARY = "cAnArY7x9"
-PEM = f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n"
-GOOGLE_KEY = "shop-0123456789ab.json"
-# The key that has to be in the decoy, so that programs find it. Of the other styles nothing need remain.
-KEPT = {VALUES: "password", LOOKS: "password", SHELL: "TOKEN", QUOTED: "PASSWORD", MARKUP: "password", SURE: "api_key"}
-
-
-def rows() -> dict[str, str]:
-    """A name for each row and for each rule about names, with the style that is expected there."""
-    masked = [(style, names) for style, _, names in ROWS if style != NOTED]
-    found = {_name(name): style for style, names in masked for name in names.split() if not name.startswith(".git/")}
-    found |= {f"my-{word}.yml": LOOKS if word == "token" else VALUES for word in WORDS}
-    found |= {f"my-{word}.txt": "whole" for word in WORDS} | {f"my-{word}": "plain" for word in WORDS}
-    found |= {
-        f"x.{word}": "whole" for word in ("secret", "secrets", "token", "credentials", "creds", "passwd", "password")
-    }
-    found |= dict.fromkeys((".env", ".env.local", ".env-prod", ".env_prod", ".env~", ".ENV", ".env2"), VALUES)
-    found |= dict.fromkeys(("prod.env", "prod.env.local", "prod.env.bak"), LOOKS)
-    found |= dict.fromkeys(("deploy_rsa", "server-prod", "Key.PEM", "some/where/identity2"), KEY)
-    return found | {"home.conf": LOOKS}
-
-
-def _name(pattern: str) -> str:
-    if pattern == "*.json":
-        return GOOGLE_KEY
-    name = pattern.replace("*", "x")
-    return f"{name}config" if pattern.endswith("/") else name
-
-
-def content(name: str, style: str) -> str:
-    lower = name.lower()
-    if name == "home.conf" or lower.startswith("wg"):
-        return f"[Interface]\nPrivateKey = {CANARY}\npassword = {CANARY}\n"
-    if style in (VALUES, LOOKS):
-        return _settings(lower)
-    return {
-        SHELL: f"[ -n x ] && export A=b TOKEN={CANARY}\n",
-        QUOTED: f"<?php define('PASSWORD', '{CANARY}');\nPASSWORD = \"{CANARY}\"\n",
-        MARKUP: f'<x><password>{CANARY}</password><add key="password" value="{CANARY}"/></x>\n',
-        KEY: PEM,
-        SHAPE: json.dumps({"type": "service_account", "private_key": PEM}),
-        SURE: _settings(lower, "api_key", f"sk-ant-{CANARY}0123456789012345"),
-        GIT: f'[remote "origin"]\n\turl = https://{CANARY}@git.example/x.git\n',
-    }.get(style, f"{CANARY}\n")
-
-
-def _settings(name: str, key: str = "password", value: str = CANARY) -> str:
-    if name.endswith((".json", ".tfstate", ".har", ".code-workspace")) or name == ".mcp.json":
-        return json.dumps({"name": "shop", key: value, "list": [{"name": "API_TOKEN", "value": value}]})
-    if name.endswith((".yml", ".yaml")) or "kube" in name:
-        return f"name: shop\nnested:\n  {key}: {value}\n"
-    if name.endswith(".toml"):
-        return f'[x]\nname = "shop"\n{key} = "{value}"\n'
-    return f"name=shop\n{key}={value}\n"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{CANARY}{'MIIEvQ0b' * 7}\n{'x9K2q/Zt' * 8}\n-----END PRIVATE KEY-----\n"
+_WORD = f"{CANARY}\n"
+_ENV = f"COLOUR={CANARY}\n"
+_JSON = f'{{"name": "shop", "password": "{CANARY}", "list": [{{"token": "{CANARY}"}}]}}\n'
+_YAML = f"name: shop\nnested:\n  password: {CANARY}\n"
+_INI = f"[x]\nname = shop\npassword = {CANARY}\n"
+_XML = f'<x><password>{CANARY}</password><add key="password" value="{CANARY}"/></x>\n'
+_CODE = f"define('DB_PASSWORD', '{CANARY}');\n"
+_BY_CONTENT = {
+    _WORD: (
+        ".deploykey deploykey .deploy_key .github-token .access_token .api-key .my-secrets.txt .vault_pass "
+        ".jwt_secret .ansible-vault-pass .passphrase .master-key root_ca_key hsm_secret token.pickle .vault-token "
+        ".erlang.cookie identity secrets/db .secrets/x id_ed25519_work AuthKey_AB12.p8 config/master.key "
+        "mongo-keyfile my-recovery-codes.txt mnemonic .supabase/access-token .bash_history x.p12 x.kdbx "
+        "wallet.dat cookies.txt x.macaroon .gitcookies .google_authenticator"
+    ),
+    _ENV: (
+        ".env .env.local .env-prod .env_prod .env~ .ENV .env2 .env.1 prod.env prod.env.bak .dev.vars .flaskenv "
+        ".renviron .rbenv-vars .powenv .env.d/prod .envs/.production/.django .gitlab-ci-local-variables.yml "
+        "rootkey.csv .aws/credentials"
+    ),
+    f"export TOKEN={CANARY}\n": ".envrc .envrc.private env.sh shop-openrc.sh .profile",
+    _JSON: (
+        "credentials.json my_secrets.json api_keys.json local.settings.json terraform.tfstate .docker/config.json "
+        "playwright/.auth/user.json .mcp.json .claude/settings.local.json .vscode/settings.json auth.json "
+        "x.tfvars.json appsettings.Development.json client_secret_1.json .azure/msal_token_cache.json tokens.json"
+    ),
+    _YAML: (
+        "secrets.yml .kube/config prod-kubeconfig.yaml k3s.yaml gh/hosts.yml database.yml~ .okta.yaml "
+        "values-prod.yaml docker-compose.override.yml group_vars/all.yml application-prod.yml .secrets.yml.old"
+    ),
+    _INI: (
+        "prod.tfvars .pypirc .s3cfg rclone.conf .my.cnf gradle.properties key.properties alembic.local.ini "
+        ".databrickscfg"
+    ),
+    _XML: "settings.xml web.config nuget.config tomcat-users.xml WebServers.xml",
+    _CODE: "wp-config.php config.php.bak settings.local.php",
+    f"machine a.example login joe password {CANARY}\n": ".netrc _netrc .authinfo",
+    f"localhost:5432:shop:joe:{CANARY}\n": ".pgpass pgpass.conf .htpasswd .usqlpass",
+    f"//registry.example/:_authToken={CANARY}\n": ".npmrc .npmrc.save",
+    PEM: "deploy_rsa x.pem Key.PEM some/where/thing.md2",
+}
+USUAL = {name: content for content, names in _BY_CONTENT.items() for name in names.split()}
+ORDINARY = (
+    "README.md LICENSE Makefile src/token.py src/secrets.go lib/passwords.rb tokenizer.json tokenizer_config.json "
+    "env.d.ts package.json tsconfig.json index.html .env.example .env.sample .env.template .env.dist .env.vault "
+    "secrets.yaml.enc secrets.example.yml credentials.template.json docs/secrets.md keyboard.ts id_rsa.pub "
+    "password_reset.html wg.py aws/x.tf reset_password.html.erb token.d.ts PasswordField.tsx secret.service.ts "
+    ".environment prod.env.example x.pem.md main.py~ .main.py.swp i18n/en.json openapi.yaml monkey.json "
+    "hotkeys.json secrets/manager.py src/aws/config.yaml env/bin/python recovery_codes.rb keyfile.go values-list.tsx"
+)

@@ -153,7 +153,7 @@ def build_deb(directory: Path) -> Path:
     files["usr/share/doc/claudebox/copyright"] = (_copyright().encode(), 0o644)
     files["usr/share/doc/claudebox/changelog.gz"] = (_zipped((ROOT / "CHANGELOG.md").read_bytes()), 0o644)
     size = sum(len(content) for content, _ in files.values()) // 1024 + 1
-    control = DEBIAN_CONTROL.format(version=version(), size=size, python=PYTHON)
+    control = DEBIAN_CONTROL.format(version=version().replace(".dev", "~dev"), size=size, python=PYTHON)
     about = {name: (text.encode(), 0o755) for name, text in DEBIAN_SCRIPTS.items()}
     about["control"] = (control.encode(), 0o644)
     members = {"debian-binary": b"2.0\n", "control.tar.gz": _tar(about), "data.tar.gz": _tar(files)}

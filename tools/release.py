@@ -57,7 +57,8 @@ def bump(new: str) -> None:
 
 
 def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
+    """What is under development comes before what is released."""
+    return [*(int(part) for part in version.split(".") if part.isdigit()), -1 if "dev" in version else 0]
 
 
 def _replace(name: str, old: str, new: str) -> None:

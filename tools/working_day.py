@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from recording import ROOT, Person, Surprise, Terminal, person, terminals
 
-from claudebox.demo import FAREWELL, DemoStep, StandIn
+from claude.api import FAREWELL, StandIn
 from running import pins
 
 PAGE = ROOT / "docs/working-day.md"
@@ -208,7 +208,7 @@ class Day:
 
     def tell(self, *commands: str) -> None:
         """What the agent runs when it is next asked."""
-        self.api.steps = tuple(DemoStep(command[:30], command) for command in commands)
+        self.api.commands = commands
         self.api.results = []
 
     def leave_claude(self, window: Terminal) -> str:
@@ -254,7 +254,11 @@ def morning(day: Day) -> None:
     day.say("Claude installs, tests, mends, tests, and commits on a branch; the hook of the project runs:")
     day.show(desk.screen().rstrip("\n"), "Bash")
     day.say("What it ran, and what it got:")
-    day.show("\n".join(f"> {step.command}\n{result}" for step, result in day.api.results), "1 test passed", "clean")
+    day.show(
+        "\n".join(f"> {command}\n{result}" for command, result in zip(day.api.commands, day.api.results, strict=False)),
+        "1 test passed",
+        "clean",
+    )
     day.say("After Ctrl-C twice:")
     ended = day.show(day.leave_claude(desk), "claudebox --resume")
     day.run("git log --oneline --all", "count the first price")
@@ -299,9 +303,15 @@ def branches(day: Day) -> None:
     day.show(desk.screen("-S", "-", "-J").rstrip("\n"), "Successfully rebased", "host runs .github/workflows/ci.yml")
     day.say("The workflow is what CI would run, so it is asked about; `s` shows it, `a` lands it:")
     desk.type("a", "Enter")
-    day.show("\n".join(desk.finish().split("\n")[-1:]), "Landed")
+    day.show(last(desk.finish(), "Landed"), "Landed")
     day.run("git status --short; git log --oneline --graph --all")
     day.run("git push -q origin main total && echo pushed", "pushed")
+
+
+def last(shown: str, word: str) -> str:
+    """From the last line on that begins with a word."""
+    before, found, after = f"\n{shown}".rpartition(f"\n{word}")
+    return found.removeprefix("\n") + after if found else before
 
 
 def secrets(day: Day) -> None:
@@ -311,6 +321,9 @@ def secrets(day: Day) -> None:
     day.run("claudebox --yes --quiet --run sed -i s/DEBUG=0/DEBUG=1/ .env", "Device or resource busy")
     day.run("claudebox --yes --quiet --run sh -c 'echo PAGE_SIZE=20 >>.env'", "Read-only file system")
     day.run("cat .env", "DEBUG=0", *SECRETS[:2])
+    day.say("A file that is saved on the host while the box runs is masked again:")
+    save = "( (sleep 3; sed -i s/DEBUG=0/DEBUG=2/ .env) & )"
+    day.run(f"{save}; claudebox --yes --quiet --run sh -c 'sleep 6; cat .env'", "DEBUG=2", "saved while the box ran")
     day.run("claudebox --yes --quiet --run cat ~/.ssh/id_ed25519", "No such file")
 
 
@@ -329,7 +342,7 @@ def guarded(day: Day) -> None:
     if not desk.screen().rstrip().endswith("[k]"):
         desk.type("q")
     desk.type("a", "Enter")
-    day.show("\n".join(desk.finish().split("\n")[-1:]), "Landed")
+    day.show(last(desk.finish(), "Landed"), "Landed")
     day.run("git diff --stat && git checkout -q .")
 
 
@@ -387,7 +400,7 @@ def review(day: Day) -> None:
 
 def questions(day: Day) -> None:
     day.say("## Why?")
-    for thing in ("~/.ssh/id_ed25519", "node", "docker", ".github/workflows/ci.yml", ".env", "192.168.1.1"):
+    for thing in ("~/.ssh/id_ed25519", "node", ".github/workflows/ci.yml", ".env", "192.168.1.1"):
         day.run(f"claudebox --explain {thing}")
 
 
@@ -395,7 +408,7 @@ SCENES = (morning, packages, branches, secrets, guarded, server, beside, review,
 
 
 def play(only: str = "") -> Day:
-    with person("maya") as who, registry() as stop, StandIn((), lambda *_: None) as api:
+    with person("maya") as who, registry() as stop, StandIn() as api:
         furnish(who)
         who.write(
             ".claudebox/config.toml",

@@ -33,6 +33,7 @@ from claudebox.model import (
     Plan,
     Port,
     Preparation,
+    Program,
 )
 from claudebox.paths import move, parents
 from claudebox.record import Record
@@ -43,7 +44,8 @@ from claudebox.trust.variables import LEADING, shown_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(
@@ -63,21 +65,21 @@ Agreement = frozenset[str]
 class News(Record):
     """What a plan has and an agreement lacks."""
 
-    mounts: tuple[Mount, ...]
-    variables: tuple[EnvVar, ...]
-    packages: tuple[Package, ...]
-    tier: bool
-    published: tuple[Port, ...]
-    host_ports: tuple[Port, ...]
-    names: tuple[Allowed, ...]
-    login: bool
-    program: bool
-    findings: tuple[Finding, ...]
-    lost: tuple[tuple[str, str], ...]  # protections that are gone: the kind and the path
+    program: tuple[Program, ...] = ()
+    tier: tuple[Network, ...] = ()
+    published: tuple[Port, ...] = ()
+    host_ports: tuple[Port, ...] = ()
+    names: tuple[Allowed, ...] = ()
+    login: tuple[str, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    variables: tuple[EnvVar, ...] = ()
+    packages: tuple[Package, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    lost: tuple[tuple[str, str], ...] = ()  # protections that are gone: the kind and the path
 
     @property
     def amount(self) -> int:
-        return sum(len(value) if isinstance(value, tuple) else value for value in self.__dict__.values())
+        return sum(map(len, self.__dict__.values()))
 
     @property
     def is_grave(self) -> bool:
@@ -87,7 +89,7 @@ class News(Record):
     @property
     def is_command_alone(self) -> bool:
         """Whether the box is one that was agreed to, with another command in it."""
-        return self.program and self.amount == 1
+        return bool(self.program) and self.amount == 1
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
@@ -105,47 +107,42 @@ def find_news(plan: Plan, agreements: tuple[Agreement, ...]) -> News:
 
 
 def _since(plan: Plan, agreed: Agreement) -> News:
-    def is_new(*lines: str) -> bool:
-        return agreed.isdisjoint(lines)
-
-    network, tier = plan.network, is_new(*_tier_lines(plan.network))
-    names = tuple(row for row in _reached(plan) if is_new(*_name_lines(row)))
-
-    def is_news(finding: Finding) -> bool:
-        """With more network, a secret is news again: it was agreed to where it could not get far."""
-        return is_new(_finding_line(finding)) or (bool(tier or names) and finding.kind == Finding.SECRET)
-
-    return News(
-        mounts=tuple(mount for mount in _granted(plan) if is_new(*_mount_lines(mount))),
-        variables=tuple(variable for variable in plan.environment if is_new(*_variable_lines(variable))),
-        packages=tuple(package for package in plan.packages if is_new(_package_line(package))),
-        tier=tier,
-        published=tuple(port for port in network.published if is_new(_published_line(port))),
-        host_ports=tuple(port for port in network.host_ports if is_new(_host_port_line(port))),
-        names=names,
-        login=any(map(is_new, _login_lines(plan))),
-        program=is_new(_program_line(plan)),
-        findings=tuple(filter(is_news, plan.findings)),
-        lost=_lost(plan, agreed),
-    )
+    new: dict[str, list[Any]] = {}
+    for field, what, lines in _parts(plan):
+        # With more network, a secret is news again: it was agreed to where it could not get far.
+        is_worse = field == "findings" and what.kind == Finding.SECRET and ("tier" in new or "names" in new)
+        if is_worse or agreed.isdisjoint(lines):
+            new.setdefault(field, []).append(what)
+    return News(**{field: tuple(found) for field, found in new.items()}, lost=_lost(plan, agreed))
 
 
 def agreement(plan: Plan) -> tuple[str, ...]:
     """The lines that are noted when somebody says yes to this plan."""
+    return (*(lines[0] for _, _, lines in _parts(plan)), *_protections(plan))
+
+
+def _parts(plan: Plan) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
+    """All that is agreed to: where it belongs in News, what it is, and the lines that cover it.
+
+    The first line is noted, the others grant more than it does.
+    """
     network = plan.network
-    return (
-        _program_line(plan),
-        _tier_lines(network)[0],
-        *map(_published_line, network.published),
-        *map(_host_port_line, network.host_ports),
-        *(_name_lines(row)[0] for row in _reached(plan)),
-        *_login_lines(plan),
-        *(_mount_lines(mount)[0] for mount in _granted(plan)),
-        *_protections(plan),
-        *(_variable_lines(variable)[0] for variable in plan.environment),
-        *map(_package_line, plan.packages),
-        *map(_finding_line, plan.findings),
-    )
+    # The arguments of claude do not matter: it can do everything that the box allows anyway.
+    yield "program", plan.program, (f"runs {_word(plan.program.title)}",)
+    # This tier and those that reach more.
+    yield "tier", network, tuple(f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1])
+    yield from (("published", port, (f"publish {port.host}:{port.box}",)) for port in network.published)
+    yield from (("host_ports", port, (f"host-port {port.host}",)) for port in network.host_ports)
+    for row in plan.names.allowed if plan.names is not None else ():
+        line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
+        yield "names", row, (line, f"network {INET}", f"network {FULL}")
+    yield from (("login", line, (line,)) for line in _login_lines(plan))
+    yield from (("mounts", mount, _mount_lines(mount)) for mount in _granted(plan))
+    yield from (("variables", variable, _variable_lines(variable)) for variable in plan.environment)
+    # The version of a package does not matter: the box can read the whole store anyway.
+    yield from (("packages", package, (f"package {_word(package.reference)}",)) for package in plan.packages)
+    for finding in plan.findings:
+        yield "findings", finding, (f"{finding.kind} {_word(finding.subject)}: {escape(finding.text)}",)
 
 
 def _granted(plan: Plan) -> list[Mount]:
@@ -157,9 +154,6 @@ def _granted(plan: Plan) -> list[Mount]:
         and not is_guard(mount)
         and (_shows_host(mount, plan) or not mount.origin.is_rule(CACHE))
     ]
-
-
-# Each function gives the lines that cover something: the first one is noted, the others grant more than it does.
 
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:
@@ -191,48 +185,11 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
     return (secret,) if variable.secret else (line, secret)
 
 
-def _package_line(package: Package) -> str:
-    """The version does not matter: the box can read the whole store anyway."""
-    return f"package {_word(package.reference)}"
-
-
-def _tier_lines(network: Network) -> list[str]:
-    """This tier and those that reach more."""
-    return [f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1]]
-
-
-def _reached(plan: Plan) -> tuple[Allowed, ...]:
-    return plan.names.allowed if plan.names is not None else ()
-
-
-def _name_lines(row: Allowed) -> tuple[str, ...]:
-    """This host, or the tiers that reach all hosts."""
-    line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
-    return (line, f"network {INET}", f"network {FULL}")
-
-
-def _published_line(port: Port) -> str:
-    return f"publish {port.host}:{port.box}"
-
-
-def _host_port_line(port: Port) -> str:
-    return f"host-port {port.host}"
-
-
 def _login_lines(plan: Plan) -> list[str]:
     if plan.broker is not None:
         way = f" to {_word(shown_way(plan.broker.url))}" if plan.broker.url else ""
         return [f"broker {_word(plan.broker.shown)}{way}"]
     return [f"login {_word(plan.login.file)}"] if plan.login is not None and plan.login.file else []
-
-
-def _program_line(plan: Plan) -> str:
-    """The arguments of claude do not matter: it can do everything that the box allows anyway."""
-    return f"runs {_word(plan.program.title)}"
-
-
-def _finding_line(finding: Finding) -> str:
-    return f"{finding.kind} {_word(finding.subject)}: {escape(finding.text)}"
 
 
 def _protections(plan: Plan) -> list[str]:
@@ -292,7 +249,7 @@ def recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[Agreement, 
     """Every agreement for this project. A damaged file counts as none: then the user is asked again."""
     if instance is None:
         return ()
-    return _agreements(remembered.recall(tree, instance.agreed, FORM, uid))
+    return read_agreements(remembered.recall(tree, instance.agreed, FORM, uid))
 
 
 def note_agreement(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
@@ -314,11 +271,7 @@ def _covers(more: Agreement, less: Agreement) -> bool:
     return less <= more and all(line in less for line in more if _protects(line))
 
 
-def read_agreements(content: bytes) -> tuple[Agreement, ...]:
-    return _agreements(remembered.read(content, FORM))
-
-
-def _agreements(memory: Memory) -> tuple[Agreement, ...]:
+def read_agreements(memory: Memory) -> tuple[Agreement, ...]:
     text = "\n".join(memory.lines)
     if not (text.startswith("\n") and text.endswith("\n")):
         return ()

@@ -9,7 +9,7 @@ from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Finding, Plan, Port
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
+from claudebox.problem import Declined, Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Value
@@ -75,8 +75,10 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
         say(f"{agreed.rstrip()}; another command (--audit)\n")
     elif agreed:
         from claudebox.view.audit import news_text
+        from claudebox.view.first_screen import how_to_see_all
 
-        say(agreed + news_text(plan, news, style) + _how_to_see_all(style, asks=asks))
+        hint = style.paint(how_to_see_all(style, asks=asks), DIM)
+        say(f"{agreed}{news_text(plan, news, style)}{hint}\n")
     elif can_ask():
         from claudebox.view.first_screen import first_screen
 
@@ -96,18 +98,12 @@ def is_first_use(plan: Plan) -> bool:
     return plan.state is not None and not os.path.lexists(os.path.dirname(plan.state.directory))
 
 
-def _how_to_see_all(style: Style, *, asks: bool) -> str:
-    from claudebox.view.first_screen import how_to_see_all
-
-    return style.paint(how_to_see_all(style, asks=asks), DIM) + "\n"
-
-
 def _require_yes(plan: Plan, news: News, style: Style) -> None:
     question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
     while (answer := ask(question)) == SHOW_ALL:
         _show_all(plan, style)
     if answer not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
-        raise Problem("not started")
+        raise Declined("nothing was started")
 
 
 def _show_all(plan: Plan, style: Style) -> None:

@@ -24,6 +24,7 @@ MODES = {
     PROFILES: ("showing", "show_profiles"),
     "instances": ("instances", "tend_instances"),
     "review": ("reviewing", "tend_layers"),
+    "report": ("features.guard.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
     "network_log": ("features.names.log", "show_network_log"),
     "check": ("doctor", "show_check"),

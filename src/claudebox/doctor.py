@@ -28,7 +28,6 @@ from claudebox.process.trial import (
     namespaces_row,
     program_version,
     run,
-    symlink_row,
     version_number,
 )
 from claudebox.settings.gather import from_options, from_variables, gather, merge
@@ -41,8 +40,6 @@ from claudebox.trust.reach import reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 
-# Versions of bwrap with a known hole that does not depend on bwrap being setuid.
-CVES = (((0, 3, 3), "CVE-2019-12439: mount points in /tmp can be prepared by other users"),)
 STUB_MESSAGE = "native binary not installed"
 STATE = "state directory"
 
@@ -68,15 +65,8 @@ def _choose(name: str, host: Host, settings: Settings) -> str:
 
 def _bwrap_rows(host: Host, settings: Settings) -> list[CheckRow]:
     path = _choose("bwrap", host, settings)
-    number = program_version(path)
-    rows = [CheckRow(OK, "bwrap", f"{number}, {path}, not setuid")]
-    parts = tuple(int(part) for part in number.split(".") if part.isdigit())
-    rows += [
-        CheckRow(FAIL, "bwrap", number, description, (install_command(host.tree, "bwrap"),))
-        for fixed, description in CVES
-        if parts and parts < fixed
-    ]
-    return [*rows, namespaces_row(host, path), symlink_row(path)]
+    row = CheckRow(OK, "bwrap", f"{program_version(path)}, {path}, not setuid")
+    return [row, namespaces_row(host, path)]
 
 
 def _machine_rows(host: Host, _: Settings) -> list[CheckRow]:

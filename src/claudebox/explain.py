@@ -11,9 +11,9 @@ from claudebox.features.environment.explain import explain_variable
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.names.explain import explain_host
 from claudebox.features.network.explain import (
-    boxs_view,
     explain_endpoint,
     explain_port,
+    find_address,
     is_local_name,
     read_address,
     read_endpoint,
@@ -45,13 +45,12 @@ from claudebox.model import (
     Plan,
     SecretPlace,
 )
-from claudebox.mounts import PIN, find_holder
-from claudebox.paths import absolute, expand_home, is_below, is_inside, move, parents, shorten_home
+from claudebox.mounts import PIN, find_appearances, find_holder
+from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import MountWish, Settings
-from claudebox.state import SHOWN
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_places import refuse_readable, secret_places
 from claudebox.trust.secret_values import secret_value
@@ -76,37 +75,26 @@ from claudebox.view.text import some
 
 FILE_URL = "file://"
 KINDS = "a path, variable, program, host, address, port or package, or nix"
-# What names of files end in. Some are domains, too: then the word gets two answers.
+# What names of files end in. A domain may, too: it is meant if a port or a scheme says so.
 FILE_ENDINGS = frozenset(
     "bak c cfg conf cpp css csv db env go h html ini ipynb java jpg js json jsx kt lock log md php png py rb rs sh sql "
     "svg toml ts tsx txt xml yaml yml".split()
 )
-ALSO_DOMAINS = frozenset("md py rs sh".split())
-
-OUTSIDE = Change("do outside of the box what needs it")
-# Programs that are of no use without something that never enters, and what that is.
-CLIENTS = (
-    (("docker", "docker-compose"), "/run/docker.sock", "who uses Docker's daemon is root of this host"),
-    (("podman", "buildah"), "/run/user", "it needs your session, and namespaces: --userns on is not enough"),
-    (("ssh", "scp", "sftp", "ssh-add"), "~/.ssh", "keys of SSH, and the socket of their agent"),
-    (("gpg", "gpg2"), "~/.gnupg", "keys of GPG"),
-    (("aws",), "~/.aws", "credentials of AWS"),
-    (("gcloud", "gsutil"), "~/.config/gcloud", "credentials of Google Cloud"),
-    (("az",), "~/.azure", "credentials of Azure"),
-    (("kubectl", "helm", "k9s"), "~/.kube", "credentials of clusters"),
-    (("gh",), "~/.config/gh", "a token of GitHub"),
-)
 ACCESS = {RO: "read-only", RW: "writable"}
-NEEDED_RULES = ("system", "nix")
-BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
 MOST_NAMED = 6
-MAKES = {
-    FILE: "writes a file for the box there",
-    PROC: "shows the box's own processes there",
-    DEV: "makes the few devices that programs need",
-    TMPFS: "makes a directory, empty at each start",
-    ABSENT: "shows an empty directory",
-    COVER: "shows what the file says, and keeps it as it is",
+NEEDED = ("system", "nix")  # rules without which no program would run
+BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
+# What mounts do that show nothing of the host.
+DOES = {
+    FILE: "writes a file for the box:",
+    SYMLINK: "makes the symlink",
+    PROC: "shows the box's own processes in",
+    DEV: "makes the few devices that programs need in",
+    TMPFS: "makes a directory, empty at each start:",
+    ABSENT: "shows an empty directory:",
+    COVER: "shows what the file says, and keeps it as it is:",
+    MASK: "masks",
+    HIDE: "hides",
 }
 # What bwrap puts into /dev. The other devices of the host are missing.
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
@@ -136,35 +124,28 @@ def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]
     if word == "nix":
         return [explain_nix(plan)]
     answers: list[Answer] = []
-    exists = host.tree.lstat(absolute(word, host.cwd, host.person.home)) is not None
-    if "/" in word or word.startswith(("~", ".")) or exists or _ending_of(word) in FILE_ENDINGS:
-        answers.append(PathQuestion(plan, host, word).answer())
-        answers += explain_packages(plan, absolute(word, host.cwd, host.person.home))
+    path = absolute(word, host.cwd, host.person.home)
+    is_file = word.rpartition(".")[2].lower() in FILE_ENDINGS and "." in word
+    if "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None:
+        answers += [PathQuestion(plan, host, word).answer(), *explain_packages(plan, path)]
     if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
         answers += _variable(plan, host, settings, word)
     if port := read_port(word.removeprefix(":")):
         answers.append(explain_port(plan, port))
-    if is_variable_name(word.replace("-", "_")) and (program := explain_program(plan, host, word)):
-        answers.append(program)
-    is_host = not word.isdigit() and (read_address(word) is not None or is_local_name(word.partition(":")[0]))
-    is_host = is_host or (not exists and "/" not in word and _ending_of(word) in ALSO_DOMAINS)
-    if is_host or not (answers or word.isdigit()):
-        answers += [_as_guessed(answer, word) for answer in _endpoint(plan, word)]
+    if "/" not in word and (file := _find_program(plan, host, word)):
+        answers.append(PathQuestion(plan, host, file).answer().replace(kind=PROGRAM))
+    is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
+    if not word.isdigit() and (is_host or not answers):
+        answers += [
+            _as_guessed(answer, word) if is_variable_name(word) and not is_host else answer
+            for answer in _endpoint(plan, word)
+        ]
     return answers
 
 
-def _ending_of(word: str) -> str:
-    """What comes after the last dot; "" if nothing does, or nothing comes before it."""
-    name, _, ending = word.rpartition(".")
-    return ending.lower() if name.rpartition("/")[2] else ""
-
-
 def _as_guessed(answer: Answer, word: str) -> Answer:
-    """The answer with a remark: a bare word may have been meant for something that does not exist."""
-    if not is_variable_name(word) or is_local_name(word):
-        return answer
-    guess = Because("no file, variable or program has this name")
-    return answer.replace(verdict=f"as a host, {answer.verdict}", because=(guess, *answer.because))
+    guess = Because(f"no file, variable or program is called {word}")
+    return answer.replace(verdict=f"as a host, {answer.verdict}", because=(*answer.because, guess))
 
 
 def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Answer]:
@@ -175,10 +156,10 @@ def _endpoint(plan: Plan, text: str) -> list[Answer]:
     endpoint = read_endpoint(text)
     if endpoint is None:
         return []
-    outside = boxs_view(plan, endpoint) if plan.names is not None else None
-    if plan.names is not None and outside is not None:
-        return [explain_host(plan, plan.names, endpoint.text, outside.host, outside.port)]
-    return [explain_endpoint(plan, endpoint)]
+    address = find_address(plan, endpoint.host)
+    if plan.names is None or (address is not None and (address.is_loopback or address.is_unspecified)):
+        return [explain_endpoint(plan, endpoint)]
+    return [explain_host(plan, plan.names, endpoint.text, str(address or endpoint.host), endpoint.port)]
 
 
 def _unknown(thing: str) -> Problem:
@@ -187,55 +168,15 @@ def _unknown(thing: str) -> Problem:
     return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
 
 
-def explain_program(plan: Plan, host: Host, name: str) -> Answer | None:
-    """Where the box would find a program, and where this host does. None if nothing is known of it."""
-    home, in_box = plan.person.home, _find_in_box(plan, host, name)
-    on_host = find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
-    needed = [(needs, reason) for names, needs, reason in CLIENTS if name in names]
-    if not (in_box or on_host or needed):
-        return None
-    lacks = tuple(
-        Because(f"{needs} is not in the box ({reason})")
-        for needs, reason in needed
-        if not any(one.source and is_inside(one.source, expand_home(needs, home)) for one in plan.mounts)
-    )
-
-    def answer(state: str, verdict: str, because: tuple[Because, ...], changes: tuple[Change, ...]) -> Answer:
-        return Answer(PROGRAM, name, state, verdict, because, changes, place=in_box)
-
-    outside = (OUTSIDE,) if needed else ()
-    if not in_box and not on_host:
-        return answer(OUT, "not in the box", (Because("this host does not have it either"), *lacks), outside)
-    question = PathQuestion(plan, host, in_box or on_host)
-    file = question.answer()
-    if in_box:
-        verdict = f"in the box: {shorten_home(in_box, home)}{', but not what it works with' if needed else ''}"
-        # Nobody who asks for a program wants to write to it.
-        hiding = tuple(change for change in file.changes if change.option[:1] == ("--hide",))
-        return answer(IN, verdict, (*lacks, *file.because), outside or hiding)
-    if file.state == HIDDEN:
-        return answer(OUT, file.verdict, (*file.because, *lacks), file.changes)
-    directory = posixpath.dirname(on_host)
-    shown = shorten_home(directory, home)
-    onto_path = Change(f'path = ["{shown}"] in {SHOWN.config} puts it on PATH')
-    if file.state == IN:
-        verdict = f"in the box, but not on its PATH: {shorten_home(on_host, home)}"
-        return answer(IN, verdict, (Because(f"{shown} is in the box, but not on its PATH"), *lacks), (onto_path,))
-    why = Because(f"this host has it in {shown}, which is not on the PATH of the box")
-    ways: tuple[Change, ...] = (Change("shows its directory, read-only", ("--mount-ro", directory)), onto_path)
-    if refusal := question.refusal("ro", directory):
-        ways = (Change(f"cannot be changed: {refusal}"),)
-    return answer(OUT, "not in the box", (why, *lacks), (*ways, *outside))
-
-
-def _find_in_box(plan: Plan, host: Host, name: str) -> str:
+def _find_program(plan: Plan, host: Host, name: str) -> str:
+    """Where the box would find a program; if it does not, where this host does."""
     inside = Inside(host.tree, plan.mounts)
     path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
     for file in (posixpath.join(directory, name) for directory in path.split(":")):
         spot = inside.find(file)
         if spot.exists and spot.host and host.tree.is_executable(spot.host):
             return file
-    return ""
+    return find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
 
 
 # Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
@@ -258,7 +199,6 @@ class Inside:
     def __init__(self, tree: Tree, mounts: tuple[Mount, ...]) -> None:
         self.tree = tree
         self.mounts = mounts
-        self.by_path = {mount.path: mount for mount in mounts}
 
     def find(self, path: str) -> Spot:
         waiting = _parts(path)
@@ -336,7 +276,7 @@ class PathQuestion:
         self.target = self.real or self._expected()
         self.inside = Inside(host.tree, plan.mounts)
         self.spot = self.inside.find(self.named)
-        table = secret_places(host.tree, host.person.homes)
+        table = secret_places(host.tree, host.person.homes, host.environ, host.cwd)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
     def _expected(self) -> str:
@@ -346,57 +286,67 @@ class PathQuestion:
         return self.named
 
     def answer(self) -> Answer:
-        for attempt in (self._shown, self._masked, self._hidden, self._another, self._made):
-            if (found := attempt()) is not None:
-                return found
-        return self._outside()
+        spots = list({spot.path: spot for spot in (self.spot, *self._appearances())}.values())
+        shown = [spot for spot in spots if self.real is not None and spot.exists and spot.host == self.target]
+        hidden = [spot for spot in spots if spot.mount.kind == HIDE]
+        because = list(dict.fromkeys(self._why(spot) for spot in shown + hidden))
+        if shown:
+            verdict = ", and ".join(f"{ACCESS[spot.access]}{self._place(spot)}" for spot in shown)
+            verdict += "; what changes lands when you say so" if shown[0].mount.kind == LAYER else ""
+            because += self._found() + self._hides_below(shown)
+            return self._answer(IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
+        if self.spot.mount.origin.is_rule(SECRETS):
+            instead = "with made-up values" if self.spot.mount.kind == MASK else "empty"
+            name = self.target.removeprefix(f"{self.plan.project}/")
+            ways = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
+            return self._answer(MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)
+        if hidden:
+            never = [Change("cannot be changed: no option shows it")]
+            changes = [change for spot in hidden for change in undo(spot.mount.origin) or never]
+            return self._answer(HIDDEN, "not in the box, hidden", because, changes, self.spot)
+        because = [self._why(self.spot), *self._secret()]
+        if self.spot.exists and self.spot.host:
+            verdict = f"in, {ACCESS[self.spot.access]}: {self._short(self.spot.host)} of this host"
+            ways = [*(self._ways_in() if self.real else []), *_undo_mount(self.spot.mount)]
+            return self._answer(OTHER, verdict, because, ways, self.spot)
+        if self.spot.exists:
+            verdict = f"made for the box, {ACCESS[self.spot.access]}"
+            return self._answer(MADE, verdict, because, self._ways_in(), self.spot)
+        if self.real is None and self.spot.host:
+            verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
+            return self._answer(OUT, verdict, because, [], self.spot)
+        because = self._secret() or [Because("no rule shows it")]
+        if self.spot.links:
+            because.insert(0, Because(f"the symlink {self._short(self.spot.links[-1])} in the box leads to it"))
+        because += [Because("this host does not have it")] if self.real is None else []
+        return self._answer(OUT, "not in the box", because, self._ways_in(), self.spot)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        subject, is_there = self._short(self.named), state in (IN, OTHER, MADE, MASKED)
-        access, place = (spot.access, spot.path) if is_there else ("", "")
-        return Answer(PATH, subject, state, verdict, tuple(because), tuple(changes), access, place)
-
-    # What the box shows of the host
-
-    def _shown(self) -> Answer | None:
-        places = self._places()
-        if self.real is None or not places:
-            return None
-        first = places[0]
-        at_home = first.path == self.spot.path
-        because = [self._showing(spot) for spot in places]
-        because += [self._following(first)] if at_home and first.links else []
-        verdict = f"in, {ACCESS[first.access]}" + ("" if at_home else f", as {self._short(first.path)}")
-        verdict += "; what changes lands when you say so" if first.mount.kind == LAYER else ""
-        if first.access == RO and (writable := [spot for spot in places if spot.access == RW]):
-            verdict += f", and writable as {self._short(writable[0].path)}"
-        because += self._found() + self._hides_below(places) + self._hides_of(self._hidden_spots())
-        return self._answer(IN, verdict, because, self._ways_for_shown(places, self.target), first)
-
-    def _places(self) -> list[Spot]:
-        """Every path of the box that shows this very file: first the one that was asked about, then the real one."""
-        others = sorted(self._appearances(), key=lambda spot: spot.path != self.target)
-        found = {spot.path: spot for spot in (*reversed(others), self.spot)}
-        return [spot for spot in reversed(found.values()) if spot.exists and spot.host == self.target]
+        access, place = (spot.access, spot.path) if state in (IN, OTHER, MADE, MASKED) else ("", "")
+        ways = tuple(dict.fromkeys(changes))
+        return Answer(PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
 
     def _appearances(self) -> list[Spot]:
-        """What is at each place of the box where a mount would show the file."""
-        mounts = (one for one in self.plan.mounts if one.kind in FROM_HOST and is_inside(self.target, one.source))
-        return [self.inside.find(move(self.target, mount.source, mount.path)) for mount in mounts]
+        """What is at each place of the box where a mount would show the file, its own path first."""
+        places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
+        return [self.inside.find(path) for path in places]
 
-    def _showing(self, spot: Spot) -> Because:
+    def _place(self, spot: Spot) -> str:
+        return "" if spot.path in (self.named, self.spot.path) else f" as {self._short(spot.path)}"
+
+    def _why(self, spot: Spot) -> Because:
+        """What the mount does that decides about a place of the box, and why."""
         mount = spot.mount
         place = self._short(mount.source) + (f" as {self._short(mount.path)}" if mount.source != mount.path else "")
-        if not is_guard(mount):
+        if mount.kind in DOES:
+            does = f"{DOES[mount.kind]} {self._short(mount.path)}"
+        elif not is_guard(mount):
             does = f"shows {place}, {ACCESS[spot.access]}"
         elif mount.kind == LAYER and mount.origin != PIN:
             does = f"keeps what changes in {place} until you land it"
         else:
             does = f"keeps {place} read-only" if mount.kind == RO else f"pins {place}"
         return with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin)
-
-    def _following(self, spot: Spot) -> Because:
-        return Because(f"{self._short(spot.links[0])} is a symlink in the box, which leads to {self._short(spot.path)}")
 
     def _found(self) -> list[Because]:
         """What else is known about a file of the project: findings, and whether somebody opened it."""
@@ -407,115 +357,30 @@ class PathQuestion:
             *(Because(f"--writable opens it, which would be read-only ({one.reason})") for one in opened[:1]),
         ]
 
-    def _ways_for_shown(self, places: list[Spot], shown: str) -> list[Change]:
-        changes = [self._way_to_other_access(spot, shown) for spot in places]
-        if is_inside(self.host.cwd, shown):
-            changes.append(Change("cannot be hidden: it is the project, or holds it"))
-        elif shown == places[0].mount.source and places[0].mount.origin.is_rule(*NEEDED_RULES):
-            changes.append(Change("cannot be left out: no program would run without it"))
-        else:
-            changes.append(Change("keeps it out", ("--hide", shown)))
-        changes += [way for spot in places if spot.mount.source == shown for way in _undo_mount(spot.mount)]
-        return list(dict.fromkeys(changes))
-
-    def _way_to_other_access(self, spot: Spot, shown: str) -> Change:
-        if is_guard(spot.mount) and spot.access == RO:
-            return Change("lets the agent change it, although this host may run it later", ("--writable", shown))
-        if is_guard(spot.mount) and spot.mount.kind == LAYER and spot.mount.origin != PIN:
-            return Change("lets changes reach this host at once, although it may run them", ("--writable", shown))
-        wanted, destination = RW if spot.access == RO else RO, "" if spot.path == shown else spot.path
-        if refusal := self.refusal(wanted, shown, destination):
-            return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
-        value = f"{shown}:{destination}" if destination else shown
-        return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
-
-    # What is covered
-
-    def _masked(self) -> Answer | None:
-        mount = self.spot.mount
-        if not mount.origin.is_rule(SECRETS):
-            return None
-        empty = "as an empty directory" if mount.is_dir else "as an empty file"
-        instead = "with made-up values" if mount.kind == MASK else empty
-        because = [with_reason(f"{describe_origin(mount.origin)} masks {self._short(mount.path)}", mount.origin)]
-        because += [self._following(self.spot)] if self.spot.links else []
-        name = self.target.removeprefix(f"{self.plan.project}/")
-        changes = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
-        return self._answer(MASKED, f"in, read-only, {instead}", because, changes, self.spot)
-
-    def _hidden(self) -> Answer | None:
-        hidden = self._hidden_spots()
-        if not hidden:
-            return None
-        never = [Change("cannot be changed: no option shows it")]
-        origins = dict.fromkeys(spot.mount.origin for spot in hidden)
-        changes = [change for origin in origins for change in undo(origin) or never]
-        return self._answer(HIDDEN, "not in the box, hidden", self._hides_of(hidden), changes, self.spot)
-
-    def _hidden_spots(self) -> list[Spot]:
-        spots = (self.spot, *self._appearances())
-        return list({spot.path: spot for spot in spots if spot.mount.kind == HIDE}.values())
-
-    def _hides_of(self, hidden: list[Spot]) -> list[Because]:
-        because = []
-        for cover in (spot.mount for spot in hidden):
-            what = "it" if cover.path == self.named else self._short(cover.path)
-            because.append(with_reason(f"{describe_origin(cover.origin)} hides {what}", cover.origin))
-        return because
-
     def _hides_below(self, places: list[Spot]) -> list[Because]:
-        hides = [
-            self._short(mount.path)
-            for mount in self.plan.mounts
-            if mount.kind == HIDE and any(is_below(mount.path, spot.path) for spot in places)
-        ]
-        return [Because(f"hidden in it: {', '.join(some(hides, MOST_NAMED))}")] if hides else []
+        hides = [mount.path for mount in self.plan.mounts if mount.kind == HIDE]
+        hidden = [self._short(path) for path in hides if any(is_below(path, spot.path) for spot in places)]
+        return [Because(f"hidden in it: {', '.join(some(hidden, MOST_NAMED))}")] if hidden else []
 
-    # What the box has instead
+    def _ways_for_shown(self, places: list[Spot]) -> list[Change]:
+        changes = [self._way_to_other_access(spot) for spot in places]
+        is_needed = any(spot.mount.source == self.target and spot.mount.origin.is_rule(*NEEDED) for spot in places)
+        if not is_needed and not is_inside(self.host.cwd, self.target):
+            changes.append(Change("keeps it out", ("--hide", self.target)))
+        return changes + [way for spot in places if spot.mount.source == self.target for way in _undo_mount(spot.mount)]
 
-    def _another(self) -> Answer | None:
-        if not self.spot.exists or not self.spot.host:
-            return None
-        shown, access = self._short(self.spot.host), ACCESS[self.spot.access]
-        because = [self._showing(self.spot), *self._secret()]
-        if self.real is None:
-            changes = self._ways_for_shown([self.spot], self.spot.host)
-            return self._answer(OTHER, f"in, {access}: {shown} of this host", because, changes, self.spot)
-        because.append(Because(f"{self._short(self.target)} of this host is not in the box"))
-        changes = [*self._ways_in(), *_undo_mount(self.spot.mount)]
-        return self._answer(OTHER, f"in, {access}, but what is there is {shown}", because, changes, self.spot)
-
-    def _made(self) -> Answer | None:
-        if not self.spot.exists:
-            return None
-        mount = self.spot.mount
-        is_above = mount.kind == TMPFS and mount.path != self.spot.path
-        does = "makes the directory, because of what is in it" if is_above else MAKES[mount.kind]
-        because = [with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin), *self._secret()]
-        verdict = f"made for the box, {ACCESS[self.spot.access]}"
-        return self._answer(MADE, verdict, because, self._ways_in(), self.spot)
-
-    # What stays outside
-
-    def _outside(self) -> Answer:
-        mount, changes = self.spot.mount, self._ways_in()
-        verdict = "not in the box"
-        if self.spot.links and self.real is not None:
-            link = self._short(self.spot.links[-1])
-            because = [Because(f"the symlink {link} is in the box, what it leads to is not"), *self._secret()]
-        elif self.real is None and self.spot.host:
-            verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
-            because, changes = [self._showing(self.spot)], []
-        else:
-            because = self._secret() or [Because("no rule shows it")]
-            if mount.path != "/" and not self._secret():
-                because.append(with_reason(f"{self._short(mount.path)} is the box's own", mount.origin))
-            because += [Because("this host does not have it either")] if self.real is None else []
-        return self._answer(OUT, verdict, because, changes, self.spot)
+    def _way_to_other_access(self, spot: Spot) -> Change:
+        if is_guard(spot.mount) and spot.mount.origin != PIN:
+            return Change("lets the agent change it, although this host may run it", ("--writable", self.target))
+        wanted, destination = RW if spot.access == RO else RO, "" if spot.path == self.target else spot.path
+        if refusal := self.refusal(wanted, self.target, destination):
+            return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
+        value = f"{self.target}:{destination}" if destination else self.target
+        return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
     def _secret(self) -> list[Because]:
         for place in self.places:
-            if is_inside(self.target, place.path):
+            if is_inside(self.target, place.path) and not place.is_drawer:
                 origin = Origin.of_rule("secret", place.reason)
                 return [Because(f"{self._short(place.path)} is secret ({place.reason}) and never enters", origin)]
         return []

@@ -62,13 +62,12 @@ class Masked(Record):
     """A file of the host that the box sees with other content."""
 
     path: str
-    style: str
+    how: str  # how much of it is secret
     reason: str
     inode: int
     device: int
-    decoy: bytes | None  # None: the box sees it empty
+    decoy: bytes  # what the box sees
     mode: int
-    was: str = ""  # where it was masked before somebody moved it to what is revealed
 
 
 class Secrets(Record):
@@ -76,9 +75,10 @@ class Secrets(Record):
 
     masked: tuple[Masked, ...] = ()
     findings: tuple[Finding, ...] = ()
-    closed: tuple[str, ...] = ()  # directories that cannot be looked into, but opened by the agent
-    preparations: tuple[Preparation, ...] = ()  # they remember these files
+    closed: tuple[tuple[str, str], ...] = ()  # directories that are hidden as a whole, and why
+    preparations: tuple[Preparation, ...] = ()
     ignored: bytes = b""  # a list for git in the box, which must not commit a decoy
+    lines: frozenset[bytes] = frozenset()  # of files that could be masked, and are shown because git has them
 
 
 class Facts(Record):
@@ -100,7 +100,6 @@ class Facts(Record):
     trusted: TrustedSource
     users: UsersSettings  # the user's own settings of Claude
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
-    directories: frozenset[str]  # of the project, without those whose content tools can make again
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can
     answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 

@@ -49,6 +49,20 @@ def open_directory(path: str) -> int:
         os.close(root)
 
 
+class Parent:
+    """The directory of a path, open while a `with` lasts, and the name in it."""
+
+    def __init__(self, path: str) -> None:
+        directory, self.name = os.path.split(path)
+        self.descriptor = open_directory(directory)
+
+    def __enter__(self) -> tuple[int, str]:
+        return self.descriptor, self.name
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+
 def open_below(root: int, path: str, *, stays: bool = True, makes: bool = False) -> int:
     """Open a directory, entering it name by name.
 
@@ -460,6 +474,8 @@ def _prepare(preparation: Preparation) -> None:
             content = _with_others(parent, name, preparation)
             if not has_content(parent, name, content):  # most launches change nothing
                 write_whole(name, content, parent, is_safe=False)
+        elif preparation.kind == Preparation.GONE:
+            remove_path(preparation.path)
         elif preparation.kind == Preparation.LINK:
             _link(parent, name, preparation.content)
         else:

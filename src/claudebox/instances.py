@@ -7,22 +7,13 @@ import stat
 import time
 from collections.abc import Iterable
 
-from claudebox.files import (
-    DIRECTORY,
-    lstat,
-    make_directory,
-    open_hidden_directory,
-    open_lock,
-    remove_path,
-    remove_tree,
-    take_lock,
-)
+from claudebox.files import DIRECTORY, remove_path
 from claudebox.host import read_host
 from claudebox.layers.store import Layer, list_layers
-from claudebox.problem import Problem, quote
+from claudebox.problem import Declined, Problem, quote
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
-from claudebox.state import CACHE_LOCK, INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
+from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
@@ -35,6 +26,7 @@ MOST_COUNTED = 1_000_000  # files of one project: a second or two
 DEEPEST = 200  # directories that are open at a time
 NOTHING = 1 << 20  # bytes: the empty directories of a cache are not worth a line
 COLUMN = 18
+MOST_NAMED = 5  # running boxes in a message
 
 
 class Size(Record):
@@ -100,7 +92,7 @@ def _listed(instance: Instance) -> Listed:
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    cache = add_up(measure(cache) for cache in caches_of(instance))
+    cache = add_up(measure(cache) for cache in instance.caches)
     is_gone = bool(project) and not os.path.isdir(project)
     reviews = tuple(list_layers(instance.layers))
     return Listed(instance, project, last_use, measure(directory), is_gone, reviews, cache)
@@ -131,11 +123,6 @@ def add_up(sizes: Iterable[Size]) -> Size:
     return Size(sum(one.amount for one in each), all(one.is_whole for one in each))
 
 
-def caches_of(instance: Instance) -> tuple[str, ...]:
-    """Its caches. First the one with the lock: while a box holds that, nothing of the others is removed either."""
-    return instance.cache_layers, instance.cache_over_host, instance.cache
-
-
 def measure(path: str, above: int | None = None, room: list[int] | None = None, depth: int = 0) -> Size:
     """The bytes of a file, or in a directory as far as it is reasonable to count: its shape is the choice of an agent.
 
@@ -143,49 +130,30 @@ def measure(path: str, above: int | None = None, room: list[int] | None = None, 
     one above it. `room` holds how many files may still be counted.
     """
     room = [MOST_COUNTED] if room is None else room
+    room[0] -= 1
     try:
         status = os.stat(path, dir_fd=above, follow_symlinks=False)
     except OSError:
         return Size(0)  # a running box may have removed it
     if not stat.S_ISDIR(status.st_mode):
-        return Size(status.st_size)
-    here = _open(path, above) if depth <= DEEPEST and room[0] >= 0 else -1
-    if here < 0:  # its mode may keep us out
-        return Size(0, is_whole=False)
+        return Size(min(status.st_size, status.st_blocks * BLOCK))  # a file may be large and have no content
+    amount, is_whole = 0, True
     try:
-        size, number, names = _list(here)
-        room[0] -= number
-        sizes = [Size(size, is_whole=room[0] >= 0)]
-        for name in names:
-            sizes.append(measure(name, here, room, depth + 1))
-        return add_up(sizes)
-    finally:
-        os.close(here)
-
-
-def _open(name: str, parent: int | None = None) -> int:
-    try:
-        return os.open(name, DIRECTORY, dir_fd=parent)
-    except OSError:
-        return -1
-
-
-def _list(directory: int) -> tuple[int, int, list[str]]:
-    """The bytes of the files in one directory, how many entries were counted, and the directories."""
-    size, number, names = 0, 0, []
-    try:
-        with os.scandir(directory) as entries:
-            for number, entry in enumerate(entries, 1):
-                if number > MOST_COUNTED:
-                    break
-                if entry.is_dir(follow_symlinks=False):
-                    names.append(entry.name)
-                else:
-                    status = entry.stat(follow_symlinks=False)
-                    size += min(status.st_size, status.st_blocks * BLOCK)  # a file may be large and have no content
-    except OSError:
-        pass  # a running box may have removed something
-    return size, number, names
+        if depth > DEEPEST:
+            raise OSError
+        here = os.open(path, DIRECTORY, dir_fd=above)
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if room[0] <= 0:
+                        raise OSError
+                    size = measure(entry.name, here, room, depth + 1)
+                    amount, is_whole = amount + size.amount, is_whole and size.is_whole
+        finally:
+            os.close(here)
+    except OSError:  # too much, or its mode keeps us out
+        is_whole = False
+    return Size(amount, is_whole)
 
 
 def overview(instances: list[Listed], others: list[Entry], style: Style) -> str:
@@ -239,14 +207,12 @@ def listing_json(state: State, instances: list[Listed], others: list[Entry]) -> 
     )
 
 
-def remove(instance: Listed) -> None:
-    """Remove the state of a project. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
+def remove(directory: str) -> None:
+    """Remove what is kept there. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
     try:
-        remove_path(instance.directory)
+        remove_path(directory)
     except OSError as error:
-        raise Problem(
-            f"cannot remove {instance.directory}: {error.strerror}", f"rm -r {quote(instance.directory)}"
-        ) from None
+        raise Problem(f"cannot remove {directory}: {error.strerror}", f"rm -r {quote(directory)}") from None
 
 
 def _age(moment: float) -> str:
@@ -262,7 +228,7 @@ def tend_instances(request: Request) -> int:
         gone = [one for one in found if one.is_gone]
         question = "Remove these, with their conversations? [y/N] "
         for one in _confirmed(gone, "Every project is still there: nothing to remove.\n", question, yes=request.yes):
-            remove(one)
+            remove(one.directory)
         return 0
     if ("instances", DROP_CACHE) in request.said:
         root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
@@ -271,12 +237,12 @@ def tend_instances(request: Request) -> int:
         others = find_others(state)
         show(listing_json(state, found, others) if request.json else overview(found, others, output_style()))
         return 0
-    # What package managers downloaded goes also while a box runs: it then downloads again.
     full = [one for one in found if one.has_cache]
     question = "Remove the caches of these? [y/N] "
     for one in _confirmed(full, "There is no cache to remove.\n", question, yes=request.yes):
-        for cache in caches_of(one.instance):
-            empty(cache, has_lock=cache == one.instance.cache_layers)
+        require_no_box(one.directory, host.person.uid, "claudebox --instances drop-cache")
+        for cache in one.instance.caches:
+            remove(cache)
     return 0
 
 
@@ -284,52 +250,57 @@ def _confirmed(chosen: list[Listed], none: str, question: str, *, yes: bool) -> 
     """Show what would be removed, and ask. Raises a Problem unless the answer is yes."""
     show(listing(chosen, output_style()) if chosen else none)
     if chosen and not yes and not says_yes(question):
-        raise Problem("nothing removed")
+        raise Declined("nothing was removed")
     return chosen
 
 
-def _require_unused(layers: int) -> None:
-    """What a box changes in the host's caches belongs to the kernel while the box runs. The lock lasts until we end."""
-    try:
-        is_free = lstat(layers, CACHE_LOCK) is None or take_lock(open_lock(CACHE_LOCK, layers))
-    except OSError:
-        return
-    if not is_free:
-        raise Problem(
-            "a box is running over this host's caches", "end it first; then: claudebox --instances drop-cache"
-        )
+def require_no_box(directory: str, uid: int, command: str, *, counts_all: bool = False) -> None:
+    """Raise if a box has something of this directory. With `counts_all`, every claudebox counts: it may become one."""
+    place = os.fsencode(os.path.realpath(directory))
+    running = [pid for pid in _processes(uid) if uses(pid, place) or (counts_all and _is_claudebox(pid))]
+    if running:
+        named = ", ".join(map(str, running[:MOST_NAMED])) + (" …" if len(running) > MOST_NAMED else "")
+        raise Problem(f"a box is running (process {named})", f"end it first; then: {command}")
 
 
-def _open_closed(directory: str) -> int:
-    """Open a directory even if an agent took its mode; -1 if there is none."""
-    parent, name = os.path.split(directory)
-    above = _open(parent)
-    if above < 0:
-        return -1
-    try:
-        return open_hidden_directory(above, name)[0]
-    except OSError:
-        return -1
-    finally:
-        os.close(above)
+def _processes(uid: int) -> list[int]:
+    """The other processes of this account, boxes included: for the host, their programs are its own."""
+    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return sorted(pid for pid in numbers if pid != os.getpid() and _owner(pid) == uid)
 
 
-def empty(cache: str, *, has_lock: bool) -> None:
-    """Remove what is in each directory of a cache. They stay: a running box has links to them.
+def _owner(pid: int) -> int:
+    """Whose process it is. The owner of its directory is root if the process keeps its memory to itself, as ours do."""
+    lines = _read(f"/proc/{pid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"Uid:")), -1)
 
-    Of the caches, only one has a lock: in the others, a box can make a file of that name.
+
+def _is_claudebox(pid: int) -> bool:
+    """Whether it is the parent of a box, which calls itself so; or Python with our command, which may become one."""
+    words = _read(f"/proc/{pid}/cmdline").split(b"\0")
+    program, arguments = os.path.basename(words[0]), words[1:5]
+    is_ours = any(b"from claudebox.cli import main" in word for word in arguments)
+    is_ours = is_ours or any(os.path.basename(word).startswith(b"claudebox") for word in arguments)
+    return program == b"claudebox" or (program.startswith(b"python") and is_ours)
+
+
+def uses(pid: int, place: bytes) -> bool:
+    """Whether something in this directory is mounted where this process is: then it is in a box.
+
+    The kernel names what is mounted from the root of its file system, and the home may be one of its own. So the
+    beginning of what it names has to be the end of the directory.
     """
-    here = _open_closed(cache)
-    if here < 0:
-        return
+    for line in _read(f"/proc/{pid}/mountinfo").splitlines():
+        words = line.split(b" ")[3].replace(b"\\040", b" ").replace(b"\\134", b"\\").split(b"/")
+        beginnings = tuple(b"/".join(words[:number]) for number in range(2, len(words)))
+        if place.endswith(beginnings):
+            return True
+    return False
+
+
+def _read(path: str) -> bytes:
     try:
-        if has_lock:
-            _require_unused(here)
-        for name in os.listdir(here):
-            if not has_lock or name != CACHE_LOCK:
-                remove_tree(here, name)
-                make_directory(here, name)
-    except OSError as error:
-        raise Problem(f"cannot remove {cache}: {error.strerror}", f"rm -r {quote(cache)}") from None
-    finally:
-        os.close(here)
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""  # it has ended

@@ -10,9 +10,11 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from mmap import mmap
     from typing import Literal
 
+    from claudebox.facts import Masked
     from claudebox.state import Cache, Instance, State
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
@@ -222,6 +224,7 @@ class SecretPlace(Record):
     path: str
     reason: str
     exists: bool = False
+    is_drawer: bool = False  # not mounted as a whole, but a directory in it may be
 
 
 class Person(Record):
@@ -247,6 +250,7 @@ class Preparation(Record):
     EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
     LINK = "link"  # a symlink that says `content`, unless something is there
     SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
+    GONE = "gone"  # a file of an earlier version, which is removed
     USED = "used"  # a file whose time says when the project was used last
 
     kind: str
@@ -261,7 +265,7 @@ class Login(Record):
 
     file: str  # "" if there is none
     locks: str  # the directory in which Claude locks that file
-    all_projects: State  # knows the lock of those who copy, and where the copy of older versions is
+    all_projects: State  # knows the lock of those who copy
     instance: Instance  # knows where the copy is
     place: str  # the directory of the copy in the box
 
@@ -302,6 +306,17 @@ class Guarded(Record):
     reason: str
 
 
+class Ways(Record):
+    """How the host reaches into what the agent can write, by links from the home and by PATH."""
+
+    guarded: tuple[Guarded, ...] = ()
+    made: tuple[tuple[str, str], ...] = ()  # what tools make anew: it cannot be held either; with the reason
+    filled: tuple[str, ...] = ()  # directories of PATH that tools fill with programs: they cannot be held
+    above: tuple[tuple[str, str], ...] = ()  # roots that lie in what the host obeys, and by which way
+    has_here: bool = False  # whether PATH has the directory in which the user happens to be
+    commands: tuple[str, ...] = ()  # directories of PATH that are out of the agent's reach
+
+
 class Guard(Record):
     """What the agent may not change because the host runs it later, and what no mount can protect."""
 
@@ -311,12 +326,9 @@ class Guard(Record):
     absent: tuple[Guarded, ...] = ()  # would be guarded if they existed
     others: tuple[Guarded, ...] = ()  # the agent may write them; they are compared when the box has ended
     roots: tuple[str, ...] = ()  # the project, and whatever else of the host the agent can write
+    hidden: frozenset[str] = frozenset()  # in the project, from the box
     git_configs: tuple[str, ...] = ()  # the user's own
-    ways: tuple[Guarded, ...] = ()  # what the host runs because something outside leads there
-    made: tuple[Guarded, ...] = ()  # the same, but tools make it anew, so that it cannot be held
-    filled: tuple[str, ...] = ()  # directories of PATH that the agent fills with programs
-    commands: tuple[str, ...] = ()  # those where no agent can write
-    directories: frozenset[str] = frozenset()  # of the project, as they were before the box
+    ways: Ways = Ways()
     direct: tuple[str, ...] = ()  # directories in those that are held which are not
     walls: str = ""  # why directories are read-only although layers could hold them
 
@@ -353,6 +365,7 @@ class Review(Record):
     layer: str = ""
     since: int = 0
     parts: tuple[tuple[str, str, str], ...] = ()
+    veil: str = ""  # a directory that lies between the project and the layer, and hides names of secrets
 
     @property
     def is_whole(self) -> bool:
@@ -450,6 +463,10 @@ class Plan(Record):
     limits: Limits | None = None
     cache: Cache | None = None
     review: Review | None = None
+    judge: Callable[[str, tuple[str, str] | None], Masked | None] | None = (
+        None  # whether a file of the host has to be masked now, and by what
+    )
+    keeper: int = -1  # of a launch: the socket that leads to the process that keeps masks on
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why

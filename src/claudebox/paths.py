@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import posixpath
 
+# A symlink into one of these leads to what everybody has.
+COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
+
 
 def is_inside(path: str, directory: str) -> bool:
     """Whether `path` is `directory` or below it."""

@@ -6,16 +6,18 @@ from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_pla
 from claudebox.features.claude.decide import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
-from claudebox.features.secrets.decide import find_secrets
+from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import COMPLETING, DECIDING, load
 from claudebox.host import Host
+from claudebox.host.git.index import Indexes, Loose
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
-from claudebox.host.walk import walk_project
+from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
-from claudebox.problem import Problem
+from claudebox.paths import absolute
+from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, find_state
@@ -44,8 +46,13 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     instance = all_projects.instance(repository.canonical_root(host.cwd))
     state = _find_state(tree, all_projects, instance, host.person.uid)
     claude = find_claude_home(all_projects, instance, person, environ)
-    directories: set[str] = set()
-    entries = walk_project(tree, host.cwd, IN_PROJECT, directories)
+    last = tree.lstat(f"{instance.masks}/lock")  # touched whenever a box starts
+    loose = Loose(Indexes(tree, host.cwd, repository.git_dir), last.st_mtime_ns if last is not None else 0)
+    # What the project's own file hides, which an agent may have written, is looked at all the same.
+    hides = [hide for hide in settings.hide if not hide.origin.is_projects]
+    hidden = frozenset(absolute(hide.text, host.cwd, host.person.home) for hide in hides)
+    entries = walk_project(tree, host.cwd, IN_PROJECT, loose, hidden)
+    _check_size(host.cwd, entries)
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     trusted = TrustedSource(reach, claude.users, host.person.homes, places)
@@ -67,8 +74,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         trusted=trusted,
         users=users,
         entries=entries,
-        directories=frozenset(directories),
-        secrets=find_secrets(host, settings, repository, state, entries),
+        secrets=find_secrets(host, settings, repository, state, entries, loose),
         answered=answered,
     )
 
@@ -110,7 +116,7 @@ def _outside(facts: Facts, draft: Draft) -> Outside:
     entering = {variable.name for variable in dict(draft.decided)["environment"]}
     return Outside(
         variables=len(facts.host.environ.keys() - entering),
-        places=tuple(place for place in draft.hidden_places(facts.places) if place.exists),
+        places=tuple(one for one in draft.hidden_places(facts.places) if one.exists and not one.is_drawer),
     )
 
 
@@ -119,16 +125,24 @@ def _check_places(host: Host) -> tuple[SecretPlace, ...]:
     home, homes = host.person.home, host.person.homes
     if home == "/" or ":" in home or not home.isprintable():
         raise Problem(f"HOME is {home!r}, which cannot be a home in the box", "export HOME=/path/to/your/home")
-    places = secret_places(host.tree, homes)
+    places = secret_places(host.tree, homes, host.environ, host.cwd)
     check_project(host.cwd, homes, places)
     return places
+
+
+def _check_size(project: str, entries: tuple[Entry, ...]) -> None:
+    """What was not looked at must not be in the box: there may be secrets."""
+    if entries and entries[-1].kind == BEYOND:
+        top = quote(entries[-1].path[len(project) + 1 :].partition("/")[0])
+        raise Problem(
+            f"the project has more than {MOST_DIRECTORIES:,} directories: not all of them can be looked at for secrets",
+            f"see whether they are needed in the box, or: --hide {top}",
+        )
 
 
 def _find_state(tree: Tree, all_projects: State, instance: Instance, uid: int) -> Instance | None:
     try:
         check_state(tree, all_projects, instance, uid)
     except Problem:
-        if not tree.lacks(instance.masked):
-            raise  # what it tells must not be forgotten
         return None
     return instance

@@ -35,6 +35,10 @@ class Problem(Exception):
         self.excerpt = excerpt
 
 
+class Declined(Problem):
+    """Somebody was asked and said no: that is no error."""
+
+
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 
 
@@ -42,29 +46,12 @@ def quote(word: str) -> str:
     """The word as a shell reads it. Invisible characters are spelled in octal: the terminal must not obey them."""
     if word and SAFE.issuperset(word):
         return word
-    if word.isprintable():
+    if word.replace("\n", "").isprintable():
         return "'" + word.replace("'", "'\\''") + "'"
-    return "".join(_quote_run(run) for run in _runs(word))
+    # By lines: the shell would drop a line break at the end of `$(…)`.
+    return "'\n'".join(f"\"$(printf '{_spelled(line)}')\"" for line in word.split("\n"))
 
 
-def _runs(word: str) -> list[str]:
-    """The word in pieces, cut wherever visible and invisible characters meet."""
-    runs = [word[0]]
-    for character in word[1:]:
-        if _is_visible(character) == _is_visible(runs[-1][-1]):
-            runs[-1] += character
-        else:
-            runs.append(character)
-    return runs
-
-
-def _is_visible(character: str) -> bool:
-    # A line break is visible as such, and the shell would drop it at the end of `$(…)`.
-    return character.isprintable() or character == "\n"
-
-
-def _quote_run(run: str) -> str:
-    if _is_visible(run[0]):
-        return "'" + run.replace("'", "'\\''") + "'"
-    octal = "".join(f"\\{byte:03o}" for byte in run.encode(errors="surrogateescape"))
-    return f"\"$(printf '{octal}')\""
+def _spelled(line: str) -> str:
+    octal = ("".join(f"\\{byte:03o}" for byte in one.encode(errors="surrogateescape")) for one in line)
+    return "".join(one if one in SAFE.difference("%-") else code for one, code in zip(line, octal, strict=True))

@@ -18,7 +18,7 @@ from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
+from claudebox.problem import Declined, Problem
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
@@ -161,7 +161,7 @@ def show_layer(place: Place, layer: Layer) -> int:
 
 def _discard(layer: Layer, *, yes: bool) -> int:
     if not yes and not says_yes(f"Discard review {layer.number}? This cannot be undone. [y/N] "):
-        raise Problem("nothing discarded")
+        raise Declined("nothing was discarded")
     # If it was ended while it landed, what the project had before is in there.
     store.discard(recover(layer))
     return 0

@@ -66,7 +66,7 @@ def set_up(request: Request) -> int:
         raise Problem("this machine can do none of it", "claudebox --check")
     if host.tree.lstat(state.config) is not None:
         what = f"{SHOWN.config} is there already, and is yours to edit"
-        raise Problem(what, "add to it:\n" + _indented(lines_for(able)))
+        raise Problem(what, "\n      ".join(("add to it:", *lines_for(able))))
     if not request.yes and not says_yes("Use it for every box from now on? [y/N] "):
         say(f"Nothing changed. For one box: claudebox --profile {STRICT}\n")
         return FAILED
@@ -93,9 +93,7 @@ def try_part(part: Part, state: State) -> Refusal | None:
     """Why this part cannot be had here; None if it can. A box is really started, in an empty project."""
     with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
         project = os.path.realpath(made)
-        before = ALONE[: ALONE.index(f"--{part.key}")]
-        after = ALONE[ALONE.index(f"--{part.key}") + 2 :]
-        options = (*before, *after, f"--{part.key}", part.value)
+        options = (*ALONE, f"--{part.key}", part.value)  # the last one counts
         try:
             done = subprocess.run(
                 [*own_command(), "--yes", *options, *part.trial],
@@ -144,7 +142,3 @@ def _row(part: Part, refusal: Refusal | None, style: Style) -> list[str]:
     if refusal and refusal.hint:
         rest.append(f"hint: {escape(refusal.hint)}")  # to be pasted, so it stays whole
     return [f"  {mark} {label:<{COLUMN - 6}} {first}", *(" " * COLUMN + line for line in rest)]
-
-
-def _indented(lines: list[str]) -> str:
-    return "\n".join(f"      {line}" for line in lines)

@@ -8,7 +8,6 @@ from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import act
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
-from claudebox.host.tree import Tree
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Plan, Question
 from claudebox.plan import decide, survey
@@ -29,8 +28,12 @@ def start(request: Request) -> NoReturn:
         from claudebox.asking import ask_about_project
 
         layers = ask_about_project(host, request, layers)
-    plan = plan_until_known(survey(host, request, layers.settings))
+    facts = survey(host, request, layers.settings)
+    show_unseen(facts)
+    plan = plan_until_known(facts)
     finish_landings(host, plan)
+    if look_back(host, plan, may_ask=not request.yes and can_ask()):
+        plan = plan_until_known(survey(host.looked_at_anew(), request, layers.settings))
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
     launch(plan.replace(may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
@@ -50,18 +53,31 @@ def plan_until_known(facts: Facts) -> Plan:
     return plan
 
 
+def show_unseen(facts: Facts) -> None:
+    """Show before anything else what an earlier box left, if its report may have been seen by nobody."""
+    if facts.state is not None and facts.tree.lstat(f"{facts.state.reports}/unseen") is not None:
+        from claudebox.features.guard import kept
+
+        kept.show_unseen(facts.state)
+
+
+def look_back(host: Host, plan: Plan, *, may_ask: bool) -> bool:
+    """Look at what a box left if claudebox was killed while it ran. Returns whether something may have changed here."""
+    if plan.state is None or not any(name.startswith("box-") for name in host.tree.entries(plan.state.reports)):
+        return False
+    from claudebox.features.guard import kept
+
+    return kept.look_back(plan, may_ask=may_ask)
+
+
 def finish_landings(host: Host, plan: Plan) -> None:
     """If a landing was ended by force, bring it to an end before another box sees half of it."""
     layers = plan.state.layers if plan.state is not None else ""
-    if any(name.isdigit() and is_landing(host.tree, f"{layers}/{name}") for name in host.tree.entries(layers)):
+    journals = [f"{layers}/{name}/journal" for name in host.tree.entries(layers) if name.isdigit()]
+    if any(host.tree.lstat(f"{journal}{end}") is not None for journal in journals for end in ("", ".done")):
         from claudebox import reviewing
 
         reviewing.finish_landings(layers)
-
-
-def is_landing(tree: Tree, layer: str) -> bool:
-    """Whether the layer has the journal of a landing."""
-    return any(tree.lstat(f"{layer}/journal{end}") is not None for end in ("", ".done"))
 
 
 def try_namespaces(host: Host, plan: Plan) -> None:

@@ -53,10 +53,9 @@ class State(Record):
     nix_trial = Below("nix-trial")  # what came of trying the Nix daemon
     layer_trial = Below("layer-trial")  # that the kernel has refused a layer
     auth_lock = Below("auth.lock")  # a lock of those who keep logins in step
-    former_login = Below(f"auth/{LOGIN_FILE}")  # the login that all boxes shared, of claudebox 0.1.0
-    former_note = Below("auth.from")
     broker = Below("broker")  # sockets of brokers that are running
     broker_lock = Below("broker.lock")
+    introduced = Below("introduced")  # which files commits have brought that were made in boxes
     instances = Below(INSTANCES)
 
     def package(self, reference: str) -> str:
@@ -97,8 +96,8 @@ class Instance(Record):
     servers_note = Below("servers.from")
     answered = Below("answered")
     agreed = Below("agreed")  # what the user agreed to
-    masked = Below("masked")  # which files were masked
-    decoys = Below("decoys")  # the key with which made-up values are drawn
+    masked = Below("masked")  # which files were masked, of earlier versions
+    decoys = Below("decoys")  # the key with which made-up values are drawn, and where secrets were found by content
     masks = Below("masks")  # files with these values, which boxes see in the place of masked ones while they run
     journal = Below("broker.jsonl")  # what boxes asked of the broker
     network_journal = Below("network.jsonl")  # what boxes reached by name
@@ -107,7 +106,12 @@ class Instance(Record):
     cache = Below("cache")  # what package managers downloaded
     cache_over_host = Below("cache-host")
     cache_layers = Below("cache-host.layers")  # what boxes changed in the host's caches, and the lock of who does so
+    reports = Below("reports")  # what boxes have left, until somebody has seen it
     quarantine = Below("quarantine")  # what was moved out of the project after a box had ended
+
+    @property
+    def caches(self) -> tuple[str, ...]:
+        return self.cache_layers, self.cache_over_host, self.cache
 
     def has(self, path: str) -> bool:
         return path.startswith(f"{self.directory}/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, Problem, for_account
+from claudebox.problem import BROKEN_PIPE, Declined, Problem, for_account
 from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
@@ -132,6 +132,9 @@ def nobody_to_ask() -> Problem:
 
 def show_problem(problem: Problem, uid: int = -1) -> None:
     """Show it, with the hint as the account of this number would type it."""
+    if isinstance(problem, Declined):
+        say(f"claudebox: {problem.message}\n")
+        return
     # Paths stay whole, so that they can be copied.
     message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
     text = errors_style().paint("error", RED) + ": " + "\n       ".join(message) + "\n"

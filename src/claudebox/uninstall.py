@@ -19,15 +19,15 @@ from claudebox.host import Host, read_host
 from claudebox.host.git.refs import has_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
-from claudebox.instances import Listed, find_instances, find_others, measure, row, summary
-from claudebox.problem import Problem, for_account, quote
+from claudebox.instances import Listed, find_instances, find_others, measure, require_no_box, row, summary
+from claudebox.problem import Declined, Problem, for_account, quote
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.view.text import Style, beside, counted, escape
 
 COLUMN = 10
-MOST_NAMED = 5  # running boxes in a message
+UNINSTALL = "claudebox --uninstall"
 
 
 def uninstall(request: Request) -> int:
@@ -38,12 +38,14 @@ def uninstall(request: Request) -> int:
         show(f"claudebox keeps nothing in {state.directory}.\n{_last_step(host)}")
         return 0
     try:
-        require_no_box(state, host.person.uid)
+        require_no_box(state.directory, host.person.uid, UNINSTALL, counts_all=True)
         instances = find_instances(state)
         show(_listing(state, instances, output_style()))
         if not request.yes and not says_yes("Remove all of it? [y/N] "):
-            raise Problem("nothing removed")
-        require_no_box(state, host.person.uid)  # somebody may have taken long to answer
+            raise Declined("nothing was removed")
+        require_no_box(
+            state.directory, host.person.uid, UNINSTALL, counts_all=True
+        )  # somebody may have taken long to answer
         brought = _name_commits(host.tree, instances)  # nobody knows the projects afterwards
         _remove(directory, state.directory)
     finally:
@@ -67,58 +69,6 @@ def _open_own(path: str, uid: int) -> int | None:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid:
         raise Problem(f"{path} is not a directory of yours", f"see: ls -ld {quote(path)}")
     return os.open(path, DIRECTORY)
-
-
-def require_no_box(state: State, uid: int) -> None:
-    """Raise if a box runs, or if another claudebox may become one."""
-    place = os.fsencode(os.path.realpath(state.directory))
-    running = [pid for pid in _processes(uid) if _is_claudebox(pid) or uses(pid, place)]
-    if running:
-        named = ", ".join(map(str, running[:MOST_NAMED])) + (" …" if len(running) > MOST_NAMED else "")
-        raise Problem(f"a box is running (process {named})", "end it first; then: claudebox --uninstall")
-
-
-def _processes(uid: int) -> list[int]:
-    """The other processes of this account, boxes included: for the host, their programs are its own."""
-    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return sorted(pid for pid in numbers if pid != os.getpid() and _owner(pid) == uid)
-
-
-def _owner(pid: int) -> int:
-    """Whose process it is. The owner of its directory is root if the process keeps its memory to itself, as ours do."""
-    lines = _read(f"/proc/{pid}/status").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith(b"Uid:")), -1)
-
-
-def _is_claudebox(pid: int) -> bool:
-    """Whether it is the parent of a box, which calls itself so; or Python with our command, which may become one."""
-    words = _read(f"/proc/{pid}/cmdline").split(b"\0")
-    program, arguments = os.path.basename(words[0]), words[1:5]
-    is_ours = any(b"from claudebox.cli import main" in word for word in arguments)
-    is_ours = is_ours or any(os.path.basename(word).startswith(b"claudebox") for word in arguments)
-    return program == b"claudebox" or (program.startswith(b"python") and is_ours)
-
-
-def uses(pid: int, place: bytes) -> bool:
-    """Whether something in this directory is mounted where this process is: then it is in a box.
-
-    The kernel names what is mounted from the root of its file system, and the home may be one of its own. So the
-    beginning of what it names has to be the end of the directory.
-    """
-    for line in _read(f"/proc/{pid}/mountinfo").splitlines():
-        words = line.split(b" ")[3].replace(b"\\040", b" ").replace(b"\\134", b"\\").split(b"/")
-        beginnings = tuple(b"/".join(words[:number]) for number in range(2, len(words)))
-        if place.endswith(beginnings):
-            return True
-    return False
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""  # it has ended
 
 
 def _listing(state: State, instances: list[Listed], style: Style) -> str:

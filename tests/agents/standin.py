@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 
-ANSWER = "That is all I could do here."
+from claude.api import FAREWELL, Handler, Server
+
+ANSWER = FAREWELL
 
 
 def responses() -> bytes:
@@ -30,51 +30,30 @@ def content(is_stream: bool) -> bytes:
     return (f"data: {text}\r\n\r\n" if is_stream else text).encode()
 
 
-class StandIn:
+class StandIn(Server):
     """Answers on a free port while the `with` block runs."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.seen: list[tuple[dict[str, str], str]] = []
-        handler = type("Handler", (_Handler,), {"api": self})
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.server.daemon_threads = True
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def sent(self) -> str:
         return "\n".join(body for _, body in self.seen)
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     api: StandIn
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode(errors="replace")
         self.api.seen.append(({name.lower(): value for name, value in self.headers.items()}, body))
         is_stream = "stream" in self.path or self.path.endswith("/responses")
-        self._answer(responses() if self.path.endswith("/responses") else content(is_stream), is_stream)
+        self.reply(responses() if self.path.endswith("/responses") else content(is_stream), is_stream=is_stream)
 
     def do_GET(self) -> None:
-        self._answer(b'{"data": [], "models": []}', is_stream=False)
-
-    def _answer(self, data: bytes, is_stream: bool) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.reply(b'{"data": [], "models": []}')

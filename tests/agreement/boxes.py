@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from claudebox.agreement import News, agreement, find_news, read_agreements, write_agreements
+from claudebox import remembered
+from claudebox.agreement import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
 from claudebox.model import (
     BY_DEFAULT,
     FROM_HOST,
@@ -89,9 +90,13 @@ plans = st.builds(
 )
 
 
+def read(content: bytes) -> tuple[Agreement, ...]:
+    return read_agreements(remembered.read(content, FORM))
+
+
 def agreed(*answered: Plan) -> tuple[frozenset[str], ...]:
     """What is on file after a yes to each of them."""
-    return read_agreements(write_agreements([agreement(plan) for plan in answered]))
+    return read(write_agreements([agreement(plan) for plan in answered]))
 
 
 def news(plan: Plan, *answered: Plan) -> News:

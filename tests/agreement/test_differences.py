@@ -17,10 +17,11 @@ from agreement.boxes import (
     networks,
     news,
     plans,
+    read,
     variables,
     with_grant,
 )
-from claudebox.agreement import agreement, read_agreements, write_agreements
+from claudebox.agreement import agreement, write_agreements
 from claudebox.model import FROM_HOST, HIDE, RW, EnvVar, Finding, Login, Mount, Network, Origin, Plan
 from claudebox.mounts import arrange
 from claudebox.paths import is_below
@@ -74,7 +75,7 @@ def test_one_more_finding_is_not_agreed(plan: Plan, finding: Finding) -> None:
 @given(plans, networks)
 def test_network_that_reaches_more_is_not_agreed(plan: Plan, other: Network) -> None:
     changed = news(plan.replace(network=other), plan)
-    assert changed.tier == (TIERS.index(other.tier) < TIERS.index(plan.network.tier))
+    assert bool(changed.tier) == (TIERS.index(other.tier) < TIERS.index(plan.network.tier))
     held = {(port.host, port.box) for port in plan.network.published}
     assert changed.published == tuple(port for port in other.published if (port.host, port.box) not in held)
     reached = {port.host for port in plan.network.host_ports}
@@ -85,7 +86,7 @@ def test_network_that_reaches_more_is_not_agreed(plan: Plan, other: Network) -> 
 @given(plans, logins)
 def test_another_login_is_not_agreed(plan: Plan, login: Login | None) -> None:
     old, new = (one.file if one is not None else "" for one in (plan.login, login))
-    assert news(plan.replace(login=login), plan).login == (bool(new) and new != old)
+    assert bool(news(plan.replace(login=login), plan).login) == (bool(new) and new != old)
 
 
 @QUICK
@@ -143,7 +144,7 @@ def test_box_is_agreed_if_one_of_several_covers_it(one: Plan, other: Plan) -> No
 @given(plans)
 def test_file_says_the_same_when_read_again(plan: Plan) -> None:
     content = write_agreements([agreement(plan)])
-    assert read_agreements(content) == (frozenset(agreement(plan)),)
+    assert read(content) == (frozenset(agreement(plan)),)
     assert content.decode().replace("\n", "").isprintable()
 
 
@@ -151,9 +152,9 @@ def test_file_says_the_same_when_read_again(plan: Plan) -> None:
 @given(plans, st.data())
 def test_part_of_the_file_is_no_agreement(plan: Plan, data: st.DataObject) -> None:
     content = write_agreements([agreement(plan)])
-    assert read_agreements(content[: data.draw(st.integers(0, len(content) - 1))]) == ()
+    assert read(content[: data.draw(st.integers(0, len(content) - 1))]) == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"end\n", b"network full\n", b"\0" * 100])
 def test_what_is_no_agreement(content: bytes) -> None:
-    assert read_agreements(content) == ()
+    assert read(content) == ()

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 import pytest
 from _pytest.mark import ParameterSet
 
+from conftest import Box
 from running.needs import needed
+from terminal.pseudoterminal import claudebox_path
 
-TITLE = "left in the project, and this host may run it"
+TITLE = "the box has left this, and this host may run it unasked"
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +23,10 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     """What is printed after the audit."""
     _, found, after = done.stderr.partition("claudebox: ")
     return " ".join((found + after).split())
+
+
+def box_words(box: Box, *command: str) -> tuple[str, ...]:
+    return (claudebox_path(), *box.options, "--yes", "--quiet", "--run", *command)
 
 
 def in_default(names: Iterable[str], *some: str) -> list[ParameterSet]:

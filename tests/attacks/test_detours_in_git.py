@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from attacks.conftest import TITLE
 from conftest import AS_SOMEBODY, CLAUDEBOX, Account, Box, git, make_repository
 from patience import comes_true
 
@@ -165,7 +166,7 @@ def test_locked_directory_keeps_nothing(box: Box, account: Account, repository: 
 @pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_many_are_taken_away(box: Box, account: Account, repository: Path) -> None:
     done = box.inside("sh", "-c", "for i in $(seq 500); do ln -s x .git/refs/heads/x$i; done; ln -sf x .git/logs/HEAD")
-    assert "and 489 more" in done.stderr
+    assert "and 498 more below .git/" in " ".join(done.stderr.split())
     assert not (repository / ".git/logs/HEAD").is_symlink()
     assert box.inside("true").returncode == 0
 
@@ -200,4 +201,4 @@ def test_nobody_listens(box: Box, account: Account, repository: Path) -> None:
 def test_what_was_taken_away_is_not_said_to_be_there(box: Box, account: Account, repository: Path) -> None:
     done = box.inside("sh", "-c", "git worktree add -q t; ln -s ~/.bashrc .git/worktrees/t/config.worktree")
     assert "taken out of git's directory" in done.stderr
-    assert "left in the project" not in done.stderr
+    assert TITLE not in done.stderr

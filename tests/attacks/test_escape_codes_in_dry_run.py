@@ -45,7 +45,7 @@ def test_pasted_command_still_does_the_same(box: Box, hostile: Path, account: Ac
     script = "cat .env.* my*.env .envrc; git add -A; git ls-files"
     shown = box.claudebox("--dry-run", "--run", "sh", "-c", script)
     pasted = account.run(shell, "-c", shown.stdout, cwd=hostile)
-    expected = f"export A='{CODE}{BELL}' TOKEN=\""
+    expected = f"export A='{CODE}{BELL}' TOKEN="
     assert (pasted.stdout.count("API_KEY="), expected in pasted.stdout) == (2, True), pasted.stderr
     assert "hunter2" not in pasted.stdout
     assert ".envrc\n" not in pasted.stdout, "git would add a decoy"

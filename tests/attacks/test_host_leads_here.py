@@ -1,4 +1,4 @@
-"""The agent changes what the host runs because something outside leads there: a link from the home, PATH, a unit."""
+"""The agent changes what the host runs because something outside leads there: a link from the home, PATH."""
 
 from __future__ import annotations
 
@@ -22,14 +22,6 @@ WAYS = {
     "mkdir -p .local/bin; ln -s ~/src/shop/tools/deploy .local/bin/deploy": "tools/deploy",
     "mkdir -p bin; ln -s ~/elsewhere bin/other; ln -s src/shop/tools/other elsewhere": "tools/other",
     "mkdir -p .config/systemd/user; ln -s ~/src/shop/units/a.service .config/systemd/user": "units/a.service",
-    "mkdir -p .config/systemd/user; echo ExecStart=%h/src/shop/serve -x >.config/systemd/user/b.service": "serve",
-    "mkdir -p .config/autostart; echo Exec=$HOME/src/shop/tray >.config/autostart/tray.desktop": "tray",
-    "echo 'source ~/src/shop/env.sh' >.profile": "env.sh",
-    'echo \'[ -f "$HOME/src/shop/aliases" ] && . "$HOME/src/shop/aliases"\' >.bash_aliases': "aliases",
-    "printf 'D=~/src/shop\\nfor f in $D/rc.d/*.sh; do . $f; done\\n' >.zshrc": "rc.d/",
-    "echo 'alias backup=\"cd ~/src/shop && ./backup.sh\"' >.zshenv": "backup.sh",
-    "echo 'export PATH=$PATH:~/src/shop/more' >.zprofile": "more/",
-    "mkdir -p .ssh; echo Include ~/src/shop/ssh.conf >.ssh/config": "ssh.conf",
     "ln -s src/shop/gitconfig .gitconfig": "gitconfig",
     "ln src/shop/inputrc .inputrc": "inputrc",
     "mkdir -p .claude/agents; ln -s ~/src/shop/reviewer.md .claude/agents": "reviewer.md",
@@ -130,16 +122,13 @@ def test_program_that_takes_the_name_of_another_is_named(box: Box, account: Acco
     assert f"{TITLE}: 1 new .venv/bin/ls (your PATH has it before" in said(active.inside("sh", "-c", planted))
 
 
-def test_what_is_built_is_named_but_not_held(box: Box, account: Account, project: Path) -> None:
+def test_what_is_built_is_shown_but_not_held(box: Box, account: Account, project: Path) -> None:
     """People link to what they build, and building is what agents do."""
-    for made in ("target/release/shop", ".venv/bin/activate"):
-        account.write(project / made, "old\n", mode=0o755)
+    account.write(project / "target/release/shop", "old\n", mode=0o755)
     account.run("sh", "-c", "mkdir -p .local/bin; ln -s ~/src/shop/target/release/shop .local/bin", cwd=account.home)
     done = box.inside("sh", "-c", "echo new > built; mv built target/release/shop")
-    assert said(done) == "claudebox: changed, and run when you ask for it: target/release/shop"
-    account.write(account.home / ".bashrc", ". ~/src/shop/.venv/bin/activate\n")
-    done = box.inside("sh", "-c", "echo new > .venv/bin/activate")
-    assert f"{TITLE}: 1 changed .venv/bin/activate (~/.bashrc names it)" in said(done)
+    assert "target/release/shop: ~/.local/bin/shop leads here, and it is not held" in " ".join(done.stderr.split())
+    assert said(done) == ""
 
 
 def test_directory_that_is_on_path_before_it_exists(box: Box, account: Account, project: Path) -> None:
@@ -156,10 +145,3 @@ def test_directory_that_is_mounted_besides_is_looked_at(box: Box, account: Accou
     assert (rc.read_text(), (rc.parent / "notes").read_text()) == ("\n", "work\n")
     box.inside("sh", "-c", attack, options=("--mount-rw", str(rc.parent), "--writable", str(rc)))
     assert rc.read_text() == "\nevil\n"
-
-
-def test_what_is_merely_mentioned_stays_writable(box: Box, account: Account, project: Path) -> None:
-    account.write(project / "src/main.py", "\n")
-    account.write(account.home / ".bashrc", "alias s='cd ~/src/shop/src'\n# . ~/src/shop/src/main.py\nS=~/src/shop\n")
-    (account.home / "work").symlink_to(project)
-    box.sh("echo x > src/main.py; touch src/new.py new.py")

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from attacks.conftest import TITLE, said
-from attacks.test_host_runs_later_report import ORDINARY as IN_ONE_LINE
 from claudebox.features.secrets.table import WANTED as MAY_BE_SECRET
 from conftest import Account, Box
 from running.versions import versions
-from unit.features.guard.test_table import CONTENTS, HELD, ORDINARY, TAKEN_UP
+from unit.features.guard.test_table import HELD
 
 pytestmark = pytest.mark.req("INST-02")
 
@@ -244,34 +242,3 @@ def test_every_row_can_be_changed_without_the_guard(box: Box, whole_table: Path)
     failed = [place for place, attempts in worked.items() if POSSIBLE_FOR_A_FILE - attempts]
     # Some may hold secrets, and are masked.
     assert [place for place in failed if not MAY_BE_SECRET.wants(Path(place).name)] == []
-
-
-def planted(names: list[str]) -> str:
-    return f"""
-import os
-for name, content in {[(name, CONTENTS.get(name, "x")) for name in names]!r}:
-    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    open(name, "w").write(content)
-"""
-
-
-def test_every_row_is_named_where_nothing_was(box: Box, project: Path) -> None:
-    done = box.inside("python3", "-c", planted(HELD))
-    assert TITLE in said(done)
-    assert f"and {len(HELD) - 12} more" in said(done)
-    assert IN_ONE_LINE not in said(done)
-
-
-def test_ordinary_rows_are_named_in_one_sentence(box: Box, project: Path) -> None:
-    names = [name for name in ORDINARY if name not in TAKEN_UP]
-    done = box.inside("python3", "-c", planted(names))
-    assert TITLE not in said(done)
-    assert said(done).startswith(f"claudebox: {IN_ONE_LINE}: ")
-    assert said(done).endswith(f" and {len(names) - 6} more")
-
-
-def test_what_agents_take_up_is_named_by_itself(box: Box, project: Path) -> None:
-    done = box.inside("python3", "-c", planted(TAKEN_UP))
-    assert TITLE in said(done)
-    assert f"and {len(TAKEN_UP) - 12} more" in said(done)
-    assert IN_ONE_LINE not in said(done)

@@ -86,7 +86,12 @@ def test_git_on_the_host_runs_nothing_planted(box: Box, account: Account, reposi
     assert not host_uses_git(account, repository), (account.home / "ran").read_text()
 
 
-@pytest.mark.parametrize("name", in_default(ATTACKS, "configuration", "renamed-worktree", "program-of-a-filter"))
+# What is new in git's own directory and not git's is taken away when the box has ended, whoever opened it.
+TAKEN_AWAY = ("common-directory-of-a-worktree", "renamed-worktree")
+REAL = [name for name in ATTACKS if name not in TAKEN_AWAY]
+
+
+@pytest.mark.parametrize("name", in_default(REAL, "configuration", "included-file", "program-of-a-filter"))
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_git_on_the_host_would_run_it_without_the_guard(
     box: Box, account: Account, repository: Path, name: str
@@ -110,6 +115,20 @@ def test_worktree_as_the_project_is_guarded(box: Box, account: Account, reposito
     box.inside("sh", "-c", script, cwd=worktree)
     account.run("git", *AS_SOMEBODY, "commit", "-q", "--allow-empty", "-m", "x", cwd=worktree)
     assert not host_uses_git(account, repository)
+
+
+@pytest.mark.parametrize("name", ["", "objects/x"])
+@pytest.mark.parametrize("options", [(), ("--writable", ".")], ids=["guarded", "not-guarded"])
+def test_planted_head_hides_no_submodule(
+    box: Box, account: Account, repository: Path, name: str, options: tuple[str, ...]
+) -> None:
+    """A repository is HEAD and objects, and even one that is planted does not end the search for others."""
+    git(account, repository, "submodule", "--quiet", "deinit", "-f", "deps/library")
+    for planted in filter(None, ("HEAD", name)):
+        account.write(repository / ".git/modules/deps" / planted, "ref: refs/heads/main\n")
+    attack(box, "cp evil .git/modules/deps/library/hooks/post-checkout", *options)
+    git(account, repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    assert (account.home / "ran").exists() == bool(options)
 
 
 @pytest.mark.parametrize("options", [(), ("--writable", ".")], ids=["guarded", "not-guarded"])
@@ -153,11 +172,6 @@ UP = "../" * 12
 NESTED = "git init -q n; cd n; echo x > file; git add file; echo y > file"
 # What the agent does, what is said about it, and what the user types later.
 SELDOM = {
-    "server-of-instaweb": (
-        f"{EVIL_FILE}; mkdir .git/gitweb; cp evil .git/gitweb/our-lighttpd",
-        "new .git/gitweb/our-lighttpd (git instaweb runs it)",
-        "git instaweb --start --httpd=our-lighttpd",
-    ),
     "difftool": (
         f"{EVIL_FILE}; {NESTED}; git config diff.tool {UP}$OLDPWD/evil",
         "new n/.git (a repository: git obeys it) diff.tool = ",
@@ -189,11 +203,4 @@ def test_repository_that_has_git_write_elsewhere_is_named(box: Box, plain_reposi
     done = box.inside(
         "sh", "-c", "; ".join(f"git init -q n{i}; git -C n{i} config {one}" for i, one in enumerate(settings))
     )
-    for number in range(len(settings)):
-        assert f"new n{number}/.git (a repository: git obeys it)" in " ".join(done.stderr.split())
-
-
-def test_server_of_the_users_is_held(box: Box, account: Account, plain_repository: Path) -> None:
-    server = account.write(plain_repository / ".git/gitweb/server", "mine\n", 0o755)
-    assert box.inside("sh", "-c", "echo evil > .git/gitweb/server").returncode != 0
-    assert server.read_text() == "mine\n"
+    assert all(f"n{number}/.git" in done.stderr for number in range(len(settings)))

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from attacks.conftest import TITLE, in_default, said
+from attacks.conftest import TITLE, box_words, in_default, said
 from conftest import AS_SOMEBODY, Account, Box, git, make_repository
 from patience import comes_true
 from terminal.pseudoterminal import CTRL_C, CTRL_D, PLAIN, Terminal, claudebox_terminal
 
 pytestmark = pytest.mark.req("INST-02")
 
-ORDINARY = "changed, and run when you ask for it"
+NAMED = "which a tool may obey when you use it"
 
 
 @pytest.fixture
@@ -49,30 +49,11 @@ echo refs/heads/main > head-name; : > interactive; echo exec $OLDPWD/evil > git-
 ATTACKS = {
     "common-directory": (
         f"{PLANT}; git config --file planted/config {EVIL}; echo ../planted > .git/commondir",
-        ("new .git/commondir", "../planted"),
+        ("new .git/commondir (git or another program would obey it there)",),
     ),
     "gitlink": (
         f"{LINK}; git add sub; git config --file sub/.git/config {EVIL}",
         ("new sub/.git", "core.fsmonitor = "),
-    ),
-    "gitlink-where-nobody-looks": (
-        f"{LINK}; mkdir target; mv sub target; git add -f target/sub; git config --file target/sub/.git/config {EVIL}",
-        ("new target/sub/.git", "core.fsmonitor = "),
-    ),
-    "gitlink-in-a-split-index": (
-        (
-            f"{LINK}; mkdir target; mv sub target; git add -f target/sub; git update-index --split-index; "
-            f"git config --file target/sub/.git/config {EVIL}"
-        ),
-        ("new target/sub/.git", "core.fsmonitor = "),
-    ),
-    "gitlink-in-an-index-elsewhere": (
-        (
-            f"{LINK}; mkdir target; mv sub target; git add -f target/sub; mv .git/index moved; "
-            "ln -s ../moved .git/index; "
-            f"git config --file target/sub/.git/config {EVIL}"
-        ),
-        ("new target/sub/.git", "core.fsmonitor = "),
     ),
     "gitlink-of-a-gitlink": (
         (
@@ -84,10 +65,10 @@ ATTACKS = {
     ),
     "gitlink-among-thousands-of-repositories": (
         (
-            "mkdir d; cd d; mkdir -p $(seq -f %.0f/.git 2001); cd ..; "
+            "mkdir d; cd d; for a in $(seq 2001); do mkdir -p $a/.git/objects; touch $a/.git/HEAD; done; cd ..; "
             f"{LINK}; mkdir -p a/b; mv sub a/b; git add a/b/sub; git config --file a/b/sub/.git/config {EVIL}"
         ),
-        ("new a/b/sub/.git (one repository too many: nothing in it was looked at)",),
+        ("one repository too many",),
     ),
     "configuration-that-is-a-symlink": (
         (
@@ -110,24 +91,26 @@ ATTACKS = {
         ),
         ("new .git/other ", "core.fsmonitor = "),
     ),
-    "rebase": (REBASE, ("new .git/rebase-merge", "exec ")),
-    "rebase-tab": (f"{REBASE} printf ' x\\t%s\\n' $OLDPWD/evil > git-rebase-todo", ("new .git/rebase-merge", "x\\t")),
+    "rebase": (REBASE, ("new .git/rebase-merge (the box began or changed",)),
+    "rebase-strategy": (
+        (
+            f"{REBASE} echo pick $(git commit-tree -m x HEAD^{{tree}}) > git-rebase-todo; echo x/evil > strategy; "
+            "mkdir $OLDPWD/git-merge-x; cp $OLDPWD/evil $OLDPWD/git-merge-x"
+        ),
+        ("new .git/rebase-merge (the box began or changed",),
+    ),
     "rebase-symlink": (
         f"{REBASE} mv git-rebase-todo moved; ln -s moved git-rebase-todo",
-        ("new .git/rebase-merge", "-> moved"),
-    ),
-    "rebase-long": (
-        f"{REBASE} head -c 70000 /dev/zero | tr '\\0' '#' >> git-rebase-todo",
-        ("new .git/rebase-merge", "too large to be looked at"),
+        ("new .git/rebase-merge/git-rebase-todo", "-> moved"),
     ),
 }
 
 
-# A symlink among git's own files is always taken away.
-MENDED = ("gitlink-in-an-index-elsewhere", "rebase-symlink")
+# What git did not write among its own files is taken away without a question.
+MENDED = ("common-directory", "rebase-symlink")
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in MENDED])
 def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, repository: Path, name: str) -> None:
     script, expected = ATTACKS[name]
     with asked(box, script) as opened:
@@ -141,75 +124,171 @@ def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, reposit
 
 @pytest.mark.parametrize("name", in_default(ATTACKS, "common-directory", "gitlink-of-a-gitlink", "rebase"))
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
-def test_without_a_terminal_nothing_is_moved(box: Box, account: Account, repository: Path, name: str) -> None:
-    done = box.inside("sh", "-c", ATTACKS[name][0])
-    assert TITLE in said(done)
+def test_without_a_terminal_nothing_else_is_moved(box: Box, account: Account, repository: Path, name: str) -> None:
+    script, expected = ATTACKS[name]
+    heard = said(box.inside("sh", "-c", script))
+    assert [words for words in expected if words not in heard] == []
     assert ran(account, repository) == (name not in MENDED), "the attack is real"
 
 
 @pytest.mark.root_repeats("how much is looked at does not depend on who looks")
 def test_file_behind_many_others_is_not_lost(box: Box, repository: Path) -> None:
-    """Each of them is nothing to speak of."""
-    script = "mkdir -p .vscode/$a; echo '{}' > .vscode/$a/package.json"
-    many = f"for a in $(seq 100 450); do {script}; done; echo '{{}}' > .vscode/tasks.json"
+    many = "mkdir .vscode; cd .vscode; touch $(seq 3000)"
     assert "there are more files than were looked at" in said(box.inside("sh", "-c", many))
 
 
-def test_content_that_was_there_before_is_news_elsewhere(box: Box, repository: Path) -> None:
-    """What was cloned is obeyed when somebody opens it; then the agent copies it to where the project obeys it."""
-    box.inside("sh", "-c", "git init -q v; mkdir v/.vscode; echo '{}' > v/.vscode/tasks.json")
-    assert "new .vscode/tasks.json" in said(box.inside("sh", "-c", "cp -r v/.vscode ."))
-
-
-# What appears where nothing was, so that there was nothing to mount over.
+# What appears where nothing was, so that there was nothing to mount over; with words of the whole report.
 CONFIG = "printf '[core]\\nbare=false\\nworktree=..\\nfsmonitor=x\\n'"
-REPOSITORY, LEAVES = "(a repository: git obeys it)", "(a symlink that leaves the project)"
-# Each of a group has a place of its own.
-NEW_PLACES: tuple[dict[str, str], ...] = (
-    {
-        f"mkdir -p e/objects e/refs; ln -s refs/heads/x e/HEAD; {CONFIG} > e/config": f"new e {REPOSITORY}",
-        f"mkdir -p f/refs; ln -s /usr f/objects; cp .git/HEAD f; {CONFIG} > f/config": f"new f {REPOSITORY}",
-        "mkdir -p g c/objects c/refs; cp .git/HEAD g; echo ../c > g/commondir; "
-        f"{CONFIG} > g/config.worktree": "new g/config.worktree (git obeys it)",
-        "git init -q n; git -C n config protocol.ext.allow always": f"new n/.git {REPOSITORY}",
-        "git init -q o; git -C o config core.worktree $HOME": f"new o/.git {REPOSITORY} core.worktree = ",
-        "git init -q p; git -C p config core.worktree $PWD": f"new p/.git {REPOSITORY} core.worktree = ",
-        "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "(git worktree repair writes there)",
-        "mkdir -p x/y; git init -q --bare x/y; cp evil x/y/hooks/post-commit": f"new x/y {REPOSITORY}",
-    },
-    {
-        "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
-        "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
-        "echo '{}' > .mcp.json": "new .mcp.json",
-        "mkdir .claude; echo '{}' > .claude/settings.json": "new .claude/settings.json",
-        "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
-        "mkdir -p .claude/skills/x; echo hi > .claude/skills/x/SKILL.md": (
-            "new .claude/skills/x/SKILL.md (an agent on this host takes it up, with its hooks)"
-        ),
-        "touch lefthook.yml": "new lefthook.yml",
-    },
-    {
-        "ln -s ~/.bashrc rc": f"new rc {LEAVES} -> ",
-        "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.x a/b/rc": f"new a/b/rc {LEAVES}",
-        "mkdir -p d/b; ln -s ../../c d/b/up; ln -s up/../../.x d/b/rc": f"new d/b/rc {LEAVES}",
-        "git init -q .git/x/y; mkdir -p src; ln -s ../.git/x/y src/api": "-> ../.git/x/y in git's own directory",
-        "git init -q .git; ln -s .git lib": f"new lib {LEAVES} -> .git",
-        "mkdir -p src; ln -s ../.git/no/where src/other": "-> ../.git/no/where in git's own directory",
-        "ln -s /etc/shadow sub; ln -s sub also": f"new sub {LEAVES} -> /etc/shadow",
-    },
-    {"mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc"},
-)
+NEW_PLACES = {
+    f"mkdir -p e/objects e/refs; ln -s refs/heads/x e/HEAD; {CONFIG} > e/config": "new e core.",
+    f"mkdir -p f/refs; ln -s /usr f/objects; cp .git/HEAD f; {CONFIG} > f/config": "new f core.",
+    "mkdir -p g c/objects c/refs; cp .git/HEAD g; echo ../c > g/commondir": "new g ../c",
+    "git init -q n; git -C n config protocol.ext.allow always": "new n/.git protocol.ext.allow",
+    "git init -q o; git -C o config core.worktree $HOME": "new o/.git core.worktree = ",
+    "git init -q p; git -C p remote add x 'ext::sh -c x'": "new p/.git remote.x.url = ext::",
+    "git worktree add -q t; echo ~/.git > .git/worktrees/t/gitdir": "new .git/worktrees/t/gitdir",
+    "mkdir -p x/y; git init -q --bare x/y; cp evil x/y/hooks/post-commit": "new x/y hooks/post-commit",
+    "mkdir .vscode; echo '{}' > .vscode/tasks.json": "new .vscode/tasks.json",
+    "mkdir sub; echo true > sub/.envrc": "new sub/.envrc",
+    "echo '{}' > .mcp.json; touch lefthook.yml": "new .mcp.json new lefthook.yml",
+    "mkdir -p .claude/skills/x; echo hi > .claude/skills/x/SKILL.md": "new .claude/skills/x/SKILL.md",
+    "mkdir -p .github/workflows; touch .github/workflows/x.yml": "new .github/workflows/x.yml",
+    "mkdir -p a/.unknown; echo > a/.unknown/tool": "new a/.unknown/tool",
+    "ln -s src .helix; ln -s ~/.bashrc rc": "new .helix -> src new rc -> ",
+    "mkdir -p a/b; ln -s ../.. a/b/up; ln -s up/../.x a/b/rc": "new a/b/rc -> ",
+    "git init -q .git/refs/y; ln -s .git/refs/y api": "new api -> .git/refs/y in git's own directory",
+    "ln -s .git/no/where other": "new other -> .git/no/where in git's own directory",
+    "ln -s /etc/shadow shadow; ln -s shadow also": "new shadow -> /etc/shadow",
+    "mkdir -p objects x/.hg; touch HEAD; echo > x/.hg/hgrc": "new x/.hg/hgrc",
+    "mkdir -p y/.hg .pijul; echo > y/.hg/hgrc-not-shared; echo > .pijul/config": "new .pijul/config new y/.hg/hgrc-not",
+    "mkdir -p .git/remotes; echo URL: ext::x > .git/remotes/origin": "new .git/remotes/origin",
+    "echo x > .git/info/grafts; echo x > .git/config.worktree": "new .git/config.worktree new .git/info/grafts",
+    "echo /elsewhere > .git/objects/info/alternates": "new .git/objects/info/alternates",
+    "git replace HEAD $(git commit-tree -m other HEAD^{tree})": "to undo: git replace -d",
+    "echo evil >> src/main.py; git update-index --skip-worktree src/main.py": "changed .git/index src/main.py",
+}
 
 
-@pytest.mark.parametrize("group", range(len(NEW_PLACES)))
-def test_what_appears_is_named(box: Box, repository: Path, group: int) -> None:
-    heard = said(box.inside("sh", "-c", "\n".join(f"({script})" for script in NEW_PLACES[group])))
-    assert [words for words in NEW_PLACES[group].values() if words not in heard] == []
+def test_what_appears_is_named_and_what_git_did_not_write_is_gone(box: Box, repository: Path) -> None:
+    box.inside("sh", "-c", "\n".join(f"({script})" for script in NEW_PLACES))
+    whole = " ".join(box.claudebox("--report").stdout.split())
+    assert [words for words in NEW_PLACES.values() if any(part not in whole for part in words.split(" new "))] == []
+    gone = ("config.worktree", "info/grafts", "objects/info/alternates")
+    assert [name for name in gone if (repository / ".git" / name).exists()] == []
+
+
+@pytest.mark.parametrize("script", ["rm -rf .git", "rm -rf .git/objects/*", "rm .git/HEAD"])
+@pytest.mark.root_repeats("what is named does not depend on who looks")
+def test_repository_that_is_destroyed_is_named_first(box: Box, repository: Path, script: str) -> None:
+    heard = said(box.inside("sh", "-c", f"touch .mcp.json; {script}"))
+    assert f"{TITLE}: 1 gone .git (the repository is broken" in heard
+
+
+def test_what_a_forge_runs_is_named_where_no_layer_holds_it(box: Box, account: Account, repository: Path) -> None:
+    for name in (".github/README.md", ".gitlab/README.md"):
+        account.write(repository / name)
+    script = "mkdir .github/extensions .gitlab/duo; touch .github/extensions/x .gitlab/duo/y.md .github/z.md"
+    heard = said(box.inside("sh", "-c", script, options=("--review", "off")))
+    assert "1 new .github/extensions/x, .gitlab/duo/y.md (" in heard
+    assert "z.md" not in heard
+
+
+# Many things of one kind, so that one is not seen.
+CROWDS = {
+    "names": "for a in .fleet .helix .idea .nova .theia .zed; do mkdir $a; touch $a/x; done",
+    "dots": "touch $(seq -f .a%.0f 2000)",
+    "endings": "touch $(seq -f a%.0f.code-workspace 2000)",
+    "directories": "for a in $(seq 300); do mkdir -p a$a/.vscode; touch a$a/.vscode/x; done",
+    "files": "for a in $(seq 11); do mkdir -p n$a/.idea; (cd n$a/.idea; touch $(seq 2000)); done",
+    "stars": "touch .dir-locals1 .dir-locals2 .dir-locals3",
+    "repositories": "for a in $(seq 12); do git init -q vendor/$a; git -C vendor/$a config core.pager x; done",
+}
+
+
+@pytest.mark.parametrize("name", CROWDS)
+@pytest.mark.root_repeats("what is shown does not depend on who looks")
+def test_crowd_hides_nothing(box: Box, repository: Path, name: str) -> None:
+    planted = """
+    mkdir -p .vscode deep/er .git/sequencer; git init -q src; git -C src config core.fsmonitor x
+    touch .vscode/tasks.json deep/er/.mcp.json proj.sublime-project .git/sequencer/x
+    """
+    names = (".vscode/tasks.json", "src/.git", "deep/er/.mcp.json", "proj.sublime-project", ".git/sequencer")
+    done = box.inside("sh", "-c", f"{CROWDS[name]}; {planted}", options=("--quiet",))
+    lines = done.stderr.splitlines()
+    assert (len(lines) < 24, max(map(len, lines)) <= 80) == (True, True), done.stderr
+    assert [name for name in names if name not in said(done)] == []
+
+
+# A hook that starts a program of Python takes what lies in the root for it.
+HOOKS = {
+    "#!/bin/sh\nexec python3 -mpre_commit hook-impl\n": "pre_commit.py",
+    "#!/bin/sh\npython3 -m nbstripout.cli x\n": "nbstripout",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.root_repeats("what is named does not depend on who looks")
+def test_what_hooks_run_besides_themselves_is_named(box: Box, account: Account, repository: Path, hook: str) -> None:
+    script = "echo x > pre_commit.py; mkdir nbstripout; echo x > nbstripout/__init__.py; echo '{}' > package.json"
+    assert said(box.inside("sh", "-c", f"{script}; rm -r pre_commit.py nbstripout")) == "", "without a hook"
+    account.write(repository / ".git/hooks/pre-commit", hook, 0o755)
+    heard = said(box.inside("sh", "-c", f"{script}; echo '[]' > package.json"))
+    assert f"new {HOOKS[hook]}" in heard
+    assert "changed package.json (tools that your commit hooks run obey it)" in heard
+
+
+# The report is kept.
+
+
+def test_report_that_nobody_saw_is_shown_by_the_next_start(box: Box, account: Account, repository: Path) -> None:
+    """The window was closed: nobody was there to read it."""
+    flood = "for a in $(seq 15); do d=$d/$(seq -s a 70); done; mkdir -p .$d; (cd .$d; touch $(seq -f .t%.0f 1900))"
+    account.write(repository / "agent.sh", f"trap '' HUP; touch started; {flood}; sleep 1; echo x > .mcp.json\n")
+    with claudebox_terminal(box, "--yes", "--run", "sh", "agent.sh", env=PLAIN) as opened:
+        assert comes_true((repository / "started").exists)
+        opened.hang_up()
+        opened.process.wait(30)
+    assert ".mcp.json" in box.claudebox("--report").stdout
+    heard = said(box.inside("true"))
+    assert heard.startswith("claudebox: what an earlier box left, which perhaps nobody has seen:")
+    assert ".mcp.json" in heard
+    assert len(heard) < 5000
+    assert said(box.inside("true")) == "", "once is enough"
+    assert ".mcp.json" in box.claudebox("--report").stdout
+
+
+COMMIT = "git add .mcp.json; git -c user.name=x -c user.email=x commit -qm x"
+
+
+def test_box_whose_end_nobody_looked_at_is_looked_at_by_the_next_start(
+    box: Box, account: Account, repository: Path
+) -> None:
+    account.write(account.home / ".claudebox/config.toml")  # without any state, nothing is kept
+    account.write(repository / "agent.sh", f"echo x > .mcp.json; {COMMIT}; touch started; exec sleep 60\n")
+    with account.running(*box_words(box, "sh", "agent.sh"), cwd=repository) as process:
+        assert comes_true((repository / "started").exists)
+        assert said(box.inside("true")) == "", "it still runs"
+        process.kill()
+        process.wait(30)
+    heard = said(box.inside("true"))
+    assert "claudebox was killed during an earlier box" in heard
+    assert "new .mcp.json" in heard
+    assert "commit 1 of branch main changes .mcp.json" in heard
+    assert said(box.inside("true")) == "", "once is enough"
+
+
+def test_repositories_in_the_project_are_looked_at(box: Box, account: Account, repository: Path) -> None:
+    for name in ("a", "b"):
+        make_repository(account, account.write(repository / f"vendor/{name}/x").parent)
+    script = "git -C vendor/a update-index --skip-worktree x; rm -rf vendor/b/.git/objects/*"
+    heard = said(box.inside("sh", "-c", script))
+    assert "gone vendor/b/.git (the repository is broken" in heard
+    assert "changed vendor/a/.git/index (git status hides changes of these) x" in heard
 
 
 def test_directory_that_cannot_be_listed_is_named(box: Box, repository: Path, account: Account) -> None:
     heard = said(box.inside("sh", "-c", "mkdir locked; chmod 0 locked"))
-    assert account.is_root or "new locked (cannot be listed: nothing in it was looked at)" in heard
+    assert account.is_root or "new locked (too deep, or cannot be listed: nothing in it was looked at)" in heard
     (repository / "locked").chmod(0o755)
 
 
@@ -220,7 +299,7 @@ def test_worktree_that_the_user_adds_meanwhile_is_no_news(box: Box, account: Acc
         git(account, repository, "worktree", "add", "-q", str(account.home / "tree"))
         account.write(repository / "added")
         opened.wait()
-        assert "worktree repair" not in opened.seen.decode()
+        assert "claudebox: taken" not in opened.seen.decode()
 
 
 def test_hooks_where_there_were_none(box: Box, account: Account, repository: Path) -> None:
@@ -271,7 +350,8 @@ echo '[project]' > pyproject.toml; mkdir app; echo '{"scripts": {"dev": "vite"}}
 o=.git/annex/objects/a; mkdir -p $o/K; touch $o/K/K; ln -s $o/K/K have; ln -s $o/Z/Z lack
 touch -d 2001-01-01 package.json; git stash -q; git stash pop -q; git gc -q; git tag x
 mkdir -p target/debug .pytest_cache .next; touch target/debug/x Cargo.lock .pytest_cache/x .next/x.json
-touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig; mkdir sub; touch sub/.tool
+touch .eslintcache .coverage .gitignore .env.example .python-version .editorconfig
+mkdir -p .claude/rules; echo > .claude/rules/x.md
 """
 
 
@@ -292,21 +372,13 @@ def test_installing_packages_ends_without_a_word(box: Box, account: Account, rep
     assert said(done) == ""
 
 
-ONE_LINE = {
-    "echo 'all:' > Makefile": "Makefile",
-    "sed -i 's/jest/curl/' package.json": "package.json (test)",
-    'echo \'{"scripts": {"postinstall": "x"}}\' > other.json; mkdir p; mv other.json p/package.json': "(postinstall)",
-    "mkdir -p .claude/rules; echo hi > .claude/rules/x.md": ".claude/rules/x.md",
-    "echo > setup.py": "setup.py",
-    "git init -q -b main c; mkdir c/.vscode; echo '{}' > c/.vscode/tasks.json": "c/.vscode/tasks.json",
-}
-
-
-def test_what_runs_on_request_is_named_in_one_sentence(box: Box, repository: Path) -> None:
-    heard = said(box.inside("sh", "-ec", "\n".join(ONE_LINE)))
-    assert heard.startswith(f"claudebox: {ORDINARY}: ")
-    assert [words for words in ONE_LINE.values() if words not in heard] == []
+def test_what_is_merely_named_is_one_line(box: Box, repository: Path) -> None:
+    heard = said(
+        box.inside("sh", "-ec", "echo 'all:' > Makefile; echo > setup.py; touch .toolrc .other; touch flake.nix")
+    )
+    assert f"{NAMED}: 1 new .other, .toolrc (some tool may obey it)" in heard
     assert TITLE not in heard
+    assert "Makefile" not in heard
 
 
 # The end of claudebox, and the question
@@ -358,7 +430,7 @@ def test_what_was_typed_while_the_box_ran_is_no_answer(box: Box, account: Accoun
 def test_bare_enter_shows_and_then_keeps(box: Box, repository: Path) -> None:
     with asked(box, PLANTED) as opened:
         opened.type("\n")
-        shown = opened.read_until(r"(?s)1 \.mcp\.json.*Keep or quarantine\?.*\[k\] ").group()
+        shown = opened.read_until(r"(?s)1 \.mcp\.json.*quarantine\?.*\[k\] ").group()
         assert "echo \\x1b[31mred" in shown
         opened.type("\n")
         assert opened.wait() == 0
@@ -398,7 +470,7 @@ def test_changed_file_is_as_before_again(box: Box, account: Account, repository:
     ) as opened:
         opened.answer(r"Start\? \[y/N\] ", "y\n")
         opened.answer(r"\[s\] ", "q\n")
-        opened.read_until("Restored as before the box: .git/config")
+        opened.read_until("As before the box again: .git/config")
         opened.wait()
     assert "pager" not in (repository / ".git/config").read_text()
     assert git(account, repository, "log", "--format=%s") == "first\n"
@@ -421,7 +493,7 @@ def test_nobody_is_asked_with_yes(box: Box, repository: Path) -> None:
 
 def test_nobody_is_asked_who_sent_a_signal(box: Box, repository: Path) -> None:
     """Whoever ends a box, `timeout` for one, waits for its end and types nothing."""
-    box.account.write(repository / "agent.sh", "echo x > .mcp.json; touch started; exec sleep 60\n")
+    box.account.write(repository / "agent.sh", f"echo x > .mcp.json; {COMMIT}; touch started; exec sleep 60\n")
     with claudebox_terminal(box, "--run", "sh", "agent.sh", env=PLAIN) as opened:
         opened.answer(r"Start\? \[[Yy]/[Nn]\] ", "y\n")
         assert comes_true((repository / "started").exists)
@@ -438,7 +510,7 @@ def test_symlink_on_the_way_is_not_followed(box: Box, account: Account, reposito
         (repository / "sub").rename(repository / "old")
         os.symlink(account.home / "mine", repository / "sub")
         opened.type("q\n")
-        opened.read_until("could not be moved")
+        opened.read_until("was not moved")
         opened.wait()
     assert (account.home / "mine/.envrc").exists()
 

@@ -306,3 +306,21 @@ def test_line_discipline_of_a_terminal_stays(box: Box) -> None:
     outside = box.account.run("python3", "-c", LINE_DISCIPLINE)
     inside = box.inside("python3", "-c", LINE_DISCIPLINE)
     assert (outside.stdout, inside.stdout) == ("loaded\n", "Operation not permitted\n")
+
+
+LEASE = """
+import fcntl, os
+file = os.open("left.txt", os.O_RDONLY | os.O_CREAT)
+for command in (fcntl.F_SETLEASE, fcntl.F_GETLEASE):
+    try:
+        fcntl.fcntl(file, command, fcntl.F_WRLCK)
+        print("taken")
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+def test_no_file_of_the_project_can_be_leased(box: Box) -> None:
+    """With a lease, whoever opens the file on the host waits for 45 seconds, or is told that it cannot be read."""
+    assert box.inside("python3", "-c", LEASE).stdout == "Operation not permitted\n" * 2
+    assert without(box, FILTER).inside("python3", "-c", LEASE).stdout == "taken\n" * 2

@@ -26,7 +26,7 @@ def plant(account: Account, directory: Path, sprung: Path) -> None:
 
 
 def own_programs(account: Account) -> str:
-    """A PATH with what a demo needs, and without npm: nothing shall be downloaded here."""
+    """A PATH with what a demo needs, and nothing else."""
     place = account.home / "programs"
     for name in ("bwrap", "git", "sh", "env", "python3", "true"):
         account.write(place / name).unlink()
@@ -58,7 +58,7 @@ def test_demo_follows_no_link_into_a_project(box: Box, account: Account, sprung:
     plant(account, box.project, sprung)
     links = account.home / "links"
     links.mkdir()
-    for name in ("git", "npm", "claude"):
+    for name in ("git", "bwrap", "claude"):
         (links / name).symlink_to(box.project / name)
     box.claudebox("--demo", env={"PATH": f"{links}:{own_programs(account)}"})
     assert not sprung.exists(), sprung.read_text()

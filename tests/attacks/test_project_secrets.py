@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box, git
+from samples import CANARY, PEM
 
 pytestmark = [pytest.mark.req("SEC-01"), pytest.mark.root_differs("root can read what is locked away")]
 
-CANARY = "cAnArY7x9"
-KEY = f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n"
+KEY = PEM
 SECRETS = {
     ".env": f"PORT=3000\nAPI_KEY={CANARY}\n",
     ".env.local": f"export TOKEN='{CANARY}\nmore {CANARY}'\n",
@@ -136,10 +136,9 @@ def test_the_ways_would_find_it(box: Box, planted: Path) -> None:
 def test_program_still_starts_with_the_decoy(box: Box, planted: Path) -> None:
     shown = box.sh(". ./.env; echo $PORT ${#API_KEY} $API_KEY; git remote -v; python3 -m json.tool .mcp.json")
     assert f"3000 {len(CANARY)} " in shown
-    assert "https://git.example/shop.git (fetch)" in shown
+    assert "@git.example/shop.git (fetch)" in shown
     made_up = shown.split()[2]
-    assert f'"X_TOKEN": "{made_up}"' in shown, "the same secret is made up the same way everywhere"
-    assert box.sh(". ./.env; echo $API_KEY").strip() == made_up, "and at the next start"
+    assert box.sh(". ./.env; echo $API_KEY").strip() != made_up, "so that guesses of earlier boxes say nothing"
 
 
 def test_decoy_is_not_committed(box: Box, planted: Path, account: Account) -> None:
@@ -149,65 +148,27 @@ def test_decoy_is_not_committed(box: Box, planted: Path, account: Account) -> No
     assert "README.md" in committed
 
 
-def test_moved_to_where_nobody_looks(box: Box, planted: Path) -> None:
-    """The file itself cannot be moved, but a directory above it."""
-    script = "mkdir -p node_modules .git/x && mv app node_modules/ && mv deploy .git/x/ && mv .git .repository"
-    box.sh(script, options=("--writable", ".git"))
-    assert (planted / "node_modules/app/.env").exists()
-    assert box.sh(SEARCH) == ""
-    assert box.sh(SEARCH) == ""
+MOVE = (
+    "mkdir -p node_modules .git/x; mv app node_modules/; mv deploy .git/x/; mv .git .repository; mv .env fixtures/.env"
+)
+MOVE += "; rm -rf app; ln -s target app; mv app/.env app/other; mkdir -p fixtures; mv app fixtures/app; true"
 
 
-@pytest.mark.parametrize("reveal", ["fixtures", "fixtures/.env", "fixtures/.env:APP_PASSWORD"])
-def test_moved_to_what_is_revealed(box: Box, project: Path, account: Account, reveal: str) -> None:
-    """At every start after that, too, and when something else is in its old place."""
-    for directory in ("config", "fixtures"):
-        account.write(project / directory / ".env", f"APP_PASSWORD={CANARY if directory == 'config' else 'dEmO44x1'}\n")
-    options = ("--reveal", reveal)
-    assert "dEmO44x1" in box.sh("cat fixtures/.env; mv fixtures old; mv config fixtures", options)
-    for _ in range(2):
-        script = "cat fixtures/.env; mkdir -p config; echo APP_PASSWORD=1 >config/.env || true"
-        assert CANARY not in box.sh(script, options)
-    assert CANARY in box.sh("cat fixtures/.env", ("--reveal", "fixtures", "--reveal", "config"))
+def test_moved_to_where_nobody_looks_or_all_is_revealed(box: Box, planted: Path) -> None:
+    """Neither the file nor a directory above it can be moved, so nothing has to be remembered of it."""
+    before = files_of(planted)
+    options = ("--writable", ".git", "--reveal", "fixtures")
+    assert CANARY not in box.sh(f"({MOVE}) 2>/dev/null; {SEARCH}", options=options)
+    assert files_of(planted).items() >= before.items()
+    assert box.sh(SEARCH, options=options) == ""
+    assert not list(box.account.home.glob(".claudebox/instances/*/masked"))
 
 
-def test_moved_is_found_only_because_it_is_remembered(box: Box, planted: Path, account: Account) -> None:
-    box.sh("mkdir node_modules && mv app node_modules/")
-    for path in (account.home / ".claudebox" / "instances").glob("*/masked"):
-        path.unlink()
-    assert "node_modules/app/.env" in box.sh(SEARCH)
-
-
-@pytest.mark.exhaustive("the quick run has tried it without a box")
-def test_junk_does_not_push_a_moved_secret_out_of_memory(box: Box, planted: Path) -> None:
-    """What is remembered of masked files was once read up to 256 KiB, and written without a limit."""
-    name = "x" * 200
-    deep = "/".join([name] * 5)
-    box.sh(f"for i in $(seq 270); do mkdir -p a$i/{deep} && echo KEY=junk >a$i/{deep}/.env; done")
-    box.sh("mkdir node_modules && mv app node_modules/")
-    assert (planted / "node_modules/app/.env").exists()
-    assert box.sh(SEARCH) == ""
-
-
-def test_damaged_memory_of_masks_starts_no_box(box: Box, planted: Path, account: Account) -> None:
-    box.sh("mkdir node_modules && mv app node_modules/")
-    (memory,) = (account.home / ".claudebox" / "instances").glob("*/masked")
-    memory.write_bytes(memory.read_bytes()[:-20])
-    done = box.inside("sh", "-c", SEARCH)
-    assert (done.returncode, done.stdout) == (125, "")
-    assert "which files have to stay masked, and is damaged" in " ".join(done.stderr.split())
-
-
-@pytest.mark.parametrize("place", [".", "node_modules/a"])
-def test_locked_away_until_the_next_box(box: Box, planted: Path, account: Account, place: str) -> None:
-    """Where nobody can look, nothing is masked; but the agent owns it, and opens it again."""
-    box.sh(f"mkdir -p node_modules/a; mv app {place}/ 2>/dev/null; chmod 0 {place}/app")
-    done = box.inside("sh", "-c", f"chmod 700 {place}/app; {SEARCH}")
-    assert CANARY not in done.stdout
-    if not account.is_root:  # who can list it nevertheless
-        assert done.returncode == 125
-        assert "app/.env held secrets and is gone, or has been moved" in " ".join(done.stderr.split())
-    (planted / place / "app").chmod(0o700)
+def test_innocent_file_with_the_inode_of_a_secret_is_not_masked(box: Box, planted: Path) -> None:
+    box.sh("true")
+    (planted / ".env").rename(planted / "src1.txt")
+    (planted / "src1.txt").write_text("x\n")
+    assert box.sh("echo y >>src1.txt; cat src1.txt") == "x\ny\n"
 
 
 def test_hard_link_locked_away(box: Box, planted: Path, account: Account) -> None:
@@ -215,17 +176,9 @@ def test_hard_link_locked_away(box: Box, planted: Path, account: Account) -> Non
     (planted / "locked/link").hardlink_to(planted / ".env")
     (planted / "locked").chmod(0)
     done = box.inside("sh", "-c", f"chmod 700 locked; {SEARCH}")
-    assert CANARY not in done.stdout
-    assert account.is_root or done.returncode == 125
+    assert CANARY not in done.stdout, "the directory is hidden, and the box starts"
+    assert done.returncode == 0
     (planted / "locked").chmod(0o700)
-
-
-def test_parent_replaced_by_a_symlink(box: Box, planted: Path, account: Account) -> None:
-    """Into a skipped directory, and to where the user's own secrets are."""
-    account.write(account.home / ".aws" / ".env", f"KEY={CANARY}\n")
-    box.sh(f"mkdir target && mv app target/ && ln -s target/app app && mv deploy d && ln -s {account.home}/.aws deploy")
-    assert box.sh(SEARCH) == ""
-    assert box.sh("cat deploy/.env 2>/dev/null; true") == ""
 
 
 def test_symlink_as_env_is_never_followed(box: Box, project: Path, account: Account) -> None:
@@ -254,6 +207,41 @@ def test_index_cannot_claim_that_git_has_it(box: Box, planted: Path) -> None:
     assert box.sh(SEARCH) == ""
 
 
+TOKEN = f"ghp_{CANARY}Q2w3E4r5T6y7U8i9O0p1A2s3"
+LOOSE = {
+    "notes.txt": f"the token is {TOKEN}\n",
+    "deploy/thing": KEY,
+    "scratch.py": f"client = Client('{TOKEN}')\n",
+    "run/settings": f"COLOUR=red\nexport DB_PASSWORD={CANARY}Xy7\n",
+}
+
+
+@pytest.mark.parametrize("has_git", [True, False])
+def test_content_of_what_git_does_not_track(box: Box, project: Path, account: Account, has_git: bool) -> None:
+    """An agent that sees what is made up has git's index name the file, with its real times, and leaves junk."""
+    for name, content in LOOSE.items():
+        account.write(project / name, content)
+    harmless = {"new.py": "TOKEN = os.environ['TOKEN']\npassword = 'test'\n", "build/x.txt": TOKEN, "a.png": TOKEN}
+    for name, content in harmless.items():
+        account.write(project / name, content)
+    if has_git:
+        git(account, project, "init", "-q")
+        account.write(project / "tracked.txt", TOKEN)
+        git(account, project, "add", "tracked.txt")
+    shown = box.sh(f"{SEARCH}; for f in new.py README.md; do echo >>$f; done")
+    seen = {line.partition(":")[0] for line in shown.splitlines() if line.startswith("./")}
+    assert seen == {"./build/x.txt", "./a.png", *(["./tracked.txt"] if has_git else [])}
+    if has_git:
+        forge = "git add -f notes.txt scratch.py deploy/thing run/settings; git commit -qm x; git status >/dev/null"
+        box.sh(f"{forge}; mkdir junk; for i in $(seq 2100); do echo $i >junk$i; done")
+        assert "notes.txt" in git(account, project, "ls-files")
+        said = box.inside("sh", "-c", f"grep -la '{PATTERN}' {' '.join(LOOSE)}")
+        assert said.stdout == ""
+        assert "not all files that git does not track were looked into" in " ".join(said.stderr.split())
+    options = ("--reveal", ".")
+    assert set(box.sh(f"grep -la '{PATTERN}' {' '.join(LOOSE)}", options=options).split()) == set(LOOSE)
+
+
 @pytest.mark.parametrize("version", ["2", "4"])
 def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Account, version: str) -> None:
     git(account, planted, "config", "index.version", version)
@@ -264,13 +252,6 @@ def test_what_git_has_is_shown_and_said(box: Box, planted: Path, account: Accoun
     assert "app/.env: not masked (variables of the program): git has it as it is" in " ".join(result.stderr.split())
     account.write(planted / "app/.env", f"OTHER={CANARY}\n")
     assert CANARY not in box.inside("cat", "app/.env").stdout
-
-
-def test_committed_settings_with_a_password_are_mentioned(box: Box, planted: Path, account: Account) -> None:
-    account.write(planted / "config.json", '{"db": {"password": "hunter2"}}')
-    git(account, planted, "add", "config.json")
-    said = " ".join(box.claudebox("--audit", "--run", "true").stdout.split())
-    assert "config.json: not masked, and something in it looks like a password: git has it as it is" in said
 
 
 def test_worktree_and_submodule(box: Box, account: Account) -> None:
@@ -290,7 +271,7 @@ def test_worktree_and_submodule(box: Box, account: Account) -> None:
         box.project = project
         shown = box.sh(search)
         assert CANARY not in shown
-        assert "https://git.example/" in shown
+        assert "@git.example/" in shown
         assert CANARY in box.sh(search, options=("--reveal", str(account.home)))
 
 
@@ -318,7 +299,7 @@ def test_huge_file(box: Box, project: Path, account: Account) -> None:
         file.truncate(1 << 30)
         file.seek(1 << 29)
         file.write(f"\nLATER={CANARY}\n".encode())
-    assert box.sh("wc -c < .env; head -c 100 .env").split()[1:] == ["#", "masked-by-claudebox"]
+    assert box.sh("wc -c < .env; head -c 100 .env").split() == ["0"]
 
 
 def test_values_are_printed_nowhere(box: Box, planted: Path) -> None:
@@ -373,10 +354,40 @@ def test_many_are_masked_all_the_same(box: Box, project: Path, account: Account)
     assert box.sh(f"{SEARCH}; ls keys | wc -l") == "120\n"
 
 
-def test_large_project_says_what_it_did_not_look_at(box: Box, project: Path, account: Account) -> None:
+def test_what_was_not_looked_at_is_not_in_the_box(box: Box, project: Path, account: Account) -> None:
     deep = project
     for _ in range(45):
         deep /= "d"
     account.write(deep / ".env", f"KEY={CANARY}\n")
-    shown = " ".join(box.inside("true").stderr.split())
-    assert "the project is too large or too deep: secrets there and further on are not looked for" in shown
+    account.write(project / "x/.env", f"KEY={CANARY}\n")
+    done = box.inside("sh", "-c", SEARCH)
+    assert CANARY not in done.stdout
+    assert "too deep, or cannot be listed: the box does not see what is in there" in " ".join(done.stderr.split())
+
+
+def test_every_name_of_a_file_counts(box: Box, planted: Path, account: Account) -> None:
+    """The strictest name of a file counts for all of them, and one that cannot be found stops the start."""
+    account.write(planted / "a.txt", f"DB_TOKEN=changeme\nwords={CANARY}\nA_TOKEN=ghp_abcD1234efgH5678ijkL\n")
+    os.link(planted / "a.txt", planted / ".env.linked")
+    account.write(planted / "node_modules/config/.env", f"KEY={CANARY}\n")
+    (planted / "conf").symlink_to("node_modules/config")
+    assert CANARY not in box.sh(SEARCH)
+    name = "d" * 250
+    steps = f"cd node_modules; for i in $(seq 20); do mkdir {name}; cd {name}; done; ln $0 x"
+    account.run("bash", "-c", steps, str(planted / ".env"), cwd=planted)
+    done = box.inside("true")
+    assert done.returncode == 125
+    assert "hint: find . -samefile .env" in done.stderr
+
+
+def test_forged_index_and_many_files(box: Box, planted: Path, account: Account) -> None:
+    """An agent names files that the user makes later, and leaves more files than a start looks into."""
+    forge = "b=$(echo x | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$b,notes.txt"
+    box.sh(
+        f"{forge}; git update-index --skip-worktree notes.txt; seq 1200 | sed s/^/.x/ | xargs -n1 sh -c 'echo x >$0'"
+    )
+    for name in ("notes.txt", "token.log"):
+        account.write(planted / name, f"STRIPE_SECRET_KEY=sk_live_51HxQ2eLmZ8vKq3TnB7yWcR{CANARY}\n")
+    done = box.inside("sh", "-c", SEARCH)
+    assert CANARY not in done.stdout
+    assert "not all files that git does not track were looked into" in " ".join(done.stderr.split())

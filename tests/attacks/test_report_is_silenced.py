@@ -36,7 +36,7 @@ def repository(account: Account, project: Path) -> Path:
 def test_planted_task_is_grave(box: Box, repository: Path, script: str) -> None:
     heard = said(box.inside("sh", "-c", script))
     assert TITLE in heard
-    assert ".vscode/tasks.json" in heard.partition(TITLE)[2].partition("run when you ask for it")[0]
+    assert ".vscode/tasks.json" in heard.partition(TITLE)[2].partition("which a tool may obey")[0]
 
 
 VALUES = {
@@ -63,7 +63,6 @@ def test_value_that_is_no_path_hides_nothing(box: Box, repository: Path, name: s
     heard = said(box.inside("sh", "-c", "\n".join(lines)))
     assert "app/.vscode/tasks.json" in heard
     assert "could not be looked at" not in heard
-    assert box.inside("true").returncode == 0, "the next box starts"
 
 
 # Each entry of this index has the name of the one before, and a letter more: few megabytes spell a gigabyte.
@@ -77,7 +76,7 @@ open(".git/index", "wb").write(b"DIRC\0\0\0\4" + (40_000).to_bytes(4, "big") + e
 def test_index_of_endless_names_hides_nothing(box: Box, repository: Path, script: str) -> None:
     heard = said(box.inside("sh", "-c", f"{TASKS}; python3 -c '{script}'"))
     assert "app/.vscode/tasks.json" in heard
-    assert ("new .git/index (cannot be listed" in heard) is bool(script)
+    assert ("changed .git/index (what git status hides could not be read)" in heard) is bool(script)
 
 
 # A comment is no news, and neither is a new repository. But the room in which configurations are understood has an end.
@@ -116,8 +115,9 @@ def test_repository_that_runs_something_is_named(box: Box, account: Account, pro
     plant = "mkdir -p $place; git init -q $place; git -C $place"
     heard = said(box.inside("sh", "-c", f"for place in {' '.join(PLACES)}; do {plant} {EVIL}; done"))
     assert TITLE in heard
+    whole = " ".join(box.claudebox("--report").stdout.split())
     for place in PLACES:
-        assert f"new {place}/.git (a repository: git obeys it) core.fsmonitor = " in heard
+        assert f"new {place}/.git core.fsmonitor = " in whole
         account.run("git", "status", cwd=project_with_program / place)
         assert (account.home / "ran").exists(), "the attack is real"
         (account.home / "ran").unlink()
@@ -132,13 +132,6 @@ def test_repository_that_is_prepared_elsewhere_is_named(box: Box, project_with_p
     assert "new target/x/.git (a repository: git obeys it) core.fsmonitor = " in heard
 
 
-def test_changed_repository_is_named_again(box: Box, account: Account, project_with_program: Path) -> None:
-    account.run("git", "init", "-q", "node_modules/x", cwd=project_with_program)
-    assert said(box.inside("true")) == ""
-    heard = said(box.inside("sh", "-c", f"git -C node_modules/x {EVIL}"))
-    assert "new node_modules/x/.git" in heard
-
-
 def test_symlink_that_leaves_the_project_is_named(box: Box, project: Path) -> None:
     script = """
     mkdir -p .mypy_cache node_modules/x .venv/bin
@@ -146,8 +139,7 @@ def test_symlink_that_leaves_the_project_is_named(box: Box, project: Path) -> No
     ln -s ~/.bashrc .venv/bin/python; touch .venv/pyvenv.cfg
     """
     heard = said(box.inside("sh", "-c", script))
-    for name in (".mypy_cache/x.json", "node_modules/x/y", ".venv/bin/python"):
-        assert f"{name} (a symlink that leaves the project)" in heard
+    assert ".mypy_cache/x.json, .venv/bin/python, node_modules/x/y (a symlink that leaves the project)" in heard
 
 
 QUIET = """
@@ -169,5 +161,4 @@ def test_program_for_the_group_is_named(box: Box, project: Path) -> None:
     """Where a group shares the project, the bit cannot be refused."""
     project.chmod(0o2775)
     heard = said(box.inside("sh", "-c", "mkdir -p x target; cp /bin/true x; cp /bin/true target; chmod g+s */true"))
-    assert "x/true (makes whoever starts it you, or one of your group)" in heard
-    assert "target/true (makes whoever starts it you, or one of your group)" in heard
+    assert "target/true, x/true (makes whoever starts it you, or one of your group)" in heard

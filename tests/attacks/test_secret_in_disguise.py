@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import CLAUDEBOX, Account, Box
-from samples import CANARY, PEM, content, rows
+from samples import CANARY, PEM, USUAL
 
 pytestmark = pytest.mark.req("SEC-01")
 
@@ -112,23 +112,17 @@ def test_every_form_in_the_configuration_of_git(box: Box, project: Path, account
         f"grep -rla '{PATTERN}' .; git status --short; git remote get-url a; git config --get http.extraheader; true"
     )
     shown = box.sh(search)
-    assert "https://git.example/a.git\nmasked-by-claudebox\n" in shown
+    assert "@git.example/a.git\nX-Token: " in shown
     assert "/config\n" not in shown
     assert box.sh(search, options=("--reveal", ".")).count("/config\n") == 2
 
 
 def test_symlink_of_a_known_name_masks_what_it_shows(box: Box, project: Path, account: Account) -> None:
-    plant(
-        account,
-        project,
-        {"conf/shop.prod": f"KEY={CANARY}\n".encode(), "conf/cloud/config2": f"KEY={CANARY}\n".encode()},
-    )
+    files = {"conf/shop.prod": f"COLOUR={CANARY}\n".encode(), "conf/cloud/config2": f"COLOUR={CANARY}\n".encode()}
+    plant(account, project, files)
     (project / ".env").symlink_to("second")
     (project / "second").symlink_to("conf/shop.prod")
     (project / ".aws").symlink_to("conf/cloud")
-    assert box.sh(SEARCH) == ""
-    # Without its link it has a name that says nothing, but it was masked before.
-    assert box.sh(f"rm .env .aws; mv conf elsewhere; {SEARCH}") == ""
     assert box.sh(SEARCH) == ""
     assert len(box.sh(SEARCH, options=("--reveal", ".")).split()) == 2
 
@@ -182,7 +176,7 @@ def test_path_that_is_longer_than_a_path_can_be(box: Box, project: Path, account
     assert CANARY in planted.stdout
     done = box.inside("bash", "-c", f"{steps}; cat .env")
     assert CANARY not in done.stdout
-    assert "cannot be listed, so the box does not see what is in there" in " ".join(done.stderr.split())
+    assert "cannot be listed: the box does not see what is in there" in " ".join(done.stderr.split())
 
 
 def test_directory_that_only_its_owner_can_open(box: Box, project: Path, account: Account) -> None:
@@ -197,39 +191,19 @@ def test_directory_that_only_its_owner_can_open(box: Box, project: Path, account
 
 
 @pytest.mark.root_repeats("how much is looked at does not depend on who looks")
-def test_many_candidates_end_early(box: Box, project: Path, account: Account) -> None:
-    """The agent makes them in one box; the next one does not start, and says so before long."""
-    script = "import os\nfor i in range(100):\n  os.mkdir(f'd{i}')\n  for j in range(1000): os.mknod(f'd{i}/{j}.env')"
+@pytest.mark.parametrize(("amount", "junk"), [(40, "'KEY=junk'"), (1, "'PORT=1\\n' * 30_000")], ids=["many", "large"])
+def test_flood_of_candidates_hides_where_they_are_and_the_start_goes_on(
+    box: Box, project: Path, account: Account, amount: int, junk: str
+) -> None:
+    script = f"import os\nfor i in range(100 * {amount}):\n  os.makedirs(f'd{{i % 100}}', exist_ok=True)\n"
+    script += f"  open(f'd{{i % 100}}/{{i}}.env', 'w').write({junk})"
     account.run("python3", "-c", script, cwd=project)
-    account.write(project / ".env", f"KEY={CANARY}\n")
-    done = box.inside("cat", ".env")
-    assert (done.returncode, done.stdout) == (125, "")
-    assert "too many to look into" in " ".join(done.stderr.split())
-
-
-@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
-@pytest.mark.long
-def test_large_candidates_end_early(box: Box, project: Path, account: Account) -> None:
-    text = "PORT=1\n" * 30_000
-    for number in range(100):
-        account.write(project / f"{number}.env", text)
-    account.write(project / ".env", f"KEY={CANARY}\n")
-    done = box.inside("cat", ".env")
-    assert (done.returncode, done.stdout) == (125, "")
-    assert "too large to look into" in " ".join(done.stderr.split())
-
-
-@pytest.mark.root_repeats("how much is looked at does not depend on who looks")
-def test_junk_of_three_boxes_does_not_push_a_moved_secret_out(box: Box, project: Path, account: Account) -> None:
-    account.write(project / "app/.env", f"KEY={CANARY}\n")
-    box.sh("for i in $(seq 285); do mkdir a$i && echo KEY=junk >a$i/.env; done")
-    box.sh("mkdir -p node_modules/x && mv app node_modules/x/")
-    box.sh("mv node_modules/x target")
-    assert box.sh(SEARCH) == ""
-    box.sh("for i in $(seq 20); do mkdir -p b$i && echo KEY=junk >b$i/.env; done")
-    done = box.inside("sh", "-c", SEARCH)
-    assert (done.returncode, done.stdout) == (125, ""), "more than can be masked"
-    assert (project / "target/app/.env").read_text() == f"KEY={CANARY}\n"
+    account.write(project / ".env", f"KEY={CANARY}\nPORT=3000\n")
+    account.write(project / "d7/.env", f"KEY={CANARY}\n")
+    done = box.inside("sh", "-c", f"cat .env; {SEARCH}")
+    assert done.returncode == 0, done.stderr
+    assert CANARY not in done.stdout
+    assert "PORT=3000" in done.stdout
 
 
 def test_device_and_directory_named_env(box: Box, project: Path, account: Account) -> None:
@@ -240,23 +214,11 @@ def test_device_and_directory_named_env(box: Box, project: Path, account: Accoun
     assert box.sh(f"timeout 5 head -c 10 .env; {SEARCH}") == ""
 
 
-# Every file in which secrets usually lie: none shows its secret in a box. The files come from the table.
-
-
-SEARCH_NAMES = f"grep -rla '{PATTERN}' . 2>/dev/null | sort; true"
-AT_ONCE = 240  # a box has room for 300 masks
-ROWS = sorted(rows().items())
-PARTS = [ROWS[start : start + AT_ONCE] for start in range(0, len(ROWS), AT_ONCE)]
-
-
-@pytest.mark.parametrize("part", range(len(PARTS)))
-def test_no_usual_file_shows_its_secret(box: Box, project: Path, account: Account, part: int) -> None:
-    for number, (name, style) in enumerate(PARTS[part]):
-        account.write(project / str(number) / name, content(name, style))
-    assert box.sh(SEARCH_NAMES) == ""
-    if part == 0:
-        shown = box.sh(SEARCH_NAMES, options=("--reveal", "."))
-        assert len(shown.splitlines()) == len(PARTS[part]), "the search would find each of them"
+def test_no_usual_file_shows_its_secret(box: Box, project: Path, account: Account) -> None:
+    files = {f"{number}/{name}": text.encode() for number, (name, text) in enumerate(USUAL.items())}
+    plant(account, project, files)
+    assert box.sh(SEARCH) == ""
+    assert set(box.sh(SEARCH, options=("--reveal", ".")).split()) == {f"./{name}" for name in files}
 
 
 # An agent makes directories until no path leads there any more, only steps: the kernel takes paths of 4096 bytes.
@@ -271,21 +233,6 @@ for _ in range(25):
         os.mkdir("d" * 200)
     os.chdir("d" * 200)
 """
-MOVE_DOWN = DOWN + "os.rename(home + '/conf', 'conf')\n"
-LOOK = DOWN + "print(open('conf/.env').read())\n"
-
-
-@pytest.mark.req("SEC-01")
-def test_secret_is_not_shown_where_no_path_leads(box: Box, account: Account) -> None:
-    account.write(box.project / "conf/.env", f"PASSWORD={CANARY}\n")
-    account.write(account.home / ".claudebox/config.toml")  # there is a state, so that masks are remembered
-    assert CANARY not in box.sh("cat conf/.env")
-    assert box.inside("python3", "-c", MOVE_DOWN).returncode == 0
-    # The attack works without a box: it is there, and can be reached step by step.
-    assert CANARY in account.run("/usr/bin/python3", "-c", LOOK, cwd=box.project).stdout
-    seen = box.inside("python3", "-c", LOOK)
-    assert CANARY not in seen.stdout + seen.stderr
-    assert seen.returncode == REFUSED, seen.stderr
 
 
 @pytest.mark.req("FAIL-01")

@@ -11,9 +11,11 @@ from conftest import Account, Box
 
 KEY = "sk-ant-api03-canary-0123456789abcdef"
 # All that makes a box: environment, mounts, descriptors, identity, privileges, signals, namespaces, files.
+# Only a launch has somebody who keeps masks on, and a directory for that.
 PROBE = r"""
 env | sort
-sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s/ (master|shared|propagate_from):[0-9]+//g' /proc/self/mountinfo
+grep -v claudebox-masks /proc/self/mountinfo |
+sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s/ (master|shared|propagate_from):[0-9]+//g'
 ls /proc/$$/fd
 grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Sig[IC])' /proc/self/status
 id; hostname; pwd; umask; cat /etc/passwd /etc/group /etc/hosts ~/.gitconfig
@@ -46,10 +48,10 @@ def has(shell: str) -> bool:
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if has(shell)])
 def test_pasted_command_makes_the_same_box(box: Box, account: Account, shell: str) -> None:
     account.write(account.home / "a b" / "it's", "file\n")
-    account.write(account.home / ".config" / "gh" / "hosts.yml", "token")
+    account.write(account.home / ".cargo" / "credentials", "token")
     account.write(account.home / ".gitconfig", "[user]\n\tname = O'Hara $HOME\n\temail = o@example.org\nEND\n")
     account.run("mkdir", "-m", "700", str(account.home / ".claudebox"))  # else the launch makes it, and caches are next
-    mounts = ("--mount-ro", "~/a b", "--mount-rw", "~/.config:/mnt/config")
+    mounts = ("--mount-ro", "~/a b", "--mount-rw", "~/.cargo:/mnt/config")
     options = (*mounts, "--env", "ODD=it's $HOME `x` \\ \"\n'END'\nEND", "--env", "LD_LIBRARY_PATH=/x y")
     launched = box.inside("sh", "-c", PROBE, options=options, input="typed\n")
     pasted = paste(account, shell, printed(box, *options, "--run", "sh", "-c", PROBE), Path("/"), input="typed\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.trust.secret_places import SECRET_PLACES
+from claudebox.trust.secret_places import DRAWERS, SECRET_PLACES
 from conftest import Account, Box
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CANARY = "canary-93b7ae"
 HOME_PLACES = [path.removeprefix("~/") for path, _ in SECRET_PLACES if path.startswith("~/")]
 # Directories that hold secret places among other things: somebody may want to mount these.
-PARENTS = sorted({place.split("/")[0] for place in HOME_PLACES if "/" in place})
+PARENTS = sorted({place.rpartition("/")[0] for place in HOME_PLACES} - {"", *(name[2:] for name in DRAWERS)})
 # Names and contents of everything that can be seen, other than the system's own programs.
 SWEEP = f"""
 find / \\( -path /proc -o -path /usr -o -path /nix \\) -prune -o -name '*{CANARY}*' -print 2>/dev/null
@@ -75,7 +75,8 @@ def test_var_and_run_hold_nothing_of_the_host(box: Box, account: Account) -> Non
     seen = box.sh("cd / && ls -A var var/tmp run run/user run/user/*")
     uid = 1000 if account.is_root else account.uid
     home = account.home.name
-    assert seen.split() == ["run:", "user", "run/user:", str(uid), f"run/user/{uid}:", "var:", "tmp", "var/tmp:", home]
+    run = ["run:", "claudebox-masks", "user", "run/user:", str(uid), f"run/user/{uid}:"]
+    assert seen.split() == [*run, "var:", "tmp", "var/tmp:", home]
 
 
 @pytest.mark.req("SAND-04", "SAND-05")
@@ -181,25 +182,28 @@ def test_mount_of_a_parent_hides_the_secret_places_below(
 @pytest.mark.req("SAND-09", "EXT-02")
 def test_parent_at_another_destination_hides_them_too(box: Box, account: Account) -> None:
     plant_secrets(account, as_directories=True)
-    account.write(account.home / ".config" / "plain.txt", "harmless\n")
-    options = ("--mount-ro", "~/.config:/mnt/a", "--mount-ro", "~/.config:/mnt/b/c", "--mount-ro", "~/.config")
+    account.write(account.home / ".cargo" / "plain.txt", "harmless\n")
+    options = ("--mount-ro", "~/.cargo:/mnt/a", "--mount-ro", "~/.cargo:/mnt/b/c", "--mount-ro", "~/.cargo")
     assert box.sh(f"cat /mnt/a/plain.txt /mnt/b/c/plain.txt; {SWEEP}", options=options) == "harmless\n" * 2
 
 
 @pytest.mark.req("SAND-09")
 def test_hidden_place_cannot_be_uncovered(box: Box, account: Account) -> None:
-    secret = account.write(account.home / ".config" / "gcloud" / "key", CANARY)
-    account.write(account.home / ".config" / "git" / "credentials", CANARY)
+    secret = account.write(account.home / "work" / "gcloud" / "key", CANARY)
+    account.write(account.home / "work" / "git" / "netrc", CANARY)
+    account.write(account.home / ".config" / "plain")
+    (account.home / ".config" / "gcloud").symlink_to(secret.parent)
+    (account.home / ".netrc").symlink_to("work/git/netrc")
     attacks = """
-    cd ~/.config
-    umount gcloud; umount -l gcloud; umount git/credentials
+    cd ~/work
+    umount gcloud; umount -l gcloud; umount git/netrc
     chmod 777 gcloud; rmdir gcloud; mv gcloud moved; rm -rf gcloud
-    mv git moved; cp -r moved copied; ln moved/credentials link; rm -f moved/credentials
-    unshare -Urm sh -c 'umount ~/.config/gcloud; umount -l ~/.config/gcloud; mount --bind ~/.config /mnt; cat /mnt/*/*'
-    unshare -Urm sh -c 'cd /proc/1/root; umount .; mount --move ~/.config /mnt; cat /mnt/gcloud/key'
-    cat */* /proc/*/root/*/*/key /proc/*/cwd/../../.config/gcloud/key
+    mv git moved; cp -r moved copied; ln moved/netrc link; rm -f moved/netrc
+    unshare -Urm sh -c 'umount ~/work/gcloud; umount -l ~/work/gcloud; mount --bind ~/work /mnt; cat /mnt/*/*'
+    unshare -Urm sh -c 'cd /proc/1/root; umount .; mount --move ~/work /mnt; cat /mnt/gcloud/key'
+    cat */* /proc/*/root/*/*/key /proc/*/cwd/../../work/gcloud/key
     """
-    options = ("--mount-rw", "~/.config")
+    options = ("--mount-rw", "~/work")
     result = box.inside("sh", "-c", f"{attacks}\n{SWEEP}", options=options)
     assert CANARY not in result.stdout
     assert secret.read_text() == CANARY
@@ -207,22 +211,47 @@ def test_hidden_place_cannot_be_uncovered(box: Box, account: Account) -> None:
 
 @pytest.mark.req("SAND-09")
 def test_symlinked_secret_place_is_hidden_where_it_really_is(box: Box, account: Account) -> None:
-    account.write(account.home / ".config" / "elsewhere" / "key", CANARY)
+    account.write(account.home / "dotfiles" / "elsewhere" / "key", CANARY)
+    account.write(account.home / ".config" / "plain")
     account.write(account.home / "dotfiles" / "ssh" / "id_ed25519", CANARY)
     account.write(account.home / "dotfiles" / "netrc", CANARY)
-    (account.home / ".config" / "gcloud").symlink_to("elsewhere")
+    (account.home / ".config" / "gcloud").symlink_to("../dotfiles/elsewhere")
     (account.home / ".ssh").symlink_to(account.home / "dotfiles" / "ssh")
     (account.home / ".netrc").symlink_to("dotfiles/netrc")
     account.write(account.home / "dotfiles" / "vimrc", "harmless\n")
-    options = ("--mount-ro", "~/.config", "--mount-ro", "~/dotfiles")
+    options = ("--mount-ro", "~/dotfiles", "--mount-ro", "~/dotfiles:/mnt")
     assert box.sh(f"cat ~/dotfiles/vimrc; {SWEEP}", options=options) == "harmless\n"
 
 
-@pytest.mark.req("SAND-09")
-def test_home_of_symlinks_is_hidden_where_it_really_is(box: Box, account: Account) -> None:
-    account.write(account.home / "dotfiles" / "config" / "gh" / "hosts.yml", CANARY)
-    (account.home / ".config").symlink_to("dotfiles/config")
-    assert box.sh(SWEEP, options=("--mount-ro", "~/dotfiles", "--mount-ro", "~/.config:/mnt/config")) == ""
+HIDDEN = (
+    *(
+        "coursier/credentials/x.properties",
+        "goreleaser/github_token",
+        "breezy/authentication.conf",
+        "app/mcp-auth.json",
+    ),
+    *("app/deep/keys.json", "app/small/.mozilla/firefox/logins.db", "app/settings.yml", "app/link.yml"),
+)
+PLAIN = ("app/keybindings.json", "app/lua/session.lua", "app/deep/theme.toml")
+
+
+@pytest.mark.req("SAND-09", "EXT-02")
+@pytest.mark.parametrize("option", ["--mount-ro", "--mount-rw"])
+def test_credentials_in_the_directory_of_a_program_are_hidden(box: Box, account: Account, option: str) -> None:
+    config = account.home / ".config"
+    for name in HIDDEN[:-1]:
+        account.write(config / name, f"{CANARY} ghp_{'x1' * 18}\n" if name.endswith(".yml") else CANARY)
+    (config / HIDDEN[-1]).symlink_to("settings.yml")
+    for name in PLAIN:
+        account.write(config / name, "harmless\n")
+    wishes = [word for name in ("coursier", "goreleaser", "breezy", "app") for word in (option, f"~/.config/{name}")]
+    attacks = "cd ~/.config/app; umount deep/keys.json; mv deep moved; mv deep/keys.json x; rm -f mcp-auth.json; cd ..;"
+    script = f"({attacks}) 2>/dev/null; cd ~/.config; cat {shlex.join(PLAIN)}; {SWEEP}"
+    seen = box.sh(script, options=tuple(wishes))
+    assert seen == "harmless\n" * len(PLAIN)
+    assert [(config / name).read_text()[: len(CANARY)] for name in HIDDEN] == [CANARY] * len(HIDDEN)
+    # Who asks for one of them gets it.
+    assert box.sh("cat ~/.config/app/mcp-auth.json", options=(option, "~/.config/app/mcp-auth.json")) == CANARY
 
 
 @pytest.mark.req("SAND-09")

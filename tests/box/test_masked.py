@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from claudebox.host.git import index
+from claudebox.host.git.index import Indexes
+from claudebox.host.tree import Tree
 from conftest import CLAUDEBOX, Account, Box
 from patience import comes_true
 
@@ -74,3 +78,21 @@ def test_what_an_earlier_claudebox_left_is_not_touched(lonely: Account) -> None:
     assert str(shop) in box.claudebox("--instances").stdout
     assert lonely.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
     assert not (lonely.home / ".claudebox").exists()
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_names_in_an_index(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"a", "d/b", "d/e/c", "ä/ö"} | {f"many/{number}" for number in range(20)}
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    for words in (["init", "-q"], ["config", "index.version", str(version)], ["add", "-A"], ["add", "-N", "."]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    if version == 3:  # which git chooses by itself for what is to be added later
+        (tmp_path / "later").write_text("x")
+        subprocess.run(["git", "-C", tmp_path, "add", "-N", "later"], check=True)
+        names |= {"later"}
+    for many in (index.MANY, 1):
+        monkeypatch.setattr(index, "MANY", many)
+        found = Indexes(Tree(), str(tmp_path), f"{tmp_path}/.git").names(str(tmp_path))
+        assert found == sorted(names)

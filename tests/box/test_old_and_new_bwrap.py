@@ -39,12 +39,14 @@ def test_project_and_working_places_are_writable_and_nothing_else(any_box: Box) 
 
 @pytest.mark.req("SAND-09", "EXT-02")
 def test_secret_place_below_a_mount_is_hidden(any_box: Box, account: Account) -> None:
-    account.write(account.home / ".config" / "gh" / "hosts.yml", CANARY)
+    account.write(account.home / "work" / "keys" / "id_rsa", CANARY)
+    (account.home / ".ssh").symlink_to("work/keys")
     account.write(account.home / ".config" / "git" / "credentials", CANARY)
-    account.write(account.home / ".config" / "plain", "harmless\n")
+    account.write(account.home / ".config" / "git" / "plain", "harmless\n")
     for option in ("--mount-ro", "--mount-rw"):
-        script = "cat ~/.config/plain; umount ~/.config/gh; grep -rs canary ~/.config /mnt; true"
-        assert any_box.sh(script, options=(option, "~/.config", option, "~/.config:/mnt")) == "harmless\n"
+        script = "cat ~/.config/git/plain; umount ~/work/keys; grep -rs canary ~/.config ~/work /mnt; true"
+        mounts = (option, "~/.config/git", option, "~/work", option, "~/work:/mnt")
+        assert any_box.sh(script, options=mounts) == "harmless\n"
 
 
 @pytest.mark.req("SEC-02")

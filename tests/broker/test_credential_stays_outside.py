@@ -120,7 +120,7 @@ for directory, _, names in os.walk(place):
         print(names, error.strerror)
 """
     done = user_with_key.inside(f"python3 -c '{script}'")
-    assert done.stdout == "200 403 404 404 405 \n['api.sock'] Read-only file system\n", done.stderr
+    assert done.stdout == "200 403 404 404 404 \n['api.sock'] Read-only file system\n", done.stderr
 
 
 @pytest.mark.req("AUTH-03", "FAIL-01")

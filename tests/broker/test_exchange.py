@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import socket
 import threading
@@ -92,7 +91,7 @@ def test_refused_request_reaches_nobody_and_the_next_one_passes(start: Start) ->
             "http://localhost/v1/messages",
         ):
             answer = client.ask(b"x" * 100_000, target=target)
-            assert answer.status in (404, 421)
+            assert answer.status == 404
             assert json.loads(answer.body)["error"]["message"].startswith("claudebox: ")
             assert answer.headers["x-should-retry"] == "false"
         assert client.ask().status == 200
@@ -130,18 +129,6 @@ def test_chunked_request_is_framed_anew(start: Start) -> None:
     assert broker.api.asked[0].header("transfer-encoding") == ""
 
 
-def test_expectation_is_answered(start: Start) -> None:
-    broker = start()
-    with broker.client() as client:
-        head = f"{HEAD}Expect: 100-continue\r\n"
-        client.socket.sendall(f"{head}Content-Length: 2\r\n\r\n".encode())
-        assert client.socket.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        assert client.raw(b"{}").status == 200
-        refused = head.replace(DUMMY, "wrong")
-        assert client.raw(f"{refused}Content-Length: 2\r\n\r\n".encode()).status == 403
-        assert client.is_closed
-
-
 def test_too_large_a_request_is_refused(start: Start) -> None:
     broker = start()
     with broker.client() as client:
@@ -159,16 +146,12 @@ def test_large_bodies_pass_both_ways(start: Start) -> None:
 
 
 @pytest.mark.req("AUTH-03")
-@pytest.mark.parametrize("coding", ["gzip", ""])
 @pytest.mark.parametrize("cut", [None, 5])
-def test_answer_with_the_key_is_cut(start: Start, coding: str, cut: int | None) -> None:
+def test_answer_with_the_key_is_cut(start: Start, cut: int | None) -> None:
     def leak(asked: Asked) -> Pieces:
         text = f"before {asked.header('x-api-key')} after".encode()
         pieces = [text] if cut is None else [text[start : start + cut] for start in range(0, len(text), cut)]
-        if coding:
-            yield reply(gzip.compress(text), headers="content-encoding: gzip\r\n")
-        else:
-            yield from chunked(*pieces)
+        yield from chunked(*pieces)
 
     broker = start(leak)
     with broker.client() as client:
@@ -186,15 +169,8 @@ def test_headers_with_the_key_are_left_out(start: Start) -> None:
     assert sorted(broker.ask().headers) == ["content-type", "retry-after", "transfer-encoding"]
 
 
-def test_compressed_answer_arrives_plain(start: Start) -> None:
-    broker = start(lambda _: iter([reply(gzip.compress(b"hello"), headers="content-encoding: gzip\r\n")]))
-    answer = broker.ask()
-    assert answer.body == b"hello"
-    assert "content-encoding" not in answer.headers
-
-
 def test_what_cannot_be_looked_into_is_refused(start: Start) -> None:
-    broker = start(lambda _: iter([reply(b"hello", headers="content-encoding: br\r\n")]))
+    broker = start(lambda _: iter([reply(b"hello", headers="content-encoding: gzip\r\n")]))
     assert broker.ask().status == 502
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claudebox.demo import FAREWELL, DemoStep, StandIn
+from claude.api import FAREWELL, StandIn
 from conftest import Account, Box
 
 ANSWER = FAREWELL
@@ -41,11 +41,6 @@ def texts(value: Any) -> list[str]:
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for part in parts for text in texts(part)]
-
-
-def stand_in(*commands: str) -> StandIn:
-    """An API that has Claude run these commands, then say farewell."""
-    return StandIn(tuple(DemoStep(command[:30], command) for command in commands), lambda *_: None)
 
 
 def base_url(api: StandIn) -> tuple[str, str]:
@@ -83,11 +78,10 @@ class Talk:
         cwd: Path | None = None,
     ) -> Session:
         """`claudebox -p PROMPT ARGUMENTS`, in which Claude is told to run the commands."""
-        with stand_in(*commands) as api:
+        with StandIn(*commands) as api:
             words = (*self.words(api), "-p", prompt, *arguments)
             done = self.box.claudebox(*words, env=DUMMY_KEY if env is None else env, cwd=cwd or self.project)
-            results = [text for _, text in api.results]
-        return Session(done.returncode, done.stdout, done.stderr, api.requests, results)
+        return Session(done.returncode, done.stdout, done.stderr, api.requests, api.results)
 
     def inside(self, script: str, *options: str, **how: Any) -> subprocess.CompletedProcess[str]:
         """A shell script in the same box, without Claude: quicker where Claude would show nothing more."""

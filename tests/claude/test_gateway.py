@@ -9,7 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from broker.standin import Server, hello
-from claude.session import QUIET, Talk, stand_in
+from claude.api import StandIn
+from claude.session import QUIET, Talk
 from claude.test_interactive import PROMPT, screen
 from conftest import CLAUDEBOX
 
@@ -95,7 +96,7 @@ def test_claude_draws_itself_in_every_terminal_and_with_your_status_line(user_ta
     env = {"ANTHROPIC_API_KEY": KEY, "COLORTERM": "truecolor"}
     # tmux says that it is one itself.
     with (
-        stand_in() as api,
+        StandIn() as api,
         screen(
             user_talk.account,
             ["env", f"TERM_PROGRAM={program}", CLAUDEBOX, *user_talk.words(api)],

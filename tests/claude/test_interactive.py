@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk, stand_in
+from claude.api import StandIn
+from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk
 from claude.test_login import log_in
 from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
@@ -83,7 +84,7 @@ def screen(account: Account, command: list[str], cwd: str, env: dict[str, str]) 
 
 @contextmanager
 def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[Screen]:
-    with stand_in(*commands) as api:
+    with StandIn(*commands) as api:
         words = [CLAUDEBOX, *talk.words(api)]
         with screen(talk.account, words, str(talk.project), env) as opened:
             yield opened

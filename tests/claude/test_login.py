@@ -576,11 +576,14 @@ def test_output_ends_with_the_box(user_talk: Talk) -> None:
         assert box.stdout
         assert box.stdin
         assert box.stdout.readline() == "up\n"
-        (beside,) = [pid for pid in watchers(user_talk.account.home) if os.getsid(pid) == pid != box.pid]
-        os.kill(beside, signal.SIGSTOP)
+        beside = [pid for pid in watchers(user_talk.account.home) if os.getsid(pid) == pid != box.pid]
+        assert beside
+        for pid in beside:
+            os.kill(pid, signal.SIGSTOP)
         try:
             box.stdin.close()
             assert box.stdout.read() == "done\n"
         finally:
-            os.kill(beside, signal.SIGCONT)
+            for pid in beside:
+                os.kill(pid, signal.SIGCONT)
         assert box.wait(PATIENCE) == 7

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from claude.session import DUMMY_KEY, Talk, stand_in, texts
+from claude.api import StandIn
+from claude.session import DUMMY_KEY, Talk, texts
 from claude.test_interactive import PROMPT, Screen
-from claudebox.demo import StandIn
 from conftest import CLAUDEBOX
 from patience import comes_true
 from terminal.pseudoterminal import children_of
@@ -29,7 +29,7 @@ def shell_screen(talk: Talk) -> Iterator[tuple[Screen, StandIn]]:
     opened = Screen(talk.account)
     shell = "PS1='host> ' exec bash --norc"
     opened.start(str(talk.project), DUMMY_KEY, shell)
-    with stand_in() as api:
+    with StandIn() as api:
         try:
             assert opened.shows("host>"), opened.text()
             opened.type(shlex.join((CLAUDEBOX, *talk.words(api))), "Enter")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from claude.api import StandIn
 from claude.session import DUMMY_KEY, Talk, fingerprint
-from claudebox.demo import DemoStep, StandIn
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
@@ -79,7 +79,7 @@ class Tools(StandIn):
     """An API that has Claude use these tools, one after the other."""
 
     def __init__(self, *uses: tuple[str, dict[str, str]]) -> None:
-        super().__init__(tuple(DemoStep(name, "") for name, _ in uses), lambda *_: None)
+        super().__init__(*(name for name, _ in uses))
         self.uses = uses
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def test_claude_cannot_edit_a_masked_file(user_talk: Talk, options: tuple[str, .
         words = (*options, *user_talk.words(api), "-p", "do it")
         done = user_talk.box.claudebox(*words, env=DUMMY_KEY, cwd=user_talk.project)
     assert done.returncode == 0, done.stderr
-    read, edited, replaced, written = (text for _, text in api.results)
+    read, edited, replaced, written = api.results
     assert "PORT=3000" in read
     assert "EROFS" in edited or "EBUSY" in edited, edited
     assert "Device or resource busy" in replaced

@@ -142,21 +142,6 @@ def test_leak_would_be_noticed(user_talk: Talk) -> None:
     assert leaked(user_talk)
 
 
-@pytest.mark.req("INST-02", "FAIL-01")
-@pytest.mark.parametrize("kind", ["symlink", "fifo", "directory"])
-def test_state_file_that_is_no_file_is_refused(user_talk: Talk, kind: str) -> None:
-    start(user_talk)
-    secret = user_talk.account.write(user_talk.account.home / "secret.json", SECRET)
-    place = user_talk.state / ".claude.json"
-    make = {"symlink": f"ln -s {secret} .claude.json", "fifo": "mkfifo .claude.json", "directory": "mkdir .claude.json"}
-    user_talk.inside(f"cd ~/.claude; rm .claude.json; {make[kind]}")
-    done = user_talk.inside("cat ~/.claude/.claude.json")
-    assert (done.returncode, done.stdout) == (FAILED, "")
-    assert f"cd {place.parent}\n      mv -T .claude.json" in done.stderr
-    assert secret.read_text() == SECRET
-    assert not leaked(user_talk)
-
-
 @pytest.mark.req("FAIL-01", "INST-02")
 @pytest.mark.parametrize("content", DAMAGED)
 def test_damaged_state_is_an_error_and_stays_as_it_is(user_talk: Talk, content: str) -> None:
@@ -171,18 +156,6 @@ def test_damaged_state_is_an_error_and_stays_as_it_is(user_talk: Talk, content: 
     assert str(place) in done.stderr
     assert "hint: " in done.stderr
     assert fingerprint(user_talk.state) == before
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", [".claude.json", "settings.json"])
-def test_deeply_nested_state_is_no_traceback(user_talk: Talk, name: str) -> None:
-    """Written by the agent to keep the user from starting the project again."""
-    start(user_talk)
-    start(user_talk, f"(printf '{{\"a\":'; yes '[' | head -200000 | tr -d '\\n'; printf '}}') > ~/.claude/{name}")
-    user_talk.account.write(user_talk.account.home / ".claude.json", '{"mcpServers": {}}')
-    done = user_talk.inside("true")
-    assert not broke(done), done.stderr
-    assert done.returncode in (0, FAILED)
 
 
 @pytest.mark.req("FAIL-01")
@@ -226,10 +199,9 @@ def test_state_behind_a_symlink_is_refused(user_talk: Talk, name: str) -> None:
 
 
 @pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", ["claude/.claude.json", ""])
-def test_unreadable_state_is_a_clear_error(user_talk: Talk, name: str) -> None:
+def test_unreadable_state_is_a_clear_error(user_talk: Talk) -> None:
     start(user_talk)
-    place = user_talk.instance / name
+    place = user_talk.instance
     mode = place.stat().st_mode
     place.chmod(0)
     done = user_talk.inside("true")
@@ -237,14 +209,6 @@ def test_unreadable_state_is_a_clear_error(user_talk: Talk, name: str) -> None:
     assert done.returncode == FAILED, done.stderr
     assert str(user_talk.instance) in done.stderr
     assert not broke(done), done.stderr
-
-
-def test_directory_that_an_agent_closed_is_opened_again(user_talk: Talk) -> None:
-    """Else an agent could keep every later box of its project from starting."""
-    start(user_talk)
-    (user_talk.instance / "claude").chmod(0)
-    done = user_talk.inside("ls ~/.claude")
-    assert (done.returncode, ".claude.json" in user_talk.inside("ls -a ~/.claude").stdout) == (0, True), done.stderr
 
 
 @pytest.mark.req("FAIL-01", "INST-02")

@@ -12,7 +12,7 @@ import pytest
 
 from claudebox import terminal
 from claudebox.features.network import act as network
-from claudebox.model import Network, Origin, Port
+from claudebox.model import Uplink
 from claudebox.problem import Problem
 from claudebox.process import isolation
 from claudebox.settings.values import PROJECT_FILE
@@ -96,10 +96,9 @@ def program_from_the_project(name: str) -> Callable[[Scene], None]:
     return provoke
 
 
-def pasta_ends(scene: Scene, *published: int, log: str) -> None:
+def pasta_ends(scene: Scene, log: str) -> None:
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
-    ports = tuple(Port(port, port, Origin.of_option("--publish")) for port in published)
-    raise network._pasta_problem(Network("inet", "", Origin.of_option("--network"), ports), log)
+    raise network._pasta_problem(Uplink("", (), "", "", (), ""), log)
 
 
 def with_file(scene: Scene, text: str, name: str = "~/.claudebox/config.toml") -> Scene:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claudebox.explain import explain
 from claudebox.plan import make_plan
 from claudebox.problem import FAILED
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
-from errors.scene import Problems, Scene, Stage
+from errors.scene import Problems, Scene
 
 
 def explained(scene: Scene, thing: str) -> None:
@@ -48,9 +46,3 @@ PROBLEMS: Problems = {
     "mistake-limit-without-broker": (lambda scene: scene.plan("--auth-limit", "requests=abc"), FAILED),
     "argument-against-alone": (lambda scene: scene.plan("--against", "env"), FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("arguments", name, *PROBLEMS[name])

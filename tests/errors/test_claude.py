@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claudebox.features.claude import configuration as imported
 from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND
-from errors.scene import Problems, Scene, Stage, program_from_the_project
+from errors.scene import Problems, Scene, program_from_the_project
 
 
 def shim_of_a_version_manager(scene: Scene) -> None:
@@ -62,9 +60,3 @@ PROBLEMS: Problems = {
     "settings-damaged": (lambda scene: scene.planted('~/.claude/settings.json: {"half":').plan(), FAILED),
     "settings-no-object": (lambda scene: scene.planted("~/.claude/settings.json: []").plan(), FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("claude", name, *PROBLEMS[name])

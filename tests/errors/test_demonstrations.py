@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claudebox import cli, demo, prove
 from claudebox.problem import FAILED
 from claudebox.prove import Attempt
 from claudebox.settings.words import parse
-from errors.scene import Problems, Scene, Stage
+from errors.scene import Problems, Scene
 
 
 def probe_that_fails(scene: Scene, *said: str) -> None:
@@ -37,9 +35,3 @@ PROBLEMS: Problems = {
     "prove-not-outside": (lambda scene: probe_that_fails(scene, "no such file"), FAILED),
     "prove-not-inside": (lambda scene: probe_that_fails(scene, "", "bwrap: no such file (status 1)"), FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("demonstrations", name, *PROBLEMS[name])

@@ -1,4 +1,4 @@
-"""Every Problem that claudebox can have is provoked somewhere here."""
+"""Every Problem that claudebox can have is provoked here: the files beside this one have the tables, by topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import claudebox
 from claudebox import terminal
 from claudebox.problem import Problem
-from errors.scene import Problems, Scene, provoke
+from errors.scene import Problems, Scene, Stage, provoke
 from golden import Golden
 from syntax import nodes
 
@@ -24,6 +24,12 @@ TOPICS: dict[str, Problems] = {
     for path in sorted(HERE.parent.glob("test_*.py"))
     if path.name != HERE.name
 }
+
+
+@pytest.mark.req("FAIL-01", "NAME-01")
+@pytest.mark.parametrize(("topic", "name"), [(topic, name) for topic, problems in TOPICS.items() for name in problems])
+def test_problem_says_exactly_this(topic: str, name: str, stage: Stage) -> None:
+    stage.check(topic, name, *TOPICS[topic][name])
 
 
 def test_every_golden_text_is_used(golden: Golden) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claudebox.features.limits import act as limits
 from claudebox.model import Limits
 from claudebox.problem import FAILED
-from errors.scene import Problems, Scene, Stage
+from errors.scene import Problems, Scene
 
 
 def with_systemd(scene: Scene) -> Scene:
@@ -35,9 +33,3 @@ PROBLEMS: Problems = {
     "limit-refused": (lambda scene: limit_refused(scene, "/bin/false"), FAILED),
     "limit-without-effect": (lambda scene: limit_refused(scene, "/bin/true"), FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("limits", name, *PROBLEMS[name])

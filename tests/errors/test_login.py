@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claudebox.features.login import act
 from claudebox.model import Login
 from claudebox.problem import FAILED
 from claudebox.state import State
-from errors.scene import Problems, Scene, Stage, old_kernel
+from errors.scene import Problems, Scene, old_kernel
 
 
 def login_kept_in(home: str) -> Login:
@@ -30,9 +28,3 @@ PROBLEMS: Problems = {
     "auth-unknown": (lambda scene: scene.plan("--auth", "magic"), FAILED),
     "login-not-handed-over": (login_not_handed_over, FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("login", name, *PROBLEMS[name])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from claudebox.launch import gate
 from claudebox.model import RW, Mount, Origin
 from claudebox.problem import FAILED
-from errors.scene import Problems, Scene, Stage, with_file, with_project_file
+from errors.scene import Problems, Scene, with_file, with_project_file
 
 
 def source_replaced(scene: Scene) -> None:
@@ -38,7 +36,18 @@ def git_led_elsewhere(scene: Scene) -> None:
     scene.planted("~/shop/.git/logs/HEAD -> ~/.bashrc\n~/shop/.git/index -> ~/.profile").plan()
 
 
+def drawer(scene: Scene) -> Scene:
+    return scene.planted("~/.config/gh/hosts.yml\n~/.config/nvim/init.lua\n~/cfg -> .config\n/data/config/x")
+
+
 PROBLEMS: Problems = {
+    "mount-drawer": (lambda scene: drawer(scene).plan("--mount-ro", "~/.config"), FAILED),
+    "mount-drawer-through-symlink": (lambda scene: drawer(scene).plan("--", "--add-dir", "~/cfg"), FAILED),
+    "mount-drawer-by-file": (lambda scene: with_file(drawer(scene), "mounts = [{ host = '~/cfg' }]").plan(), FAILED),
+    "mount-above-a-drawer": (
+        lambda scene: drawer(scene).with_environ(XDG_CONFIG_HOME="/data/config/").plan("--mount-ro", "/data"),
+        FAILED,
+    ),
     "writable-without-a-path": (lambda scene: scene.plan("--writable", ""), FAILED),
     "git-led-elsewhere": (git_led_elsewhere, FAILED),
     "guard-too-much": (too_much_to_guard, FAILED),
@@ -70,9 +79,3 @@ PROBLEMS: Problems = {
     "mount-destination-missing": (lambda scene: scene.plan("--mount-ro", "~/other:/usr/gone"), FAILED),
     "mount-file-over-directory": (lambda scene: scene.plan("--mount-ro", "~/other/notes.txt:/usr/lib"), FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("mounts", name, *PROBLEMS[name])

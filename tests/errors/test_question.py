@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import pytest
-
 from claudebox import asking, start
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
-from errors.scene import Problems, Scene, Stage
+from errors.scene import Problems, Scene
 
 
 def refused_answer(scene: Scene) -> None:
@@ -28,9 +26,3 @@ PROBLEMS: Problems = {
     "answer-no": (refused_answer, FAILED),
     "answer-impossible": (nobody_to_ask, FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("question", name, *PROBLEMS[name])

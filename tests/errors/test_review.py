@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-import pytest
-
 from claudebox import files, reviewing, showing
-from claudebox.features.review import act
+from claudebox.features.review import act, end
 from claudebox.layers import recovery, store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.landing import land
@@ -17,7 +15,7 @@ from claudebox.layers.store import Layer
 from claudebox.model import BY_DEFAULT, Covered, Origin, Review
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse
-from errors.scene import Problems, Scene, Stage
+from errors.scene import Problems, Scene
 from unit.layers.world import World, make_world
 
 NOWHERE = Layer("3", "/nonexistent/3", "/home/alice/shop", "", Baseline(0, {}))
@@ -138,6 +136,7 @@ PROBLEMS: Problems = {
     "review-no-mount-unasked": (lambda scene: for_good(scene, lambda: no_mount(UNASKED)), FAILED),
     "review-no-project": (lambda _: act._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"), FAILED),
     "review-no-place": (lambda _: act._make_directory("/proc/worktrees"), FAILED),
+    "review-no-note": (lambda _: end._note("/proc/x/instances/y/reports", {b"x"}, is_whole=True), FAILED),
     "review-no-such": (lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"), FAILED),
     "review-no-such-note": (lambda _: store.load("/nonexistent", "3"), FAILED),
     "review-nobody-to-ask": (nobody_to_ask, FAILED),
@@ -159,9 +158,3 @@ PROBLEMS: Problems = {
         FAILED,
     ),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("review", name, *PROBLEMS[name])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claudebox.problem import FAILED
 from claudebox.settings.values import PROJECT_FILE
-from errors.scene import Problems, Scene, Stage, with_file, with_project_file
+from errors.scene import Problems, Scene, with_file, with_project_file
 
 
 def with_profile(scene: Scene, text: str, name: str = "aws.toml") -> Scene:
@@ -58,9 +56,3 @@ PROBLEMS: Problems = {
     "project-file-asks-for-too-much": (project_asks_for_too_much, FAILED),
     "project-file-names-a-program": (lambda scene: with_project_file(scene, "bwrap = './bwrap'").plan(), FAILED),
 }
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_problem_says_exactly_this(name: str, stage: Stage) -> None:
-    stage.check("settings_files", name, *PROBLEMS[name])

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.explain import CLIENTS
-from claudebox.host.tree import Tree
 from claudebox.problem import FAILED, Problem
-from claudebox.trust.secret_places import secret_places
 from claudebox.view.explanation import Explanation, explanation_json, explanation_text
 from claudebox.view.text import WIDTH, Style, escape, width
 from explain.asking import Asked, ask
@@ -40,6 +37,7 @@ FILES = """
 /srv/other/x
 ~/.config/app.toml
 ~/.config/gh/hosts.yml
+~/.config/composer/auth.json
 ~/.claude/agents/reviewer.md
 ~/data -> /srv/data
 ~/shop/data -> /srv/data
@@ -47,7 +45,7 @@ FILES = """
 ~/shop/keys -> ~/.ssh
 ~/shop/3000
 """
-# In the system, in the user's home, in the project, nowhere; some need what never enters.
+# In the system, in the user's home, in the project, nowhere.
 PROGRAMS = ("git", "docker", "kubectl", "gh", "rustc", "deploy", "lint", "hidden-tool", "registry")
 PROGRAM_FILES = """
 /usr/bin/docker*
@@ -57,11 +55,10 @@ PROGRAM_FILES = """
 ~/.kube/config
 ~/shop/node_modules/.bin/lint*
 """
-FILES_NOT_THERE = ("nosuch.txt", "main.rs", "docs/nosuch.txt")
-MOUNTS = ("--mount-ro", "/srv/data", "--mount-rw", "/srv/data:/mnt/data", "--mount-ro", "~/.config")
+MOUNTS = ("--mount-ro", "/srv/data", "--mount-rw", "/srv/data:/mnt/data", "--mount-ro", "~/.config/composer")
 PATHS = (
     *("/srv/data/table.csv", "/mnt/data/table.csv", "/mnt/data", "~/data", "data", "elsewhere", "keys/id_ed25519"),
-    *("~/.ssh/id_ed25519", "~/.pgpass", "~/.config", "~/.config/gh/hosts.yml", "~/.claude", "~/.claudebox"),
+    *("~/.ssh/id_ed25519", "~/.pgpass", "~/.config", "~/.config/composer/auth.json", "~/.claude", "~/.claudebox"),
     *("~/.claude/agents/reviewer.md", "~/.claude/skills", "~/.gitconfig", "~/other/notes.txt", "~/nothing"),
     *(
         ".",
@@ -200,30 +197,13 @@ def test_programs(machine: Machine, golden: Golden) -> None:
     golden.check_scene("paths.txt", "programs", transcript(asked, PROGRAMS))
 
 
-def test_program_is_not_taken_for_a_host(machine: Machine) -> None:
+def test_word_that_names_nothing_is_taken_for_a_host_and_says_so(machine: Machine) -> None:
     machine.plant(PROGRAM_FILES)
     asked = ask(machine.host())
     assert (asked.answer("docker").kind, asked.answer("docker").place) == ("program", "/usr/bin/docker")
-    assert "/run/docker.sock is not in the box" in screen(asked, "docker")
-    assert asked.answer("registry").verdict == "as a host, reachable"
-
-
-def test_what_a_program_lacks_is_a_secret_place_or_a_socket() -> None:
-    """Else the answer would say what is not so."""
-    home = "/home/alice"
-    places = [place.path for place in secret_places(Tree(), (home,))]
-    for names, needs, _ in CLIENTS:
-        path = needs.replace("~", home)
-        assert path in places or path == "/run/docker.sock", names
-
-
-def test_file_that_does_not_exist_is_not_taken_for_a_host(machine: Machine, golden: Golden) -> None:
-    asked = ask(machine.host())
-    golden.check_scene("paths.txt", "not-there", transcript(asked, FILES_NOT_THERE))
-    assert [answer.kind for answer in asked.explain("nosuch.txt").answers] == ["path"]
-    # This could be either.
-    assert [answer.kind for answer in asked.explain("main.rs").answers] == ["path", "address"]
-    assert asked.answer("example.org").kind == "address"
+    assert (asked.answer("registry").kind, asked.answer("registry").verdict) == ("address", "as a host, reachable")
+    assert "no file, variable or program is called registry" in screen(asked, "registry")
+    assert [asked.answer(word).kind for word in ("nosuch.txt", "example.org")] == ["path", "address"]
 
 
 def test_existing_file_is_not_a_host(machine: Machine) -> None:
@@ -241,7 +221,7 @@ def test_what_cannot_be_explained_is_a_problem(machine: Machine, thing: str) -> 
 
 def all_explanations(machine: Machine) -> list[Explanation]:
     asked = ask(machine.host(), *MOUNTS, *VARIABLE_OPTIONS, *NETWORKS["inet-ports"])
-    return [asked.explain(thing) for thing in (*PATHS, *VARIABLES, *ADDRESSES, *PORTS, *PROGRAMS, *FILES_NOT_THERE)]
+    return [asked.explain(thing) for thing in (*PATHS, *VARIABLES, *ADDRESSES, *PORTS, *PROGRAMS)]
 
 
 @pytest.mark.req("UX-01")
@@ -325,6 +305,6 @@ def test_json_of_several_answers_is_exactly_this(machine: Machine, golden: Golde
 
 def test_every_golden_text_is_used(golden: Golden) -> None:
     assert golden.names() == {"paths.txt", "variables.txt", "addresses.txt", "ports.txt", "several.json"}
-    assert golden.scenes("paths.txt") == {"paths", "hidden", "root", "hostile", "programs", "not-there"}
+    assert golden.scenes("paths.txt") == {"paths", "hidden", "root", "hostile", "programs"}
     assert golden.scenes("variables.txt") == {"variables", "dropped"}
     assert golden.scenes("addresses.txt") == golden.scenes("ports.txt") == set(NETWORKS)

@@ -84,12 +84,10 @@ def test_root_only_file_below_a_mounted_directory_is_hidden(tmp_path: Path) -> N
 @pytest.mark.req("EXT-02", "SAND-09")
 def test_box_with_wishes_is_exactly_this(tmp_path: Path, golden: Golden) -> None:
     machine = make_machine("debian12", tmp_path)
-    machine.plant(
-        "/srv/data/set.csv\n/opt/sdk/bin/tool*\n~/.local/share/keyrings/login.keyring\n~/.local/share/com.vercel.cli"
-    )
+    machine.plant("/srv/data/set.csv\n/opt/sdk/bin/tool*\n~/.cargo/credentials\n~/.cargo/credentials.toml")
     plan = machine.plan(
         *("--mount-ro", "/srv/data", "--mount-rw", "~/other:/data", "--mount-ro", "/opt/sdk"),
-        *("--mount-ro", "~/.local/share", "--env", "DEBUG=1", "--env", "LD_PRELOAD=/opt/x.so", "--model", "opus"),
+        *("--mount-ro", "~/.cargo", "--env", "DEBUG=1", "--env", "LD_PRELOAD=/opt/x.so", "--model", "opus"),
     )
     golden.check_scene(UNLIKE, "wishes", difference(ordinary_box(tmp_path), describe(plan)))
 

@@ -160,13 +160,6 @@ def test_mutated_file_gives_settings_or_a_problem(
 
 @pytest.mark.req("EXT-03")
 @QUICK
-@given(st.binary(max_size=60), st.booleans())
-def test_random_bytes_give_a_problem_at_most(content: bytes, is_json: bool) -> None:
-    answer(content, is_json=is_json)
-
-
-@pytest.mark.req("EXT-03")
-@QUICK
 @given(
     st.lists(st.sampled_from([*NASTY, b"a", b"b", b"hide", b"[a]\n", b"a = 1\n", b"[]"]), max_size=14), st.booleans()
 )

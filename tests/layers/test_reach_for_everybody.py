@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.claude.decide import choose_claude
-from claudebox.features.nix.packages import find_nix, find_wanted, nix_environment
+from claudebox.features.nix.packages import find_nix, nix_environment
 from claudebox.features.wishes import wished_mounts
 from claudebox.host import Host
 from claudebox.model import RO, Origin
 from claudebox.problem import Problem
 from claudebox.settings.gather import gather
-from claudebox.settings.values import MountWish, Settings, Word
+from claudebox.settings.values import MountWish, Word
 from claudebox.settings.words import parse
 from claudebox.trust.programs import choose_bwrap, choose_uplink
 from claudebox.trust.reach import host_certificates, reach_of
@@ -93,11 +93,6 @@ def certificates_of_the_broker(host: Host, place: str) -> bool:
     return not found.startswith(HOME)
 
 
-def flake(host: Host, place: str) -> bool:
-    settings = Settings(packages=(Word(f"path:{place}", Origin.of_option("--package")),))
-    return is_refused(lambda: find_wanted(host, settings))
-
-
 def profile(host: Host, place: str) -> bool:
     profiles = Path(host.tree.root + HOME) / ".claudebox/profiles"
     profiles.mkdir()
@@ -107,7 +102,7 @@ def profile(host: Host, place: str) -> bool:
 
 ASKERS = [
     *(bwrap, named_bwrap, claude, interpreter_of_claude, uplink, nix),
-    *(certificates_of_nix, certificates_of_the_broker, flake, profile),
+    *(certificates_of_nix, certificates_of_the_broker, profile),
 ]
 
 

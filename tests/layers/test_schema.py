@@ -10,7 +10,6 @@ from claudebox.model import RO, RW, Origin, Port
 from claudebox.problem import Problem
 from claudebox.settings.contents import describe, said_in
 from claudebox.settings.documents import parse
-from claudebox.settings.gather import merge
 from claudebox.settings.table import BY_KEY
 from claudebox.settings.values import EnvWish, MountWish, Statement, Word
 
@@ -96,31 +95,11 @@ def without_line(one: Statement) -> Statement:
     return one.replace(value=one.value.replace(origin=Origin.of_file(FILE, 0)))
 
 
-def test_what_is_said_can_be_merged() -> None:
-    settings = merge(said(EVERYTHING))
-    assert settings.network.text == "inet"
-    assert [mount.access for mount in settings.mounts] == [RO, RW]
-
-
 def test_every_key_of_the_table_is_understood() -> None:
     """Its type is what is complained about, not its name."""
     for key in BY_KEY:
         with pytest.raises(Problem, match="has to be"):
             said(f"{key} = 1979-05-27")
-
-
-@pytest.mark.req("EXT-01")
-@pytest.mark.parametrize("key", [key for key, setting in BY_KEY.items() if setting.is_users])
-def test_project_cannot_choose_what_runs_on_the_host(key: str) -> None:
-    value = (*BY_KEY[key].choices, "/x")[0]
-    assert said(f'{key} = "{value}"')
-    with pytest.raises(Problem):
-        said(f'{key} = "{value}"', is_project=True)
-
-
-@pytest.mark.parametrize(("text", "description"), [("", ""), ('description = "a"', "a")])
-def test_description_is_one_line(text: str, description: str) -> None:
-    assert describe(parse(text.encode(), FILE, is_json=False)) == description
 
 
 def test_project_may_have_any_name() -> None:

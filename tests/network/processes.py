@@ -79,7 +79,7 @@ class Household:
     others: frozenset[int] = frozenset()  # children of this process that are none of the box's
 
     def members(self) -> dict[str, int]:
-        """Who is there, by the part that it plays; pasta is the one in a session of its own."""
+        """Who is there, by the part that it plays; pasta is the one in a session of its own, and who keeps masks on."""
         found = {"launcher": self.launcher.pid} if self.launcher.poll() is None else {}
         for process in descendants(self.launcher.pid):
             if process.is_alive:
@@ -88,7 +88,7 @@ class Household:
 
     def _part_of(self, process: Process, known: dict[str, int]) -> str:
         if process.parent == self.launcher.pid:
-            return "builder"
+            return "keeper" if process.session == process.pid else "builder"
         if process.parent == known.get("builder"):
             if process.session == process.pid:
                 return "pasta"

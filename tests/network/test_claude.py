@@ -11,8 +11,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from claude.session import ANSWER, DUMMY_KEY, QUIET, stand_in
-from claudebox.demo import StandIn
+from claude.api import StandIn
+from claude.session import ANSWER, DUMMY_KEY, QUIET
 from conftest import Box
 from network.internet import Internet
 from network.names.world import make_certificate
@@ -28,7 +28,7 @@ def api_by_its_own_name(internet: Internet, directory: Path, *commands: str) -> 
     certificate = make_certificate(directory, "DNS:api.anthropic.com")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    api = stand_in(*commands)
+    api = StandIn(*commands)
     api.server.server_close()
     with internet.internet.entered():
         api.server = ThreadingHTTPServer(("198.51.100.11", 443), api.server.RequestHandlerClass)
@@ -41,7 +41,7 @@ def api_by_its_own_name(internet: Internet, directory: Path, *commands: str) -> 
 @contextmanager
 def api_on_the_internet(internet: Internet, *commands: str) -> Iterator[StandIn]:
     """The stand-in for the API, which has Claude run these commands, moved from this machine's loopback."""
-    api = stand_in(*commands)
+    api = StandIn(*commands)
     api.server.server_close()
     with internet.internet.entered():
         api.server = ThreadingHTTPServer(("198.51.100.10", 0), api.server.RequestHandlerClass)
@@ -61,7 +61,7 @@ def talk(box: Box, claude: str, api: StandIn, *options: str) -> CompletedProcess
 def test_claude_works_with_the_internet_alone(box: Box, claude: str, pasta: str, internet: Internet) -> None:
     with api_on_the_internet(internet, *COMMANDS) as api:
         done = talk(box, claude, api, "--network", "inet")
-        results = [text for _, text in api.results]
+        results = api.results
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert results == ["internet", "unreachable", "unreachable"]
 
@@ -76,7 +76,7 @@ def test_claude_works_with_its_group_alone(box: Box, claude: str, internet: Inte
         trust = ("--env", f"NODE_EXTRA_CA_CERTS={authority}", "--env", "CLAUDE_CODE_MAX_RETRIES=1")
         words = ("--yes", *QUIET, *trust, "--network", "names", "--allow", "@claude", "-p", "do it")
         done = box.claudebox(*words, env=DUMMY_KEY | {"CLAUDEBOX_CLAUDE": claude})
-        results = [text for _, text in api.results]
+        results = api.results
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert results == ["unreachable", "unreachable", "unreachable"]
     assert "internet.example" in done.stderr.replace("\n", " ").rpartition("refused by --network names: ")[2]

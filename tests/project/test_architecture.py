@@ -176,6 +176,7 @@ OF_PYTHON = {
         "errno",
     ),
     *("itertools", "_sha2", "_sha256", "_ctypes", "__future__"),
+    *("fcntl", "select", "_socket"),  # for the process that keeps masks on
 }
 # A machine where bwrap may not work is tried before, and one with a Nix store has more to look at: not measured here.
 # What is called is noted from the beginning, so that a module that is loaded for nothing shows.

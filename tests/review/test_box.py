@@ -116,7 +116,7 @@ def test_layer_is_gone_on_with(box: Box, repository: Path) -> None:
 def test_session_that_changes_nothing_says_nothing(box: Box, repository: Path) -> None:
     done = box.inside("sh", "-c", "git status; touch README.md; ls -R >/dev/null", options=REVIEW)
     assert "claudebox: review" not in done.stderr
-    assert "left in the project" not in done.stderr
+    assert "the box has left this" not in done.stderr
     assert layers_of(box.account) == []
 
 

@@ -152,7 +152,7 @@ def test_worktrees_are_on_this_host_at_once(box: Box, repository: Path) -> None:
     done = box.inside("sh", "-c", script)
     assert done.stdout == ""
     # A worktree has the files of the project once more, and these are no news.
-    assert "left in the project" not in done.stderr
+    assert "the box has left this" not in done.stderr
     side = repository / ".claude/worktrees/side"
     assert (side / "x").read_text() == "x\n"
     assert git(box.account, side, "status", "--short") == ""
@@ -183,7 +183,7 @@ def test_user_is_asked_about_what_this_host_runs(box: Box, repository: Path) -> 
     opened.read_until(r"lands later +\.github")
     opened.answer(r"Start\? ", "y\n")
     opened.read_until(r"host runs   \.github/workflows/ci\.yml")
-    opened.read_until(r"Land what this host runs, choose, show, keep or discard\? \[k\] ")
+    opened.read_until(r"Land although this host runs it, choose, show, keep or discard\? \[k\] ")
     assert (repository / ".github/BUG.md").exists()
     opened.type("a\n")
     opened.read_until(r"Landed: 1\.")

@@ -62,7 +62,7 @@ def test_search_would_find_it(box: Box, env: Path) -> None:
 
 
 def test_mask_stays_when_the_host_replaces_the_file(box: Box, env: Path, account: Account) -> None:
-    """As editors do it. Where no layer is, such a mask falls off."""
+    """As editors do it."""
     script = "touch ready; until test -s go; do sleep 0.02; done; cat .env"
     go = account.write(env.with_name("go"))
     with ThreadPoolExecutor(1) as background:
@@ -74,6 +74,35 @@ def test_mask_stays_when_the_host_replaces_the_file(box: Box, env: Path, account
         done = running.result()
     assert "DB_PASSWORD=" in done.stdout
     assert CANARY not in done.stdout
+
+
+# Never sleeps. It says which files showed a canary.
+NEVER_SLEEPS = """
+import os, sys
+open("ready", "w").close()
+seen = set()
+while not os.path.getsize("go"):
+    for name in (".env", ".env.local", "app/.env.production", ".netrc"):
+        try:
+            with open(name) as file: seen |= {name} if "cAnArY" in file.read() else set()
+        except OSError: pass
+print("seen:", *seen)
+open(".env.local", "w").write("A=1\\n")
+"""
+
+
+def test_what_the_host_makes_or_saves_is_never_seen(box: Box, env: Path, project: Path, account: Account) -> None:
+    """Not even for a moment: names of secrets are deleted in a layer of their own. The agent can make such a file."""
+    go = account.write(project / "go")
+    with ThreadPoolExecutor(1) as background:
+        running = background.submit(box.inside, "python3", "-c", NEVER_SLEEPS, options=(*REVIEW, "--land", "all"))
+        comes_true(lambda: bool(list(account.home.glob(".claudebox/instances/*/layers/1/upper/ready"))))
+        for name in (".env", ".env.local", "app/.env.production", ".netrc") * 50:
+            account.write(project / "new", ENV).rename(project / name)
+        go.write_text("x\n")
+        done = running.result()
+    assert done.stdout == "seen:\n", done.stderr
+    assert (project / ".env.local").read_text() == ENV, "what both have made is a conflict"
 
 
 @pytest.mark.parametrize("left", ["edited", "deleted", "link", "directory", "parent deleted", "parent replaced"])

@@ -45,8 +45,8 @@ def many_mounts(machine: Machine) -> Plan:
     for number in range(12):
         machine.plant(f"/srv/data/set{number}/x\n~/code/library{number}/x")
         words += ["--mount-ro", f"/srv/data/set{number}", "--mount-rw", f"~/code/library{number}:/libraries/{number}"]
-    machine.plant("~/.local/share/keyrings/login.keyring\n~/.gnupg/x\n~/.kube/x\n~/.docker/x\n~/.netrc")
-    return machine.plan(*words, "--mount-ro", "~/.local/share")
+    machine.plant("~/.config/composer/auth.json\n~/.gnupg/x\n~/.kube/x\n~/.docker/x\n~/.netrc")
+    return machine.plan(*words, "--mount-ro", "~/.config/composer")
 
 
 def long_paths(machine: Machine) -> Plan:

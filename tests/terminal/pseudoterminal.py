@@ -222,7 +222,9 @@ def children_of(parent: int) -> list[int]:
 
 def keeper_of(claudebox: int) -> int:
     """The process that leads the session of the box's terminal; 0 if there is none (yet)."""
-    return next((pid for pid in children_of(claudebox) if _stat_field(pid, 6) == str(pid)), 0)
+    return next(
+        (pid for pid in children_of(claudebox) if _stat_field(pid, 6) == str(pid) and _stat_field(pid, 7) != "0"), 0
+    )
 
 
 def sentinel_of(claudebox: int) -> int:

@@ -174,7 +174,7 @@ def test_rest_of_a_long_answer_does_not_reach_the_shell(box: Box) -> None:
     """Somebody pastes a prompt before looking: it must not become a command."""
     with shell_terminal(box, typed="claudebox --run true\n") as shell:
         shell.answer(r"Start\? \[Y/n\] ", "a" * 95 + "          touch pasted\n")
-        shell.read_until("not started")
+        shell.read_until("nothing was started")
         shell.answer("host> ", "echo one more command\n")
         shell.read_until("^one more command")
     assert not (box.project / "pasted").exists()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import tomllib
 
 from claudebox.settings.profiles import shipped_profile
-from claudebox.setup import PARTS, Refusal, _refusal, _row, lines_for
-from claudebox.view.text import Style
+from claudebox.setup import PARTS, Refusal, _refusal, lines_for
 
 
 def test_profile_and_trial_mean_the_same_box() -> None:
@@ -26,11 +25,3 @@ def test_refusal_is_the_message_and_its_first_hint() -> None:
     assert _refusal("error: none\n") == Refusal("none")
     assert _refusal("bwrap: no\n") == Refusal("bwrap: no")
     assert _refusal("") == Refusal("it failed without a word")
-
-
-def test_part_that_is_refused_says_what_to_paste() -> None:
-    row = _row(PARTS[1], Refusal("nft is not installed", "sudo apt install nftables"), Style(False))
-    assert row == [
-        "  no network names not here: nft is not installed",
-        "                   hint: sudo apt install nftables",
-    ]

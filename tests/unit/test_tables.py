@@ -9,16 +9,13 @@ import pytest
 from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.guard.ordinary import NO_TOOLS, ROWS
-from claudebox.features.guard.table import ANYWHERE, IN_ROOTS, spelled_out
+from claudebox.features.guard.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.table import IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.trust.secret_places import SECRET_PLACES
 from claudebox.trust.secret_values import (
     PASS_WORDS,
-    SECRET_FILE_ENDINGS,
-    SECRET_FILE_NAMES,
     STRONG_WORDS,
     TOKEN_PREFIXES,
     WEAK_WORDS,
@@ -32,14 +29,13 @@ if TYPE_CHECKING:
 WIDTH = 118
 TABLES: dict[str, tuple[str, ...]] = {
     "secret places": tuple(path for path, _ in SECRET_PLACES),
-    "guarded in any directory": tuple(name for _, _, names in ANYWHERE for name in spelled_out(names)),
-    "guarded in the root of a repository": tuple(name for _, _, names in IN_ROOTS for name in spelled_out(names)),
-    "looked at when the box has ended": tuple(name for _, _, names in ROWS for name in spelled_out(names)),
-    "begin with a dot, and are no tool's": tuple(NO_TOOLS),
+    "held in the project": tuple(name for _, _, *lines in ROWS for line in lines for name in line.split()),
+    "directories of agents and forges": (*AGENTS, *FORGES),
+    "begin with a dot, and are harmless": (*HARMLESS, *HARMLESS_ENDS, *HARMLESS_BEGINNINGS),
     "masked in the project": (*(name for _, _, names in SECRETS for name in names.split()), *IN_SKIPPED, *WORDS),
     "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
-    "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS, *SECRET_FILE_NAMES, *SECRET_FILE_ENDINGS),
+    "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS),
     "beginnings of tokens": tuple(prefix for prefix, _ in TOKEN_PREFIXES),
     "settings of Claude that do not enter": tuple(KEPT_OUT),
     "variables with which the broker is not used": OTHER_PROVIDERS,

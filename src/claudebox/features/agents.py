@@ -21,6 +21,7 @@ AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
 KEY = Origin.of_rule(RULE, "its key, passed on if the host has it")
 VARIABLES = Origin.of_rule(RULE, "so that it asks nothing and leaves its installation alone")
 CLAUDES_KEY = "ANTHROPIC_API_KEY"
+OPENCODE_MAY = '{"edit":"allow","bash":"allow","webfetch":"allow","external_directory":"allow"}'
 
 
 class Agent(Record):
@@ -40,16 +41,14 @@ AGENTS = {
     agent.name: agent
     for agent in (
         Agent(
-            "codex",
-            "@openai/codex",
+            *("codex", "@openai/codex"),
             state=(".codex",),
             told=".codex/AGENTS.md",
             keys=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
             unattended=("--dangerously-bypass-approvals-and-sandbox",),
         ),
         Agent(
-            "gemini",
-            "@google/gemini-cli",
+            *("gemini", "@google/gemini-cli"),
             state=(".gemini",),
             told=".gemini/GEMINI.md",
             keys=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
@@ -57,22 +56,14 @@ AGENTS = {
             variables=(("GEMINI_SANDBOX", "false"),),
         ),
         Agent(
-            "opencode",
-            "opencode-ai",
+            *("opencode", "opencode-ai"),
             state=(".config/opencode", ".local/share/opencode", ".local/state/opencode"),
             told=".config/opencode/AGENTS.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
-            variables=(
-                (
-                    "OPENCODE_PERMISSION",
-                    '{"edit":"allow","bash":"allow","webfetch":"allow","external_directory":"allow"}',
-                ),
-                ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
-            ),
+            variables=(("OPENCODE_PERMISSION", OPENCODE_MAY), ("OPENCODE_DISABLE_AUTOUPDATE", "1")),
         ),
         Agent(
-            "aider",
-            "aider-chat",
+            *("aider", "aider-chat"),
             state=(".aider",),
             told=".aider/SANDBOX.md",
             keys=(CLAUDES_KEY, "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
@@ -100,7 +91,10 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     path = f"{facts.home}/.local/bin/{agent.name}"
     return Contribution(
         mounts=(*install_mounts(install, path, facts.project, RULE), *state_mounts(agent, facts)),
-        variables=tuple(agent_variables(agent, facts.host.environ)),
+        variables=(
+            *(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in agent.variables),
+            *(EnvVar(name, facts.host.environ[name], KEY) for name in agent.keys if facts.host.environ.get(name)),
+        ),
         kept_out=tuple(keys_of_others(agent, facts)),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
         preparations=tuple(state_preparations(agent, facts)),
@@ -144,13 +138,6 @@ def state_preparations(agent: Agent, facts: Facts) -> list[Preparation]:
 def kept(agent: Agent, path: str, facts: Facts) -> str:
     """Where the project keeps what the agent has at this path of the home."""
     return f"{facts.claude.instance.agents}/{agent.name}/{path.removeprefix('.').replace('/', '-')}"
-
-
-def agent_variables(agent: Agent, environ: dict[str, str]) -> list[EnvVar]:
-    return [
-        *(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in agent.variables),
-        *(EnvVar(name, environ[name], KEY) for name in agent.keys if environ.get(name)),
-    ]
 
 
 def keys_of_others(agent: Agent, facts: Facts) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host import account_name
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, UNREAD
+from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem, quote
@@ -84,13 +84,10 @@ def _unseen(facts: Facts) -> list[Finding]:
     findings = []
     for entry in facts.entries:
         name = entry.path.removeprefix(facts.project + "/")
-        if entry.kind == BEYOND:
-            text = "the project is too large or too deep: secrets there and further on are not looked for"
-            findings.append(Finding(Finding.RISK, name, text))
-        elif entry.kind == UNREAD:
+        if entry.kind == UNREAD:
             status = facts.tree.lstat(entry.path)
             if status is None or status.st_uid == facts.host.person.uid:
-                text = "cannot be listed, so the box does not see what is in there: the agent could change that"
+                text = "too deep, or cannot be listed: the box does not see what is in there, since an agent could look"
                 findings.append(Finding(Finding.NOTE, name[:LONGEST_SHOWN], text))
     return findings
 

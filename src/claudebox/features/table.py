@@ -39,20 +39,8 @@ def _has_claude(facts: Facts) -> bool:
     return facts.install is not None
 
 
-def _has_other_agent(facts: Facts) -> bool:
-    return facts.starts_agent and facts.settings.program.text != CLAUDE
-
-
 def _shares_login(facts: Facts) -> bool:
     return facts.install is not None and facts.settings.auth.text == PASSTHROUGH
-
-
-def _has_broker(facts: Facts) -> bool:
-    return facts.install is not None and facts.settings.auth.text == BROKER
-
-
-def _shares_network(facts: Facts) -> bool:
-    return facts.settings.network.text == FULL
 
 
 def _has_own_network(facts: Facts) -> bool:
@@ -73,10 +61,6 @@ def _has_nix(facts: Facts) -> bool:
     return settings.nix.text not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
 
 
-def _has_arguments(facts: Facts) -> bool:
-    return facts.runs_claude and bool(facts.request.claude or facts.settings.claude_args)
-
-
 def _leads_somewhere(facts: Facts) -> bool:
     """Whether a variable says where requests go or whom to believe, or holds a credential that has to be judged."""
     users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings.env))
@@ -85,10 +69,6 @@ def _leads_somewhere(facts: Facts) -> bool:
 
 def _has_project_settings(facts: Facts) -> bool:
     return any(facts.tree.lstat(f"{facts.project}/{name}") is not None for name in PROJECT_SETTINGS)
-
-
-def _has_layer(facts: Facts) -> bool:
-    return facts.has_layer
 
 
 def _may_have_toolchains(facts: Facts) -> bool:
@@ -104,14 +84,6 @@ def _keeps_cache(facts: Facts) -> bool:
     said, state = facts.settings.cache, facts.claude.all_projects.directory
     is_wanted = facts.install is not None or said.origin.is_said or facts.tree.lstat(state) is not None
     return said.text != NONE and is_wanted
-
-
-def _has_writable_mount(facts: Facts) -> bool:
-    return any(wish.access == RW for wish in facts.settings.mounts)
-
-
-def _has_repository(facts: Facts) -> bool:
-    return bool(facts.repository.git_dir)
 
 
 def _has_hooks(facts: Facts) -> bool:
@@ -144,33 +116,34 @@ DECIDING = (
     Decision("system", "decide", _always),
     Decision("nix.decide", "decide", _has_nix),
     Decision("system", "decide_etc", _always),
-    Decision("network.decide", "decide", _shares_network),
+    Decision("network.decide", "decide", lambda facts: facts.settings.network.text == FULL),
     Decision("network.uplink", "decide", _has_own_network),
     Decision("names.decide", "decide", _goes_by_names),
     Decision("names.decide", "refuse_without_effect", _has_idle_list),
     Decision("system", "decide_identity", _always),
     Decision("claude.decide", "decide", _has_claude),
-    Decision("agents", "decide", _has_other_agent),
+    Decision("agents", "decide", lambda facts: facts.starts_agent and facts.settings.program.text != CLAUDE),
     Decision("login.decide", "decide", _shares_login),
-    Decision("broker.decide", "decide", _has_broker),
+    Decision("broker.decide", "decide", lambda facts: facts.install is not None and facts.settings.auth.text == BROKER),
     Decision("git.decide", "decide", _always),
     Decision("project", "decide", _always),
     Decision("system", "decide_certificates", _always),
     Decision("environment.ways", "decide", _leads_somewhere),
     Decision("claude.decide", "decide_project_settings", _has_project_settings),
-    Decision("claude.options", "decide", _has_arguments),
+    Decision("claude.options", "decide", lambda facts: facts.runs_claude and bool(facts.words)),
     Decision("toolchains.decide", "decide", _may_have_toolchains),
     Decision("wishes", "decide", _always),
     Decision("caches.decide", "decide", _keeps_cache),
-    Decision("caches.decide", "decide_warnings", _has_writable_mount),
+    Decision("caches.decide", "decide_warnings", lambda facts: any(one.access == RW for one in facts.settings.mounts)),
     Decision("guard.decide", "decide", _always),
     Decision("secrets.decide", "decide", _always),
     Decision("wishes", "decide_hides", _always),
+    Decision("secrets.mounted", "decide", _always, lambda draft: bool(draft.wished)),
     Decision("kernel.decide", "decide", _always),
-    Decision("review.decide", "decide", _has_layer, _has_directory_for_layer),
+    Decision("review.decide", "decide", lambda facts: facts.has_layer, _has_directory_for_layer),
     Decision("guard.decide", "decide_report", _always),
     Decision("git.hooks", "decide", _has_hooks),
-    Decision("git.decide", "decide_shim", _has_repository),
+    Decision("git.decide", "decide_shim", lambda facts: bool(facts.repository.git_dir)),
     Decision("limits.decide", "decide", _is_limited),
     Decision("environment.decide", "decide", _always),
 )

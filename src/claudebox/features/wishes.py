@@ -9,13 +9,10 @@ from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
-from claudebox.problem import Problem
+from claudebox.problem import Problem, quote
 from claudebox.settings.values import MountWish, Word
 from claudebox.trust.reach import Reach
-from claudebox.trust.secret_places import refuse_readable, refuse_writable
-from claudebox.trust.secret_values import secret_file, secret_value
-
-SMALL_FILE = 1 << 16
+from claudebox.trust.secret_places import contained_secret, refuse_readable, refuse_writable
 
 LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 
@@ -32,7 +29,6 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         mounts=tuple(wished),
         wished=tuple(wished),
         path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings.path),
-        findings=tuple(wish_findings(tree, wished)),
     )
 
 
@@ -99,11 +95,23 @@ def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], pla
         raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
-        raise Problem(f"{option} {wish.source}: {refusal}", "mount only what the agent needs, from a place of its own")
+        hint = _narrower(tree, wish, real, homes, places) or "mount only what the agent needs, from a place of its own"
+        raise Problem(f"{option} {wish.source}: {refusal}", hint)
     path = normalize(expand_home(wish.destination, home)) if wish.destination else named
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
     return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
+
+
+def _narrower(tree: Tree, wish: MountWish, real: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> str:
+    """Instead of the home or a drawer: a directory in it, for example. None that holds credentials is suggested."""
+    if real not in homes and not any(place.is_drawer and place.path == real for place in places):
+        return ""
+    inner = [f"{real}/{name}" for name in tree.entries(real) if name.isprintable() and not name.startswith(".")]
+    fit = [path for path in inner if tree.is_plain_directory(path) and contained_secret(path, places) is None]
+    example = next((path for path in fit if not refuse_readable(path, homes, places)), "")
+    written = f"claudebox {wish.origin.shown} {quote(example)}" if wish.origin.is_typed else example
+    return "name the directory in it that the agent needs" + (f", for example:\n      {written}" if example else "")
 
 
 def _check_way(reach: Reach, named: str, option: str) -> None:
@@ -167,25 +175,11 @@ def _through_links(path: str, mounts: list[Mount]) -> str:
     return path
 
 
-def wish_findings(tree: Tree, wishes: list[Mount]) -> list[Finding]:
-    return [
-        Finding(Finding.SECRET, wish.source, f"enters and looks secret ({reason})")
-        for wish in wishes
-        if (reason := secret_file(wish.source) or _secret_content(tree, wish))
-    ]
-
-
-def _secret_content(tree: Tree, wish: Mount) -> str:
-    """Why the content of a small file looks secret: it may be a configuration with a token in it."""
-    content = b"" if wish.is_dir else tree.read(wish.source, limit=SMALL_FILE) or b""
-    return secret_value(content.decode(errors="replace"))
-
-
 def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
     """Hide the secret places that a broader mount would show."""
     hides: list[Mount] = []
     for place in places:
-        if place.exists and (paths := find_appearances(place.path, mounts)):
+        if place.exists and not place.is_drawer and (paths := find_appearances(place.path, mounts)):
             origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides

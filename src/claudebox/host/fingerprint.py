@@ -14,47 +14,60 @@ from claudebox.model import Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 SMALL_FILE_BYTES = 1 << 16
-MOST_BYTES = 1 << 22
-MOST_FILES_OF_A_PLACE = 300
-DEEPEST = 4
+MOST_BYTES = 1 << 20
+MOST_FILES_OF_A_PLACE = 2000  # and directories; of more, one trace stands for all
+MOST_ENTRIES_OF_A_PLACE = 20_000
+DEEPEST = 30
 NOT_RUN = ".sample"  # the suffix of the example hooks, which git does not run
 
-ONE_TOO_MANY = Trace((0, 0, 0, 0, 0), None, 0)  # stands for the first file that was not looked at
+REST = 0  # the mode of the trace that stands for many files
 
 
 class Fingerprint:
-    """The files of some places, by path."""
+    """The files of some places, without directories called as in `skipped` and those whose path ends with `apart`.
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    Every place has room of its own: nothing that is left in one place keeps another from being looked at.
+    """
+
+    def __init__(self, tree: Tree, skipped: Container[str] = (), apart: str = "\0") -> None:
+        self.tree, self.skipped, self.apart = tree, skipped, apart
         self.files: dict[str, Trace] = {}
         self._room = MOST_BYTES
+        self._seen = 0  # of one place
+        self._rest: dict[str, int] = {}
 
     def take(self, places: Iterable[str]) -> dict[str, Trace]:
-        for place in places:
-            self._take(place, [MOST_FILES_OF_A_PLACE], 0)
+        for place in sorted(places, key=self.tree.is_plain_directory):  # so that files have their content before those
+            self._seen, self._rest = 0, {}
+            self._take(place, 0)
+            for first in list(self._rest)[:1]:
+                # The key of such a hash is this process's own.
+                self.files[first] = Trace((REST, hash(frozenset(self._rest.items()))), None, REST)
         return self.files
 
-    def _take(self, path: str, left: list[int], depth: int) -> None:
-        if left[0] < 0 or path in self.files:
+    def _take(self, path: str, depth: int) -> None:
+        if self._seen > MOST_ENTRIES_OF_A_PLACE or path in self.files:
             return  # before anything is looked up: there may be a million files
         status = self.tree.lstat(path)
         if status is None:
             return
-        if stat.S_ISDIR(status.st_mode):
-            for name in self.tree.entries(path) if depth < DEEPEST else ():
-                if not name.endswith(NOT_RUN):
-                    self._take(f"{path}/{name}", left, depth + 1)
-            return
-        left[0] -= 1
-        if left[0] < 0:
-            self.files[path] = ONE_TOO_MANY
-            return
-        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        self.files[path] = Trace(identity, self._content(path, status), status.st_mode, status.st_nlink)
+        self._seen += 1
+        is_directory = stat.S_ISDIR(status.st_mode)
+        if self._seen > MOST_ENTRIES_OF_A_PLACE or (is_directory and depth == DEEPEST):
+            self._rest[path] = int.from_bytes(os.urandom(8), "big")  # equal to nothing: nobody looks further
+        elif is_directory:
+            for name in self.tree.entries(path) if not path.endswith(self.apart) else ():
+                if not name.endswith(NOT_RUN) and name not in self.skipped:
+                    self._take(f"{path}/{name}", depth + 1)
+        else:
+            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            if self._seen > MOST_FILES_OF_A_PLACE:
+                self._rest[path] = hash(identity)
+            else:
+                self.files[path] = Trace(identity, self._content(path, status), status.st_mode, status.st_nlink)
 
     def _content(self, path: str, status: os.stat_result) -> bytes | None:
         if stat.S_ISLNK(status.st_mode):

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox.problem import Problem, quote
+
 MOST_LINKS = 40
 PIECE_BYTES = 4096
 OTHERS_CAN_WRITE = 0o002  # in a mode
 # A path may come from a file that an agent wrote: with a zero byte in it, or a character that no file name can have,
 # Python raises a ValueError, and there is no such file.
 UNREADABLE = (OSError, ValueError)
+ABSENT = (FileNotFoundError, NotADirectoryError, ValueError)
 
 
 class Tree:
@@ -43,9 +46,9 @@ class Tree:
         """Whether nothing is there. Unlike `lstat`, this is false if it cannot be found out."""
         try:
             os.lstat(self.root + path)
-        except (FileNotFoundError, NotADirectoryError):
+        except ABSENT:
             return True
-        except (OSError, ValueError):
+        except OSError:
             return False
         return False
 
@@ -156,21 +159,77 @@ class Tree:
 
         With an inode, only that file is read, and none that has taken its place.
         """
-        # Opening a FIFO must not block, and opening a device must not do anything.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            descriptor = os.open(self.root + path, flags)
+            return self._read(path, limit, inode)
         except UNREADABLE:
             return None
+
+    def _read(self, path: str, limit: int, inode: int = 0) -> bytes | None:
+        # Opening a FIFO must not block, and opening a device must not do anything.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        descriptor = os.open(self.root + path, flags)
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or inode not in (0, status.st_ino):
                 return None
             return os.read(descriptor, min(limit, status.st_size)) if status.st_size else _read_all(descriptor, limit)
-        except OSError:
-            return None
         finally:
             os.close(descriptor)
+
+    def content(self, path: str, limit: int = 1 << 20) -> bytes | None:
+        """Like `read`, for what decides about a protection: None means that nothing is there, and nothing else.
+
+        Raises a Problem if something is there and cannot be read. An agent in another box can take away the right to
+        read, make a symlink that leads to itself, or hold a lease, for which a non-blocking open does not wait.
+        """
+        real = self.resolve(path)
+        if real is None:
+            self.check_lack(path)
+            return None
+        try:
+            content = self._read(real, limit)
+        except ABSENT:
+            return None
+        except OSError as error:
+            raise self._unreadable(path, error) from None
+        if content is None:
+            raise Problem(f"{path} has to be a file, and is none", f"mv {quote(path)} {quote(path)}.aside")
+        return content
+
+    def names(self, path: str) -> list[str]:
+        """Like `entries`, for what decides about a protection: raises a Problem if what is there cannot be searched."""
+        try:
+            names = os.listdir(self.root + path)
+            os.lstat(f"{self.root}{path}/.")  # fails in a directory that can be listed, but not searched
+        except ABSENT:
+            return []
+        except OSError as error:
+            raise self._unreadable(path, error) from None
+        return sorted(names)
+
+    def check_lack(self, path: str) -> None:
+        """Raise a Problem unless it is certain that nothing is there, behind all symlinks."""
+        place = self.destination(path)
+        if place is None:
+            raise Problem(f"{path} is a symlink that leads in a circle", f"rm {quote(path)}")
+        try:
+            os.lstat(self.root + place)
+        except ABSENT:
+            return
+        except OSError as error:
+            raise self._unreadable(path, error) from None
+
+    def _unreadable(self, path: str, error: OSError) -> Problem:
+        """Why nothing is started, and the command that mends it."""
+        if isinstance(error, BlockingIOError):
+            message = f"{path} cannot be read: a program has a lease on it, perhaps in another box"
+            return Problem(message, f"end that program; to find it: fuser -v {quote(path)}")
+        if not isinstance(error, PermissionError):
+            return Problem(f"{path} cannot be read: {error.strerror}", f"ls -ld {quote(path)}")
+        closed = path
+        while not self.exists(closed):  # a directory above keeps everybody out
+            closed = closed.rpartition("/")[0]
+        return Problem(f"{path} cannot be read, and decides what is protected", f"chmod u+rwX {quote(closed)}")
 
     def text(self, path: str) -> str | None:
         """A file as text; bytes that are not UTF-8 survive as surrogates."""

@@ -18,13 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from claudebox.host.git.index import Loose
+
 FILE = "file"
 DIRECTORY = "directory"
 LINK = "link"
 OTHER = "other"  # a FIFO, a socket, a device
-UNREAD = "unread"  # a directory that could not be listed
+UNREAD = "unread"  # a directory that could not be listed, or is too deep
 PRIVILEGED = "privileged"  # a file that is setuid or setgid
-BEYOND = "beyond"  # the first directory that was left out, because there are too many or it is too deep
+BEYOND = "beyond"  # the first directory that was left out, because there are too many
 
 DEEPEST = 40
 MOST_DIRECTORIES = 100_000
@@ -92,9 +94,9 @@ class NameFilter(Record):
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    directories: frozenset[str] = frozenset()  # every file below a directory of such a name is of interest
+    directories: frozenset[str] = frozenset()  # `spelled`; every file below one of such a name is of interest
     links: bool = False  # whether every symlink is of interest, whatever its name
-    bare: bool = False  # whether every file without a dot in its name is
+    dots: bool = False  # whether every name that begins with a dot is
 
     def __or__(self, other: NameFilter) -> NameFilter:
         """The filter for several features that share one walk. Each asks its own table about what it gets."""
@@ -105,68 +107,91 @@ class NameFilter(Record):
             self.words + other.words,
             self.directories | other.directories,
             self.links or other.links,
-            self.bare or other.bare,
+            self.dots or other.dots,
         )
 
     def wants(self, name: str) -> bool:
         lower = name.lower()
-        is_named = name in self.names or lower in self.names
+        is_named = (self.dots and name.startswith(".")) or name in self.names or lower in self.names
         is_known = is_named or lower.startswith(self.prefixes) or lower.endswith(self.suffixes)
         return is_known or any(word in lower for word in self.words)
-
-    def in_lower_case(self) -> NameFilter:
-        return self.replace(
-            names=frozenset(map(str.lower, self.names)),
-            prefixes=tuple(map(str.lower, self.prefixes)),
-            suffixes=tuple(map(str.lower, self.suffixes)),
-        )
 
 
 HEAD_LENGTH = 3  # characters by which prefixes are looked up
 
 
+def plain(names: str) -> str:
+    """Names, each behind a slash, without what makes no difference to the sieve: capitals, `_` for `-`, a first dot."""
+    return spelled(names).replace("/.", "/")
+
+
+def spelled(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
 class _Sieve:
-    """A filter, arranged so that most names are seen to be of no interest by two or three look-ups in sets."""
+    """A filter, arranged so that most names are seen to be of no interest by two or three look-ups in sets.
+
+    It lets more pass than the filter says, since names that differ only in their spelling are one to it.
+    """
 
     def __init__(self, wanted: NameFilter) -> None:
-        self.wanted = wanted.in_lower_case()
-        self.heads = frozenset(prefix[:HEAD_LENGTH] for prefix in self.wanted.prefixes)
-        self.endings = frozenset(suffix.rpartition(".")[2] for suffix in self.wanted.suffixes)
-        assert all(len(prefix) >= HEAD_LENGTH for prefix in self.wanted.prefixes), "a shorter one cannot be looked up"
-        assert all("." in suffix for suffix in self.wanted.suffixes), "only an ending can be looked up"
+        self.wanted = wanted
+        self.names = frozenset(plain(f"/{name}")[1:] for name in wanted.names)
+        self.prefixes = tuple(plain(f"/{prefix}")[1:] for prefix in wanted.prefixes)
+        self.heads = frozenset(prefix[:HEAD_LENGTH] for prefix in self.prefixes)
+        self.endings: dict[str, tuple[str, ...]] = {}  # by what comes behind the last dot
+        for suffix in map(plain, wanted.suffixes):
+            ending = suffix.rpartition(".")[2]
+            self.endings[ending] = (*self.endings.get(ending, ()), suffix)
+        assert all(len(prefix) >= HEAD_LENGTH for prefix in self.prefixes), "a shorter one cannot be looked up"
+        assert all("." in suffix for suffix in wanted.suffixes), "only an ending can be looked up"
 
-    def find(self, directory: str, listing: list[os.DirEntry[str]], *, all_files: bool) -> list[Entry]:
-        wanted, heads, endings = self.wanted, self.heads, self.endings
-        names, bare, links = wanted.names, wanted.bare, wanted.links
-        joined = "/".join([entry.name for entry in listing]).lower()  # a name has no slash in it
-        words = [word for word in wanted.words if word in joined]
-        found = []
-        # A walk spends most of its time in these lines.
-        for entry, name in zip(listing, joined.split("/"), strict=False):
-            ending = name.rpartition(".")[2]
-            if (
-                name in names
-                or (ending in endings and name.endswith(wanted.suffixes))
-                or (name[:HEAD_LENGTH] in heads and name.startswith(wanted.prefixes))
-                or (words and any(word in name for word in words))
-            ):
-                found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
-            elif links and entry.is_symlink():
-                found.append(Entry(f"{directory}/{entry.name}", LINK))
-            elif (all_files or (ending == name and bare)) and not entry.is_dir(follow_symlinks=False):
-                found.append(Entry(f"{directory}/{entry.name}", _kind(entry)))
-        return found
+    def find(
+        self, directory: str, listing: list[os.DirEntry[str]], names: list[str], others: list[os.DirEntry[str]]
+    ) -> list[Entry]:
+        """What is of interest in a directory. `others` is what is no plain file."""
+        all_names = "/" + "/".join(names)  # a name has no slash in it
+        joined = plain(all_names)
+        lower = joined[1:].split("/")
+        chosen: set[os.DirEntry[str]] = set()
+        # A walk spends most of its time in these lines: so first, whether there is anything at all.
+        if (
+            not self.names.isdisjoint(lower)
+            or not self.heads.isdisjoint([name[:HEAD_LENGTH] for name in lower])
+            or not self.endings.keys().isdisjoint([name.rpartition(".")[2] for name in lower])
+        ):
+            chosen.update(entry for entry, name in zip(listing, lower, strict=True) if self._is_wanted(name))
+        words = [word for word in self.wanted.words if word in joined]
+        if words:
+            pairs = zip(listing, lower, strict=True)
+            chosen.update(entry for entry, name in pairs if any(word in name for word in words))
+        if self.wanted.dots and "/." in all_names:
+            chosen.update([entry for entry in listing if entry.name[0] == "."])
+        if self.wanted.links:
+            chosen.update(entry for entry in others if entry.is_symlink())
+        return [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if one in chosen] if chosen else []
+
+    def _is_wanted(self, name: str) -> bool:
+        if name in self.names or (name[:HEAD_LENGTH] in self.heads and name.startswith(self.prefixes)):
+            return True
+        suffixes = self.endings.get(name.rpartition(".")[2])
+        return suffixes is not None and f".{name}".endswith(suffixes)
 
 
-def walk_project(tree: Tree, project: str, wanted: NameFilter, entered: set[str] | None = None) -> tuple[Entry, ...]:
+def walk_project(
+    tree: Tree, project: str, wanted: NameFilter, loose: Loose | None = None, hidden: frozenset[str] = frozenset()
+) -> tuple[Entry, ...]:
     """Everything of interest, nearest to the project's root first, and the directories that could not be searched.
 
-    `entered` takes in every directory below the project that the walk comes to.
+    `loose` takes in the files that git does not track. What the user hides is not entered. A directory to which a
+    symlink leads is, whatever it lies in.
     """
     sieve = _Sieve(wanted)
     found: list[Entry] = []
     level, seen = [project], 0
     whole: set[str] = set()  # directories of which every file is of interest
+    linked: set[str] = set()
     for _ in range(DEEPEST):
         below: list[str] = []
         for directory in level:
@@ -181,18 +206,35 @@ def walk_project(tree: Tree, project: str, wanted: NameFilter, entered: set[str]
             is_whole = directory in whole
             with scan:
                 while listing := list(islice(scan, MOST_AT_ONCE)):
-                    found += sieve.find(directory, listing, all_files=is_whole)
-                    inner = [one.name for one in listing if one.is_dir(follow_symlinks=False)]
-                    inner = [name for name in inner if name not in SKIPPED]
-                    if is_whole or not wanted.directories.isdisjoint(map(str.lower, inner)):
-                        whole.update(
-                            f"{directory}/{name}" for name in inner if is_whole or name.lower() in wanted.directories
-                        )
+                    names = [entry.name for entry in listing]
+                    others = [entry for entry in listing if not entry.is_file(follow_symlinks=False)]
+                    here = sieve.find(directory, listing, names, others)
+                    inner = [
+                        one.name for one in others if one.is_dir(follow_symlinks=False) and one.name not in SKIPPED
+                    ]
+                    if is_whole:
+                        all_of_it = [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing]
+                        here += [one for one in all_of_it if one.kind != DIRECTORY and one not in here]
+                    found += here
+                    if loose is not None:
+                        loose.look(directory, listing, names)
+                    if is_whole or wanted.directories:
+                        told = [name for name in inner if is_whole or spelled(name) in wanted.directories]
+                        whole.update(f"{directory}/{name}" for name in told)
                     below += [f"{directory}/{name}" for name in inner]
-        if entered is not None:
-            entered.update(below)
-        level = below
-    return (*found, *(Entry(directory, BEYOND) for directory in level[:1]))
+                    behind = {_behind(tree, project, one.path) for one in here if one.kind == LINK} - linked
+                    linked |= behind
+                    below += filter(None, sorted(behind))
+        level = [path for path in below if path not in hidden]
+    return (*found, *(Entry(directory, UNREAD) for directory in level))
+
+
+def _behind(tree: Tree, project: str, link: str) -> str:
+    """The directory in a skipped one to which a symlink leads; "" if there is none."""
+    target = (tree.resolve(link) if link.rpartition("/")[2] not in SKIPPED else None) or ""
+    names = target[len(project) + 1 :].split("/") if target.startswith(f"{project}/") else []
+    is_skipped = GIT not in names and not SKIPPED.keys().isdisjoint(names)
+    return target if is_skipped and tree.is_plain_directory(target) else ""
 
 
 def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, modes: bool) -> list[Entry]:
@@ -291,8 +333,10 @@ def _kind(entry: os.DirEntry[str]) -> str:
     return FILE if entry.is_file(follow_symlinks=False) else OTHER
 
 
-def find_inodes(tree: Tree, project: str, inodes: frozenset[int], names: int = 0) -> dict[str, int] | None:
-    """Every path of these files, wherever they are in the project.
+def find_inodes(
+    tree: Tree, project: str, inodes: frozenset[int], names: int = 0, closed: frozenset[str] = frozenset()
+) -> dict[str, int] | None:
+    """Every path of these files, wherever they are in the project but in directories that are closed to the box.
 
     None if that is not certain: the project is too large, or has a directory that can be listed later, but not now; or
     they have fewer than this many names, and an agent in another box may have moved one to where the search had been.
@@ -302,6 +346,8 @@ def find_inodes(tree: Tree, project: str, inodes: frozenset[int], names: int = 0
     visited, began = [], time.time_ns() - TICK_NANOSECONDS
     while waiting:
         directory = waiting.pop()
+        if directory in closed:
+            continue
         visited.append(directory)
         try:
             listing = os.scandir(tree.root + directory)

@@ -18,7 +18,7 @@ from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_ter
 from claudebox.model import Plan, Step
 from claudebox.problem import Problem
 from claudebox.process import signal
-from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended
+from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended, hear
 from claudebox.process.isolation import ADOPT_ORPHANS, c_function, close_all_but, fork_into_namespaces, scope_to_box
 
 TYPE_CHECKING = False
@@ -241,6 +241,10 @@ class Attendant:
         def answer(life: int) -> bool:
             if life in not_ready:
                 self._rely_on(not_ready.pop(life))
+                return True
+            notice = hear(life)
+            if notice:
+                relay.tell(notice)
                 return True
             self._find_why_ended()
             os.kill(self.child, signal.SIGKILL)

@@ -10,7 +10,9 @@ import fcntl
 import marshal
 import os
 import select
+import struct
 import termios
+import time
 
 from claudebox.launch.escape_codes import OutputFilter
 from claudebox.launch.keeper import (
@@ -177,6 +179,7 @@ ESCAPE = b"\x1b"
 LAST_WORDS = 1 << 18  # bytes that a box can have written before it stopped or ended
 STUCK_MILLISECONDS = 200  # after which a terminal that takes nothing is left alone, if somebody wants us to end
 LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the shell that it is in front now
+NOTICE_SECONDS, REDRAW_SECONDS = 6, 0.3
 NOTED = (signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP, signal.SIGCHLD)
 IGNORED = (signal.SIGTTIN, signal.SIGTTOU)
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
@@ -202,12 +205,42 @@ class Relay:
         self.has_ended = False
         self.noted: set[int] = set()  # signals
         self.waking = waking
+        self.sizes: list[tuple[float, int]] = []  # when to give the box's terminal so many rows
         self.awaited = 0  # orders to go on that the keeper has not carried out yet
 
     def watch(self, descriptor: int, answer: Callable[[int], bool]) -> None:
         """Call this function if the pipe has something to read or ends; and again if it has returned True."""
         self.watched[descriptor] = answer
         self.poll.register(descriptor, select.POLLIN)
+
+    def tell(self, notice: bytes) -> None:
+        """Tell the user something while the program has the terminal: a line of its own, if that reads lines.
+
+        A program that reads keys draws the screen itself. So the first row shows the notice, as if it were a bar, and
+        the program is made to draw again afterwards by a change of the size.
+        """
+        words = b" ".join(notice.split())
+        try:
+            rows, columns, *_ = struct.unpack("4H", fcntl.ioctl(self.master, termios.TIOCGWINSZ, SIZE))
+            if termios.tcgetattr(self.master)[LOCAL] & termios.ICANON:
+                self.output += b"\r\n%s\r\n" % b"\r\n".join(notice.splitlines())
+            else:
+                self.output += b"\x1b7\x1b[H\x1b[0;7m%s\x1b[0m\x1b[K\x1b8" % words[: max(columns - 1, 0)]
+                shown = time.monotonic() + NOTICE_SECONDS
+                self.sizes = [(shown, max(rows - 1, 1)), (shown + REDRAW_SECONDS, rows)]
+        except (OSError, termios.error):
+            return  # one of them is gone
+        self._write_output()
+
+    def _change_size(self) -> None:
+        """Take away a row for a moment: every program draws again then."""
+        while self.sizes and self.sizes[0][0] <= time.monotonic():
+            rows = self.sizes.pop(0)[1]
+            try:
+                size = fcntl.ioctl(self.master, termios.TIOCGWINSZ, SIZE)
+                fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("H", rows) + size[2:])
+            except OSError:
+                pass  # the box has ended
 
     def begin(self) -> None:
         """Prepare both terminals. The program has not started yet."""
@@ -230,7 +263,8 @@ class Relay:
         while not self.has_ended:
             self._choose()
             may_come_to_front = self.wants_keys and not self.user.is_raw
-            ready = self.poll.poll(LOOK_MILLISECONDS if may_come_to_front else None)
+            ready = self.poll.poll(LOOK_MILLISECONDS if may_come_to_front or self.sizes else None)
+            self._change_size()
             if may_come_to_front and self.user.is_foreground():
                 self._go_on()
             for descriptor, event in ready:

@@ -295,7 +295,7 @@ class _Reader:
     def _count(self, lower: int, name: str, where: str) -> tuple[int, bool, bool]:
         """How many files a directory of the host has, whether one was touched since, and whether git has something."""
         gone, is_touched, holds_git = 0, False, False
-        for path, status in _walk(lower, name, where):
+        for path, status in walk_below(lower, name, where):
             gone += not stat.S_ISDIR(status.st_mode)
             is_touched = is_touched or self.baseline.is_touched(path, status)
             holds_git = holds_git or path.rpartition("/")[2].lower() == DOT_GIT
@@ -346,7 +346,7 @@ def _same_content(upper: int, lower: int, name: str, status: os.stat_result, old
         os.close(other)
 
 
-def _walk(parent: int, name: str, where: str) -> Iterator[tuple[str, os.stat_result]]:
+def walk_below(parent: int, name: str, where: str) -> Iterator[tuple[str, os.stat_result]]:
     """Everything below a directory of the host. What cannot be listed counts as touched by nobody."""
     descriptors = [os.open(name, files.DIRECTORY, dir_fd=parent)]
     levels = [(where, iter(os.listdir(descriptors[0])))]
@@ -378,7 +378,7 @@ def _walk(parent: int, name: str, where: str) -> Iterator[tuple[str, os.stat_res
 def count_below(parent: int, name: str, since: int) -> tuple[int, bool]:
     """How many files are below a directory, and whether one of them was touched since."""
     gone, is_touched = 0, False
-    for _, status in _walk(parent, name, ""):
+    for _, status in walk_below(parent, name, ""):
         gone += not stat.S_ISDIR(status.st_mode)
         is_touched = is_touched or status.st_ctime_ns >= since
     return gone, is_touched

@@ -6,6 +6,7 @@ decoys/                left by claudebox 0.2.0: the masked files that its boxes 
 note                   whose it is, when its first box began, and what claudebox has changed on the host since
 lock                   held while a box uses the layer, or somebody lands or discards it
 journal, stage/        a landing that is under way
+tips                   commits that branches were at when the first box began
 out/                   commits on their way to the host
 objects/               the same, while git on the host checks them
 """
@@ -24,6 +25,7 @@ from claudebox.process.isolation import c_function
 from claudebox.record import Record
 
 GIT = "git-"  # before `upper` and `work`, for the repository's directory
+TIPS = "tips"
 LAST = "last"  # the highest number that was ever given: refs are named after it
 CLOCK = 5  # CLOCK_REALTIME_COARSE, by which the kernel stamps files
 NOTE_FORM = 1
@@ -47,6 +49,11 @@ class Layer(Record):
     @property
     def journal(self) -> str:
         return f"{self.directory}/journal"
+
+    @property
+    def reports(self) -> str:
+        """Where the state of the project has what is known of its boxes."""
+        return f"{os.path.dirname(os.path.dirname(self.directory))}/reports"
 
     @property
     def out(self) -> str:

@@ -60,8 +60,7 @@ class Companion(Record):
 
         poll = select.poll()
         poll.register(self.life, 0)
-        poll.poll(LAST_BREATH_MILLISECONDS)
-        return self.ended() if has_ended(self.life) else None
+        return self.ended() if poll.poll(LAST_BREATH_MILLISECONDS) else None
 
     def clear(self) -> None:
         """Let go of it when the box has ended."""
@@ -81,13 +80,13 @@ def watch_own_end(purpose: str, without: str) -> int:
         ) from None
 
 
-def start_beside(work: Callable[[int], None], keep: tuple[int, ...]) -> int:
-    """Start a process that does this work and ends. Returns a pipe that ends when the process does.
+def start_beside(work: Callable[[int], None], keep: tuple[int, ...], ends: tuple[int, int] | None = None) -> int:
+    """Start a process that does this work and ends. Returns a pipe, or the first of two ends, that ends when it does.
 
     The process keeps these descriptors, and this one closes them. `work` gets the other end of the pipe, where it
     writes READY. A Problem that it raises before that reaches `require_ready`.
     """
-    life, report = os.pipe()
+    life, report = ends or os.pipe()
 
     def do_work() -> None:
         try:
@@ -135,11 +134,18 @@ def die_with_parent() -> None:
 
 def has_ended(descriptor: int) -> bool:
     """Whether nobody is left at the other end of this pipe. Nobody ever writes into it."""
+    return hear(descriptor) == b""
+
+
+def hear(descriptor: int) -> bytes | None:
+    """What the other end says; b"" if nobody is left there, None if it says nothing now."""
     os.set_blocking(descriptor, False)
     try:
-        return os.read(descriptor, 1) == b""
+        return os.read(descriptor, LONGEST_MESSAGE)
     except BlockingIOError:
-        return False
+        return None
+    except ConnectionResetError:
+        return b""
 
 
 def forget_arguments() -> None:

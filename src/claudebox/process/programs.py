@@ -12,6 +12,7 @@ from claudebox.process.isolation import advice, close_all_but
 
 LOG_SIZE = 4096
 FIRST_FREE_PORT = 1024  # only root may open those below
+BACKLOG = 128
 
 
 def load_ruleset(nft: str, ruleset: str) -> str:
@@ -38,7 +39,12 @@ def filter_problem(refusal: str) -> Problem:
 
 
 def start_carrier(listeners: list[tuple[int, int]]) -> None:
-    """Start a process in this network that carries what arrives at each listener to a port of the loopback here."""
+    """Start a process in this network that carries what arrives at each listener to a port of the loopback here.
+
+    All that the box can do with it is to reach its own ports.
+    """
+    if not listeners:
+        return
 
     def carry() -> None:
         from claudebox.process.carrier import carry_to_loopback
@@ -48,13 +54,17 @@ def start_carrier(listeners: list[tuple[int, int]]) -> None:
     start_below(carry, tuple(listener for listener, _ in listeners))
 
 
-def port_problem(ports: list[Port], why: str) -> Problem:
-    """Ports of this host that --publish names cannot be opened."""
-    numbers = ", ".join(str(port.host) for port in ports)
-    # Not even for root: pasta has no privileges on the host.
-    is_low = any(port.host < FIRST_FREE_PORT for port in ports)
-    hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
-    return Problem(f"{ports[0].origin.shown}: port {numbers} of this host cannot be opened: {why}", hint)
+def open_port(port: Port) -> int:
+    """Open a port on this host's loopback that --publish names."""
+    import socket
+
+    try:
+        return socket.create_server(("127.0.0.1", port.host), backlog=BACKLOG).detach()
+    except OSError as error:
+        is_low = port.host < FIRST_FREE_PORT
+        hint = "choose one from 1024 on: --publish 8080:80" if is_low else "see who has it: ss -ltnp"
+        why = os.strerror(error.errno or 0)
+        raise Problem(f"{port.origin.shown}: port {port.host} of this host cannot be opened: {why}", hint) from None
 
 
 def become_program(program: str, words: tuple[str, ...], streams: tuple[int, int, int]) -> None:

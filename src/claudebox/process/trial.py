@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 from claudebox.archive import own_command
 from claudebox.host import Host, read_host, system
@@ -145,24 +144,6 @@ def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]
 
 def sysctl(assignment: str) -> tuple[str, ...]:
     return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
-
-
-def symlink_row(bwrap: str) -> CheckRow:
-    """Try CVE-2026-87766. The version does not tell: distributions fix old versions, and have taken fixes back."""
-    with tempfile.TemporaryDirectory(prefix="claudebox-check-") as made:
-        directory = os.path.realpath(made)
-        os.mkdir(f"{directory}/work")
-        os.mkdir(f"{directory}/outside")
-        os.symlink(f"/oldroot{directory}/outside", f"{directory}/work/sub")
-        work = f"{directory}/work"
-        run(bwrap, "--unshare-user", "--ro-bind", "/", "/", "--bind", work, work, "--dir", f"{work}/sub/x", "true")
-        if not os.path.exists(f"{directory}/outside/x"):
-            return CheckRow(OK, "CVE-2026-87766", "this bwrap does not have it")
-    why = (
-        "bwrap follows symlinks when it makes mount points. claudebox never lets it make one where the agent can "
-        "write; bwrap 0.12 or later is better still"
-    )
-    return CheckRow(NOTE, "CVE-2026-87766", "this bwrap has it", why)
 
 
 OK = "ok"

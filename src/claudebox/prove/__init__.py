@@ -16,6 +16,7 @@ from typing import Any
 
 from claudebox import files
 from claudebox.archive import own_command
+from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
@@ -44,11 +45,8 @@ KERNEL_CALLS = {
     "open_tree": "the new mount calls (open_tree)",
     "keyctl": "the keyring calls (keyctl)",
 }
-HOST_RUN = (
-    *(".git/config", ".git/hooks", ".envrc", ".vscode", ".idea", ".mcp.json", ".claude/settings.json"),
-    *(".claude/settings.local.json", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".devcontainer"),
-    *(".tool-versions", "mise.toml", ".mise.toml", "lefthook.yml", ".claudebox.toml"),
-)
+# What is held in a directory of which other parts can be written.
+PARTS = (".git/config", ".git/hooks", ".claude/settings.json", ".github/workflows", ".claudebox.toml")
 HELD, OPEN, CHOSEN, UNTESTED = "held", "OPEN", "chosen", "untested"
 STATE = 9  # columns
 PROBE_SECONDS = 120
@@ -135,10 +133,15 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     canaries.plant_servers(_own_addresses(), chosen["network"])
     # What the plan guards, and what it should guard, to find out if it forgot something.
     guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
-    usual = [f"{plan.project}/{name}" for name in HOST_RUN]
+    whole = [name for name in host.tree.entries(plan.project) if any(_is_whole(row) for row in held_rows(name))]
+    usual = [f"{plan.project}/{name}" for name in (*PARTS, *whole)]
     opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
     canaries.point_at_host_run(dict.fromkeys((*guarded, *usual)), opened)
     canaries.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
+
+
+def _is_whole(row: GuardRow) -> bool:
+    return not row.inner and not row.is_tools
 
 
 def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
@@ -249,16 +252,12 @@ def _trials(canaries: Canaries) -> bytes:
     ).encode()
 
 
-def _state(*paths: str) -> list[tuple[int, int] | None]:
+def _state(*paths: str) -> list[tuple[int, int]]:
     """Which files these are, and when they were last changed, renamed or replaced, which nobody can forge."""
-    return [(status.st_ino, status.st_ctime_ns) if (status := _lstat(path)) else None for path in paths]
-
-
-def _lstat(path: str) -> os.stat_result | None:
     try:
-        return os.lstat(path)
+        return [(status.st_ino, status.st_ctime_ns) for status in map(os.lstat, paths)]
     except OSError:
-        return None
+        return []
 
 
 def _run(command: list[str], canaries: Canaries, script: str, trials: str) -> Attempt:
@@ -267,23 +266,16 @@ def _run(command: list[str], canaries: Canaries, script: str, trials: str) -> At
     if not line:
         said = done.stderr.strip().splitlines() or ["nothing was said"]
         return Attempt({}, f"{said[-1]} (status {done.returncode})")
-    found = json.loads(line.removeprefix(MARK))
+    found = {str(key): str(value) for key, value in json.loads(line.removeprefix(MARK)).items()}
     if not {trial.id for trial in canaries.trials} <= found.keys():
         return Attempt({}, "the probe did not report the result of every attack")
-    return Attempt(_checked(found, canaries))
-
-
-def _checked(said: dict[str, Any], canaries: Canaries) -> dict[str, str]:
-    """What the probe found. What it wrote counts only if it arrived on the host."""
-    found = {str(key): str(value) for key, value in said.items() if key != "errors"}
-    for trial in canaries.trials:
-        if trial.written:
-            has_arrived = os.path.lexists(trial.written)
-            if has_arrived:
-                os.unlink(trial.written)
-            else:
-                found[trial.id] = ""
-    return found
+    # What it wrote counts only if it arrived on the host.
+    for trial in (trial for trial in canaries.trials if trial.written):
+        try:
+            os.unlink(trial.written)
+        except FileNotFoundError:
+            found[trial.id] = ""
+    return Attempt(found)
 
 
 def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -90,7 +91,7 @@ class Canaries:
             return
         canary, digest = new_canary()
         directory = self.directory(above)
-        path = f"{directory}/secret"
+        path = f"{directory}/file"
         with open(path, "w") as file:
             file.write(canary)
         self.add(FILES, f"read a file in {title}", "read", path=path, digest=digest)
@@ -157,20 +158,22 @@ class Canaries:
         canary, digest = new_canary()
         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         server.bind(("127.0.0.1", 0))
-
-        def answer() -> None:
-            while True:
-                try:
-                    _, sender = server.recvfrom(64)
-                    server.sendto(canary.encode(), sender)
-                except OSError:
-                    return
-
-        threading.Thread(target=answer, daemon=True).start()
-        self._undo.append(server.close)
+        self._repeat(server, lambda: server.sendto(canary.encode(), server.recvfrom(64)[1]))
         port = server.getsockname()[1]
-        title = "the same over UDP"
-        self.add(NETWORK, title, "udp", host="127.0.0.1", port=port, digest=digest, choice=choice)
+        self.add(NETWORK, "the same over UDP", "udp", host="127.0.0.1", port=port, digest=digest, choice=choice)
+
+    def _repeat(self, server: socket.socket, answer: Callable[[], object]) -> None:
+        """Answer again and again, until the socket is closed."""
+
+        def run() -> None:
+            try:
+                while True:
+                    answer()
+            except OSError:
+                pass
+
+        threading.Thread(target=run, daemon=True).start()
+        self._undo.append(server.close)
 
     def _serve(self, family: int, name: str) -> str:
         server = socket.socket(family)
@@ -183,19 +186,11 @@ class Canaries:
         canary, digest = new_canary()
 
         def answer() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection:
-                    try:
-                        connection.sendall(canary.encode())
-                    except OSError:
-                        pass
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(canary.encode())
 
-        threading.Thread(target=answer, daemon=True).start()
-        self._undo.append(server.close)
+        self._repeat(server, answer)
         return digest
 
     def plant_key(self) -> None:

@@ -255,9 +255,8 @@ def main() -> None:
     for trial in trials:
         try:
             found[trial["id"]] = globals()[trial["probe"]](trial["target"])
-        except Exception as error:  # a sandbox may make anything fail
+        except Exception:  # a sandbox may make anything fail
             found[trial["id"]] = ""
-            found.setdefault("errors", []).append("%s: %r" % (trial["probe"], error))
     print("claudebox-prove " + json.dumps(found))
 
 

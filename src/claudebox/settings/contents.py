@@ -116,7 +116,10 @@ class Place(Record):
         if not text and not is_free:
             raise self.problem(f"{self.label} is empty", f"fill it or take it out: {self.example}")
         for character in text:
-            if _is_impossible(character) or (_is_control(character) and not is_free):
+            # NUL would end an argument, and half of a surrogate pair, which JSON can spell, is no character.
+            is_impossible = character == "\0" or "\ud800" <= character <= "\udfff"
+            is_control = character < " " or "\x7f" <= character <= "\x9f"
+            if is_impossible or (is_control and not is_free):
                 what = f"{self.label} holds the character U+{ord(character):04X}"
                 raise self.problem(what, "write it without that character")
         return text
@@ -233,12 +236,3 @@ class Place(Record):
 def _rows(words: tuple[str, ...]) -> str:
     starts = range(0, len(words), KEYS_ON_A_LINE)
     return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
-
-
-def _is_impossible(character: str) -> bool:
-    """NUL would end an argument, and half of a surrogate pair, which JSON can spell, is no character."""
-    return character == "\0" or "\ud800" <= character <= "\udfff"
-
-
-def _is_control(character: str) -> bool:
-    return character < " " or "\x7f" <= character <= "\x9f"

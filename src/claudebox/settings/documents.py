@@ -37,7 +37,6 @@ BLANK = "blank"
 TEXT = "text"
 MARK = "mark"
 WORD = "word"
-END = "end"
 
 # The tokens of TOML and JSON, which agree where both have them. A text without its closing quote is a token, too, so
 # that nothing is tried twice. (Possessive quantifiers would do that, but early versions of Python 3.11 get them wrong.)
@@ -79,11 +78,7 @@ class Document(Record):
 def parse(content: bytes, file: str, *, is_json: bool, is_project: bool = False) -> Document:
     """Parse a file. Raises a Problem with file and line unless the content is a table of TOML or an object of JSON."""
     text = _decoded(content, file)
-    scanner = _Scanner(text, is_json=is_json)
-    try:
-        scanner.scan()
-    except Excess as excess:
-        raise problem_at(file, text, excess.line, excess.what, "no settings need that") from None
+    scanner = _Scanner(text, file, is_json=is_json)
     value = (_json_value if is_json else _toml_value)(text, file, scanner.repeated)
     if not isinstance(value, dict):
         first = len(text) - len(text.lstrip())
@@ -114,13 +109,13 @@ def _without_secrets(row: str) -> str:
     """The row with `…` for every secret: a message may end up in a log."""
     pieces: list[str] = []
     name, is_value = "", False
-    for token in tokens(row):
-        word = token.text.strip("\"'")
-        is_secret = token.kind in (TEXT, WORD) and looks_secret(name if is_value else "", word)
-        pieces.append("…" if is_secret else token.text)
-        if token.kind == MARK and token.text in "=:,{}":
-            is_value = token.text in "=:"
-        elif token.kind in (TEXT, WORD) and not is_value:
+    for kind, piece, _ in tokens(row):
+        word = piece.strip("\"'")
+        is_secret = kind in (TEXT, WORD) and looks_secret(name if is_value else "", word)
+        pieces.append("…" if is_secret else piece)
+        if kind == MARK and piece in "=:,{}":
+            is_value = piece in "=:"
+        elif kind in (TEXT, WORD) and not is_value:
             name = "" if word in BY_KEY else word  # `auth` is no password
     result = "".join(pieces)
     return "…" if secret_value(result) else result
@@ -169,16 +164,12 @@ def _json_value(text: str, file: str, repeated: Repeated | None) -> object:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason, line, column = _json_place(error, text)
-        raise problem_at(file, text, line, f"not valid JSON: {reason}", JSON_HINT, column) from None
+        reason, line = getattr(error, "msg", str(error)), min(getattr(error, "lineno", 1), _last_line(text))
+        what, column = f"not valid JSON: {_as_clause(reason)}", getattr(error, "colno", 0)
+        raise problem_at(file, text, line, what, JSON_HINT, column) from None
     if repeated:
         raise _set_already(text, file, repeated)
     return value
-
-
-def _json_place(error: Exception, text: str) -> tuple[str, int, int]:
-    reason, line = getattr(error, "msg", str(error)), getattr(error, "lineno", 1)
-    return _as_clause(reason), min(line, _last_line(text)), getattr(error, "colno", 0)
 
 
 def _last_line(text: str) -> int:
@@ -199,17 +190,6 @@ def _set_already(text: str, file: str, repeated: Repeated) -> Problem:
     return problem_at(file, text, repeated.line, f"{name} is set already, {where}", "keep one of them")
 
 
-class Token:
-    """A piece of the text, and the line that it starts on. Not a Record: a file may have a quarter of a million."""
-
-    __slots__ = ("kind", "line", "text")
-
-    def __init__(self, kind: str, text: str, line: int) -> None:
-        self.kind = kind
-        self.text = text
-        self.line = line
-
-
 class Repeated(Record):
     """A key that is set twice."""
 
@@ -218,137 +198,103 @@ class Repeated(Record):
     line: int
 
 
-class Excess(Exception):
-    """The file has more of something than any settings need."""
-
-    def __init__(self, line: int, what: str) -> None:
-        super().__init__(what)
-        self.line = line
-        self.what = what
-
-
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    """The kind and the text of every token, and the line that it starts on."""
     line = 1
     for match in re.finditer(TOKENS, text, re.VERBOSE | re.DOTALL):
-        yield Token(match.lastgroup or WORD, match.group(), line)
+        yield match.lastgroup or WORD, match.group(), line
         line += match.group().count("\n")
 
 
 class _Scanner:
     """Goes through the tokens once and notes the line of every key and element."""
 
-    def __init__(self, text: str, *, is_json: bool) -> None:
-        self.is_json = is_json
-        meaningless = (BLANK, NEWLINE) if is_json else (BLANK,)
-        self.rest = (token for token in tokens(text) if token.kind not in meaningless)
-        self.end = Token(END, "", text.count("\n") + 1)
-        self.next = next(self.rest, self.end)
+    def __init__(self, text: str, file: str, *, is_json: bool) -> None:
+        self.text, self.file, self.is_json = text, file, is_json
         self.lines: dict[Path, int] = {}
         self.explicit: dict[Path, int] = {}
         self.repeated: Repeated | None = None  # the first one
         self.elements: dict[Path, int] = {}  # how many tables each array of tables has so far
+        self.table: Path = ()  # of the latest header
+        self.around: list[tuple[Path, bool]] = []  # open brackets: the path before each, and whether it is an array
+        self.path: Path = ()  # of the value that comes next, or is just read
+        self.key: list[str] = []
+        self.key_line = 1
+        self.is_key = not is_json  # whether a key comes next, or is just read
+        self.brackets = 0  # of a header
+        for kind, word, line in tokens(text):
+            if kind == NEWLINE and not is_json and not self.around:
+                self.key, self.is_key, self.brackets = [], True, 0
+            elif kind not in (BLANK, NEWLINE):
+                self._take(kind, word, line)
 
-    def scan(self) -> None:
-        if self.is_json:
-            self._value(())
-        else:
-            self._statements()
-
-    def _statements(self) -> None:
-        table: Path = ()
-        self._skip_newlines()
-        while self.next.kind != END:
-            if self.next.text == "[":
-                table = self._header()
-            else:
-                self._pair(table)
-            self._skip_line()
-            self._skip_newlines()
-
-    def _value(self, path: Path) -> None:
-        self._skip_newlines()
-        if self.next.text == "[":
-            self._array(path)
-        elif self.next.text == "{":
-            self._table(path)
-        else:
-            self._scalar()
-
-    def _take(self) -> Token:
-        token = self.next
+    def _take(self, kind: str, word: str, line: int) -> None:
         # Python refuses to convert such a number, and does not say on which line it is.
-        if token.kind == WORD and len(token.text) > LONGEST_NUMBER and token.text[0] in "+-0123456789":
-            raise Excess(token.line, f"a number of more than {LONGEST_NUMBER} digits")
-        self.next = next(self.rest, self.end)
-        return token
+        if kind == WORD and len(word) > LONGEST_NUMBER and word[0] in "+-0123456789":
+            raise self._excess(line, f"a number of more than {LONGEST_NUMBER} digits")
+        if self.is_key:
+            self._take_in_key(kind, word, line)
+        elif word == ",":
+            self._next()
+        elif word in ("]", "}"):
+            self._close()
+        else:
+            self._note(self.path, line)  # an element, unless its line is known
+            if word in ("[", "{"):
+                self._open(is_array=word == "[")
 
-    def _array(self, path: Path) -> None:
-        self._take()
-        number = 0
-        while not self._is_closed():
-            self._note((*path, number), self.next.line)
-            self._value((*path, number))
-            number += 1
+    def _take_in_key(self, kind: str, word: str, line: int) -> None:
+        if kind in (TEXT, WORD) and len(self.key) <= DEEPEST:
+            self.key_line = self.key_line if self.key else line
+            self.key.append(self._unquoted(word) if kind == TEXT else word)
+        elif word in ("=", ":"):
+            self._say((*self._container(), *self.key), self.key_line, above=len(self._container()))
+            self.is_key = False
+        elif word == "[" and not self.around:
+            self.brackets += 1
+        elif word == "]" and self.key:
+            self._end_header(line)
+        elif word == "}":
+            self._close()
 
-    def _table(self, path: Path) -> None:
-        self._take()
-        while not self._is_closed():
-            self._pair(path)
+    def _container(self) -> Path:
+        return self.around[-1][0] if self.around else self.table
 
-    def _is_closed(self) -> bool:
-        """Whether an array or a table ends here. A wrong bracket ends it, too: the parser complains about it."""
-        while self.next.kind == NEWLINE or self.next.text == ",":
-            self._take()
-        if self.next.text in ("]", "}"):
-            self._take()
-            return True
-        return self.next.kind == END
+    def _open(self, *, is_array: bool) -> None:
+        self.around.append((self.path, is_array))
+        self.key, self.is_key = [], not is_array
+        self.path = (*self.path, 0)
 
-    def _pair(self, table: Path) -> None:
-        line = self.next.line
-        path = (*table, *self._key())
-        self._note(path, line, above=len(table))
-        self._say(path, line)
-        if self.next.text in ("=", ":"):
-            self._take()
-            self._value(path)
+    def _next(self) -> None:
+        """Go on after a comma."""
+        if self.around and self.around[-1][1]:
+            *above, number = self.path
+            self.path = (*above, int(number) + 1)
+        elif self.around:
+            self.key, self.is_key = [], True
 
-    def _header(self) -> Path:
-        """Scan `[table]` or `[[array of tables]]`, and return the path of what follows."""
-        line = self._take().line
-        is_array = self.next.text == "["
-        if is_array:
-            self._take()
-        *above, last = self._key()
+    def _close(self) -> None:
+        if self.around:
+            self.path, _ = self.around.pop()
+        self.is_key = False
+
+    def _end_header(self, line: int) -> None:
+        """Note `[table]` or `[[array of tables]]`: what follows belongs to it."""
+        *above, last = self.key
         path: Path = ()
         for name in above:
             path = self._latest((*path, name))
         path = (*path, last)
         self._note(path, line)
-        if is_array:
+        if self.brackets > 1:
             self.elements[path] = self.elements.get(path, 0) + 1
-        path = self._latest(path)
-        self._note(path, line)
-        self._say(path, line)
-        return path
+        self.table = self._latest(path)
+        self._say(self.table, line)
+        self.is_key = False
 
     def _latest(self, path: Path) -> Path:
         """The path with the latest element, if it is an array of tables: that is what a header adds to."""
         return (*path, self.elements[path] - 1) if path in self.elements else path
-
-    def _key(self) -> list[str]:
-        parts = [self._name()]
-        while self.next.text == "." and len(parts) <= DEEPEST:
-            self._take()
-            parts.append(self._name())
-        return parts
-
-    def _name(self) -> str:
-        """Take whatever stands where a name should be, so that the scan can always go on."""
-        if self.next.kind == NEWLINE:
-            return ""
-        token = self._take()
-        return self._unquoted(token.text) if token.kind == TEXT else token.text
 
     def _unquoted(self, word: str) -> str:
         if "\\" not in word:
@@ -360,27 +306,19 @@ class _Scanner:
         except ValueError:
             return word
 
-    def _scalar(self) -> None:
-        """Skip a value, which may consist of several words, as a date does."""
-        while self.next.kind not in (NEWLINE, END) and self.next.text not in (",", "]", "}"):
-            self._take()
-
-    def _skip_newlines(self) -> None:
-        while self.next.kind == NEWLINE:
-            self._take()
-
-    def _skip_line(self) -> None:
-        while self.next.kind not in (NEWLINE, END):
-            self._take()
-
     def _note(self, path: Path, line: int, above: int = 0) -> None:
         if len(path) > DEEPEST:
-            raise Excess(line, f"more than {DEEPEST} levels of tables and arrays")
+            raise self._excess(line, f"more than {DEEPEST} levels of tables and arrays")
         for length in range(above + 1, len(path) + 1):
             self.lines.setdefault(path[:length], line)
 
-    def _say(self, path: Path, line: int) -> None:
+    def _say(self, path: Path, line: int, above: int = 0) -> None:
+        self._note(path, line, above)
+        self.path = path
         if path in self.explicit:
             self.repeated = self.repeated or Repeated(path, self.explicit[path], line)
         else:
             self.explicit[path] = line
+
+    def _excess(self, line: int, what: str) -> Problem:
+        return problem_at(self.file, self.text, line, what, "no settings need that")

@@ -94,7 +94,7 @@ class _ProfileReader:
         content = shipped_profile(named.text)
         if content is None:
             raise self._unknown(named)
-        return parse(content, _shipped_file(named.text), is_json=False)
+        return parse(content, f"{SHIPPED}:{named.text}.toml", is_json=False)
 
     def _path_of(self, named: Word) -> str:
         """The path of the user's own profile; "" if there is none of this name."""
@@ -142,10 +142,6 @@ class _ProfileReader:
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = REMOVED.get(f"--profile {stem}") or (f"did you mean `{near[0]}`?" if near else to_write)
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
-
-
-def _shipped_file(name: str) -> str:
-    return f"{SHIPPED}:{name}.toml"
 
 
 def _stem(name: str) -> str:

@@ -55,7 +55,7 @@ class Setting(Record):
     type: Text = Text()
     usage: str = ""  # how the help shows its value, if not as the type does
     variable: str = ""  # the environment variable with the same meaning
-    key: str = ""  # the key of a file with the same meaning
+    called: str = ""  # the key of a file with the same meaning, if it is not the name
     field: str = ""  # of Settings, if it is not called like the key
     tightens: bool = False  # it takes something away, so a project's file gets it without a yes
     is_users: bool = False  # it decides what runs on the host, so a project's file may never set it
@@ -66,6 +66,11 @@ class Setting(Record):
     @property
     def option(self) -> str:
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """What a file calls it; "" if no file says it: what is only written into another's field has no key."""
+        return self.called or ("" if self.field or self.kind not in (VALUE, LIST) else self.name)
 
     @property
     def metavar(self) -> str:
@@ -114,23 +119,22 @@ SETTINGS = (
         type=Text(PROFILES),
         usage="NAME",
         variable="CLAUDEBOX_PROFILE",
-        key="profiles",
+        called="profiles",
         help_in_files="profiles to build on",
         is_daily=True,
     ),
     Setting(
         *("mount_ro", LIST, SHOWN, "show PATH in the box, read-only"),
         type=Mounted(RO),
-        key="mounts",
+        called="mounts",
         help_in_files="files and directories to show in the box",
         is_daily=True,
     ),
     Setting("mount_rw", LIST, SHOWN, "show PATH in the box, writable", type=Mounted(RW), field="mounts", is_daily=True),
-    Setting("hide", LIST, SHOWN, "hide PATH, whatever shows it", type=Path(), key="hide", tightens=True),
+    Setting("hide", LIST, SHOWN, "hide PATH, whatever shows it", type=Path(), tightens=True),
     Setting(
         *("env", LIST, SHOWN, "pass a variable, or set it"),
         type=Variables(),
-        key="env",
         help_in_files="variables with a value that is the same each time, as it is written; no secrets",
         is_daily=True,
     ),
@@ -138,23 +142,22 @@ SETTINGS = (
         *("pass_env", LIST, SHOWN, "variables of this host to pass, by name"),
         type=Variable(),
         variable="CLAUDEBOX_EXTRA_ENV",
-        key="extra_env_passthrough",
+        called="extra_env_passthrough",
         field="env",
         in_files_only=True,
     ),
-    Setting("drop_env", LIST, SHOWN, "keep a variable out", type=VariableName(), key="drop_env", tightens=True),
+    Setting("drop_env", LIST, SHOWN, "keep a variable out", type=VariableName(), tightens=True),
     Setting(
         *("auth", VALUE, NETWORK, "Claude's login: passthrough (default), broker or none; the broker keeps it outside"),
         type=Choice(PASSTHROUGH, BROKER, NONE),
         variable="CLAUDEBOX_AUTH",
-        key="auth",
         is_daily=True,
     ),
     Setting(
         *("auth_limit", LIST, NETWORK),
         "the most that a box may ask of the broker: requests, tokens, streams or minutes",
         type=Limit("requests", "tokens", "streams", "minutes"),
-        key="auth_limits",
+        called="auth_limits",
         tightens=True,
     ),
     Setting(
@@ -163,7 +166,6 @@ SETTINGS = (
         type=Choice(*TIERS),
         usage="TIER",
         variable="CLAUDEBOX_NETWORK",
-        key="network",
         is_daily=True,
     ),
     Setting(
@@ -171,47 +173,41 @@ SETTINGS = (
         "with --network names: let the box reach a host; *.HOST for those below it, @NAME for a group",
         type=Text(HOSTS),
         usage="HOST[:PORT]",
-        key="allow",
         is_daily=True,
     ),
     Setting(
         *("ask", VALUE, NETWORK, "with --network names: ask about a host while the box runs: off (default) or desktop"),
         type=Choice(DESKTOP, OFF),
-        key="ask",
     ),
     Setting(
         *("publish", LIST, NETWORK, "open a port of the box on this host's localhost; of two, the first is the host's"),
         type=PortNumber(is_pair=True),
-        key="publish",
     ),
     Setting(
         *("host_port", LIST, NETWORK, "let the box reach PORT of this host's localhost"),
         type=PortNumber(),
-        key="host_ports",
+        called="host_ports",
     ),
-    Setting("path", LIST, SHOWN, "directories that come first in PATH", type=Path(), key="path", in_files_only=True),
-    Setting("claude_args", LIST, START, "arguments for claude", type=Argument(), key="claude_args", in_files_only=True),
+    Setting("path", LIST, SHOWN, "directories that come first in PATH", type=Path(), in_files_only=True),
+    Setting("claude_args", LIST, START, "arguments for claude", type=Argument(), in_files_only=True),
     Setting(
         *("nix", VALUE, SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
         type=Choice(DAEMON, AUTO, PRIVATE, STORE, OFF),
         variable="CLAUDEBOX_NIX",
-        key="nix",
     ),
     Setting(
         *("package", LIST, SHOWN, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
         usage="NAME",
-        key="packages",
+        called="packages",
     ),
     Setting(
         *("reveal", LIST, SHOWN),
         "show PATH in the project as it is, although it looks secret; PATH:KEY for one value of it",
         type=ProjectPath(),
-        key="reveal",
     ),
     Setting(
         *("writable", LIST, CHANGES, "let the agent change PATH in the project, although this host may run it later"),
         type=ProjectPath(),
-        key="writable",
     ),
     Setting(
         *("review", VALUE, CHANGES),
@@ -219,7 +215,6 @@ SETTINGS = (
         type=Choice(OFF, GUARDED, ON),
         usage="[HOW]",
         variable="CLAUDEBOX_REVIEW",
-        key="review",
         help_in_files="what is kept until you land it: nothing (off), what this host runs (guarded, default), all (on)",
         is_daily=True,
     ),
@@ -228,16 +223,14 @@ SETTINGS = (
         "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
         type=Choice(ALL, SAFE, ASK),
         usage="WHAT",
-        key="land",
         is_users=True,
     ),
     Setting(
         *("userns", VALUE, SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
         type=Choice(ON, OFF),
-        key="userns",
     ),
     *(
-        Setting(name, VALUE, LIMITS, f"the most {what}; needs systemd", type=how, key=name, tightens=True)
+        Setting(name, VALUE, LIMITS, f"the most {what}; needs systemd", type=how, tightens=True)
         for name, how, what in (
             ("memory", SIZE, "memory that the box may use, such as 4G"),
             ("pids", NUMBER, "processes and threads that the box may have"),
@@ -248,28 +241,24 @@ SETTINGS = (
         *("toolchains", VALUE, SHOWN),
         "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off",
         type=Choice(AUTO, OFF),
-        key="toolchains",
     ),
     Setting(
         *("cache", VALUE, SHOWN),
         "what package managers download: kept for the project (default), over the host's, or none",
         type=Choice(HOST, PROJECT, NONE),
         usage="WHERE",
-        key="cache",
         help_in_files="where what package managers download is kept: host means over this host's own, read-only",
     ),
     Setting(
         *("tmp_size", VALUE, LIMITS),
         "the most that /tmp may hold, and the home as much again (default: a quarter of the memory)",
         type=SIZE,
-        key="tmp_size",
     ),
     Setting(
         *("program", VALUE, START, "start another agent than claude: codex, gemini, opencode or aider"),
         type=Choice(*PROGRAMS),
         usage="AGENT",
         variable="CLAUDEBOX_PROGRAM",
-        key="program",
         is_users=True,
     ),
     Setting("run", COMMAND, START, "run CMD in the box instead of claude", usage="CMD ARG…", is_daily=True),
@@ -279,7 +268,6 @@ SETTINGS = (
             *(name, VALUE, TEND, f"use this {name}"),
             type=Program(),
             variable=f"CLAUDEBOX_{name.upper()}",
-            key=name,
             is_users=True,
             in_files_only=True,
         )
@@ -300,6 +288,7 @@ SETTINGS = (
     ),
     Setting("audit", MODE, LOOK, "show everything about the box", is_daily=True),
     Setting("dry_run", MODE, LOOK, "print the command that would start it, to paste"),
+    Setting("report", MODE, LOOK, "show again, in full, what the last box of this project left"),
     Setting("auth_log", MODE, LOOK, "show what boxes of this project asked of the broker"),
     Setting("network_log", MODE, LOOK, "show what boxes of this project reached by name, and what was refused"),
     Setting("suggest", SWITCH, LOOK, "with --network-log: the settings that would allow it"),

@@ -40,9 +40,10 @@ class Text:
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # that a value can be, or begin with
     repeats = False  # whether the same value twice is not the same as once
+    offers = ""  # what a shell offers there
 
     def __init__(self, offers: str = "") -> None:
-        self.offers = offers
+        self.offers = offers or self.offers
 
     def parse(self, word: Word, _: str) -> Value:
         """The value that a text means for the setting of this name. Raises a Problem if it means none."""
@@ -79,9 +80,7 @@ class VariableName(Text):
     """The name of a variable."""
 
     metavar = "NAME"
-
-    def __init__(self) -> None:
-        super().__init__(VARIABLES)
+    offers = VARIABLES
 
     def parse(self, word: Word, _: str) -> Value:
         if not is_variable_name(word.text):
@@ -123,9 +122,7 @@ class Path(Text):
     """A path in which `~` and variables have a meaning. Only who uses it knows whose home `~` is."""
 
     metavar = "PATH"
-
-    def __init__(self) -> None:
-        super().__init__(FILES)
+    offers = FILES
 
     def read(self, place: Place) -> Value:
         return place.parse(place.path_text())
@@ -146,9 +143,7 @@ class ProjectPath(Text):
     """A path that is opened in the project. A variable that is not set ("$GONE") must not mean the whole of it."""
 
     metavar = "PATH"
-
-    def __init__(self) -> None:
-        super().__init__(FILES)
+    offers = FILES
 
     def parse(self, word: Word, _: str) -> Value:
         if not word.text:
@@ -162,7 +157,6 @@ class Choice(Text):
     metavar = "HOW"
 
     def __init__(self, *choices: str) -> None:
-        super().__init__()
         self.choices = self.words = choices
         self.example = choices[-1]
 
@@ -185,7 +179,6 @@ class Quantity(Text):
     def __init__(
         self, example: str, least: int, *, unit: int = 1, is_size: bool = False, is_whole: bool = False
     ) -> None:
-        super().__init__()
         self.example = example
         self.least = least
         self.unit = unit
@@ -217,7 +210,6 @@ class Limit(Text):
     metavar = "WHAT=N"
 
     def __init__(self, *things: str) -> None:
-        super().__init__()
         self.things = things
         self.words = tuple(f"{thing}=" for thing in things)
 
@@ -237,7 +229,6 @@ class PortNumber(Text):
     examples = (8080,)
 
     def __init__(self, *, is_pair: bool = False) -> None:
-        super().__init__()
         self.is_pair = is_pair
         self.metavar = "PORT[:PORT]" if is_pair else "PORT"
 
@@ -260,9 +251,9 @@ class Mounted(Text):
     metavar = "PATH[:DEST]"
     many = "an array of tables"
     examples = ({"host": "~/notes"},)
+    offers = FILES
 
     def __init__(self, access: str) -> None:
-        super().__init__(FILES)
         self.access = access
 
     def parse(self, word: Word, _: str) -> Value:

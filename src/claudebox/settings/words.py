@@ -178,11 +178,7 @@ def parse(words: list[str]) -> Request:
     _check_words(mode, line)
     return Request(
         mode=mode,
-        yes="yes" in line.switches,
-        quiet="quiet" in line.switches,
-        json="json" in line.switches,
-        shell="shell" in line.switches,
-        suggest="suggest" in line.switches,
+        **dict.fromkeys(line.switches, True),
         run=line.run,
         said=tuple(line.said),
         claude=tuple(line.claude),

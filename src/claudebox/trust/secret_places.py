@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
-from claudebox.paths import absolute, is_inside, parents
+from claudebox.paths import absolute, is_inside, move, normalize, parents
 from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Word
@@ -51,15 +51,18 @@ def refuse_readable(path: str, homes: tuple[str, ...], places: tuple[SecretPlace
         return f"{path} is not a place for files"
     if path in BROAD:
         return f"{path} is too broad"
+    for drawer in places:
+        if drawer.is_drawer and drawer.exists and is_inside(drawer.path, path):
+            return f"{path} {'is' if drawer.path == path else f'contains {drawer.path},'} {drawer.reason}"
     above = {path, *parents(path), "/"}
-    secret = next((place for place in places if place.path in above), None)
+    secret = next((place for place in places if place.path in above and not place.is_drawer), None)
     return f"{secret.path} is secret ({secret.reason})" if secret is not None else ""
 
 
 def contained_secret(path: str, places: tuple[SecretPlace, ...]) -> SecretPlace | None:
     """A secret place below `path`, preferably one that exists."""
     below = f"{path}/"
-    found = [place for place in places if place.path.startswith(below)]
+    found = [place for place in places if place.path.startswith(below) and not place.is_drawer]
     return min(found, key=lambda place: not place.exists, default=None)
 
 
@@ -104,13 +107,11 @@ def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Openin
 _PLACES: tuple[tuple[str, ...], ...] = (
     ("SSH keys", "~/.ssh"),
     ("GPG keys", "~/.gnupg"),
-    ("age keys", "~/.age", "~/.config/age"),
-    ("sops and age keys", "~/.config/sops"),
-    ("passwords of pass", "~/.password-store"),
-    ("passwords of gopass", "~/.local/share/gopass"),
-    ("GNOME keyring", "~/.local/share/keyrings"),
-    ("KDE wallet", "~/.local/share/kwalletd"),
-    ("1Password login", "~/.config/op"),
+    ("sops and age keys", "~/.age", "~/.config/age", "~/.config/sops"),
+    ("passwords of pass", "~/.password-store", "~/.passage", "~/.local/share/gopass", "~/.config/gopass"),
+    ("passwords of LastPass", "~/.lpass", "~/.local/share/lpass"),
+    ("keyring", "~/.local/share/keyrings", "~/.local/share/python_keyring", "~/.local/share/kwalletd"),
+    ("1Password login", "~/.config/op", "~/.op"),
     ("Bitwarden vault", "~/.config/Bitwarden", "~/.config/Bitwarden CLI"),
     ("KeePassXC settings", "~/.config/keepassxc"),
     ("AWS credentials", "~/.aws"),
@@ -123,7 +124,7 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("Linode token", "~/.config/linode-cli"),
     ("Fly.io token", "~/.fly"),
     ("Heroku login", "~/.config/heroku"),
-    ("Netlify token", "~/.config/netlify"),
+    ("Netlify token", "~/.config/netlify", "~/.netlify"),
     ("Vercel token", "~/.local/share/com.vercel.cli"),
     ("Cloudflare token", "~/.wrangler", "~/.config/.wrangler"),
     ("Cloudflare tunnel keys", "~/.cloudflared"),
@@ -149,39 +150,26 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("Composer tokens", "~/.composer/auth.json", "~/.config/composer/auth.json"),
     ("PostgreSQL passwords", "~/.pgpass"),
     ("MySQL password", "~/.my.cnf"),
-    ("rclone remotes", "~/.config/rclone"),
+    ("keys of storage in a cloud", "~/.config/rclone", "~/.config/b2", "~/.config/storj", "~/.s3cfg", "~/.boto"),
     ("backup keys", "~/.config/rustic", "~/.config/borg"),
-    ("S3 keys", "~/.s3cfg"),
-    ("cloud keys", "~/.boto"),
     ("ngrok token", "~/.config/ngrok"),
+    ("CircleCI token", "~/.circleci"),
+    ("passwords of data warehouses", "~/.dbt", "~/.snowflake"),
     ("Hugging Face token", "~/.cache/huggingface/token"),
     ("Kaggle key", "~/.kaggle"),
     ("OpenAI login", "~/.codex"),
     ("Gemini login", "~/.gemini"),
+    ("Anthropic login", "~/.config/anthropic"),
     ("Claude's login and the history of all projects", "~/.claude"),
     ("Claude's state and MCP tokens", "~/.claude.json"),
     ("state of all boxes", SHOWN.directory),
-    (
-        "browser passwords and cookies",
-        "~/.mozilla",
-        "~/.config/google-chrome",
-        "~/.config/chromium",
-        "~/.config/BraveSoftware",
-        "~/.config/microsoft-edge",
-    ),
+    ("browser passwords and cookies", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium"),
+    ("browser passwords and cookies", "~/.config/BraveSoftware", "~/.config/microsoft-edge"),
     ("mail and its passwords", "~/.thunderbird"),
-    ("messages", "~/.config/Signal"),
-    ("chat login", "~/.config/Slack"),
-    ("wallet", "~/.bitcoin", "~/.ethereum", "~/.electrum", "~/.config/solana"),
-    (
-        "typed commands, with what was pasted",
-        "~/.bash_history",
-        "~/.zsh_history",
-        "~/.local/share/fish/fish_history",
-        "~/.python_history",
-        "~/.node_repl_history",
-        "~/.psql_history",
-    ),
+    ("messages", "~/.config/Signal", "~/.config/Slack"),
+    ("wallet", "~/.bitcoin", "~/.ethereum", "~/.electrum", "~/.lnd", "~/.aptos", "~/.config/solana"),
+    ("typed commands, with what was pasted", "~/.bash_history", "~/.zsh_history", "~/.local/share/fish/fish_history"),
+    ("typed commands, with what was pasted", "~/.python_history", "~/.node_repl_history", "~/.psql_history"),
     ("Tailscale keys", "~/.local/share/tailscale", "/var/lib/tailscale"),
     ("secrets of system services", "/var/lib/private"),
     ("domain login cache", "/var/lib/sss"),
@@ -194,8 +182,7 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("Kerberos keys", "/etc/krb5.keytab"),
     ("who may become root", "/etc/sudoers", "/etc/sudoers.d"),
     ("secrets of containers and sops-nix", "/run/secrets"),
-    ("secrets of sops-nix", "/run/secrets.d"),
-    ("secrets of agenix", "/run/agenix", "/run/agenix.d"),
+    ("secrets of sops-nix and agenix", "/run/secrets.d", "/run/agenix", "/run/agenix.d"),
     ("agent sockets of SSH, GPG, D-Bus and Wayland", "/run/user"),
     ("system D-Bus", "/run/dbus"),
     ("Docker: root on this host", "/run/docker.sock"),
@@ -209,13 +196,36 @@ _PLACES: tuple[tuple[str, ...], ...] = (
 # These are plain pairs because every start reads the table.
 SECRET_PLACES = tuple((path, reason) for reason, *paths in _PLACES for path in paths)
 
+# Where every program has a directory of its own.
+DRAWERS = tuple("~/.config ~/.local ~/.local/share ~/.local/state ~/.cache ~/.var ~/.var/app ~/snap".split())
+DRAWER = "where all your programs keep their files, logins among them"
+_ROWS = (*SECRET_PLACES, *((drawer, DRAWER) for drawer in DRAWERS))
 
-def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]:
+# Variables that put one of these elsewhere.
+VARIABLES = dict(
+    pair.split("=")
+    for pair in (
+        "XDG_CONFIG_HOME=~/.config XDG_DATA_HOME=~/.local/share XDG_STATE_HOME=~/.local/state XDG_CACHE_HOME=~/.cache "
+        "ANTHROPIC_CONFIG_DIR=~/.config/anthropic AZURE_CONFIG_DIR=~/.azure CLOUDSDK_CONFIG=~/.config/gcloud "
+        "DOCKER_CONFIG=~/.docker GH_CONFIG_DIR=~/.config/gh GNUPGHOME=~/.gnupg PASSWORD_STORE_DIR=~/.password-store"
+    ).split()
+)
+
+
+def _put_elsewhere(environ: dict[str, str], project: str) -> list[tuple[str, str]]:
+    """The rows as these variables have them. What a variable puts into the project is the project's own."""
+    named = [(home, normalize(path)) for name, home in VARIABLES.items() if (path := environ.get(name, "/")) != "/"]
+    moved = [(home, path) for home, path in named if path.startswith("/") and not is_inside(path, project)]
+    return [(move(row, home, path), why) for home, path in moved for row, why in _ROWS if is_inside(row, home)]
+
+
+def secret_places(tree: Tree, homes: tuple[str, ...], environ: dict[str, str], project: str) -> tuple[SecretPlace, ...]:
     """The table for these homes: each path as written and, if it is a symlink, also the place that it leads to."""
     places: list[SecretPlace] = []
+    rows = (*_ROWS, *_put_elsewhere(environ, project))
     for number, home in enumerate(homes):
         names = set(tree.entries(home))  # most people have few of them: listing the home once saves a hundred lookups
-        for written, reason in SECRET_PLACES:
+        for written, reason in rows:
             path, is_missing = written, False
             if written.startswith("~"):
                 path, first = home + written[1:], written[2:].partition("/")[0]
@@ -224,7 +234,8 @@ def secret_places(tree: Tree, homes: tuple[str, ...]) -> tuple[SecretPlace, ...]
                 continue
             real = None if is_missing else tree.resolve(path)
             # A symlink does not count as existing; the place that it leads to does.
-            places.append(SecretPlace(path, reason, real == path))
+            is_drawer = reason == DRAWER
+            places.append(SecretPlace(path, reason, real == path, is_drawer))
             if real is not None and real != path:
-                places.append(SecretPlace(real, reason, True))
+                places.append(SecretPlace(real, reason, True, is_drawer))
     return tuple(places)

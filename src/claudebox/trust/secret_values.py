@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from itertools import pairwise
 
 # These count anywhere in a variable's name.
@@ -61,14 +60,10 @@ SHORTEST_RANDOM = 32
 LONGEST_SCHEME = 12
 COMMIT_LENGTH = 40
 PRIVATE_KEY_MARKS = ("PRIVATE KEY-----", "PRIVATE KEY BLOCK-----")
-
-SECRET_FILE_NAMES = frozenset(
-    "id_rsa id_dsa id_ecdsa id_ed25519 .env .netrc .npmrc .pypirc .pgpass .git-credentials .htpasswd credentials "
-    "credentials.json kubeconfig keys.txt .vault-token service-account.json secrets.yaml secrets.yml secrets.json "
-    "terraform.tfstate".split()
-)
-SECRET_FILE_ENDINGS = tuple(".pem .key .p12 .pfx .jks .keystore .kdbx .age .gpg .asc .ppk .tfstate".split())
-EXAMPLE_ENDINGS = (".example", ".sample", ".template", ".dist")
+# Behind the length of a private key or a key store in DER: its version, and what comes next.
+DER_SEQUENCE, DER_LONG = b"0", 0x80
+DER_KEYS = (b"\2\1\0\x30", b"\2\1\1\x30", b"\2\1\0\2", b"\2\1\1\4", b"\2\1\3\x30")
+ENCRYPTED_DER = b"\x2a\x86\x48\x86\xf7\x0d\x01\x05"  # how the names of ways to encrypt a key begin
 
 
 def looks_secret(name: str, value: str) -> str:
@@ -122,21 +117,18 @@ def secret_value(value: str) -> str:
 def known_token(value: str) -> str:
     if any(mark in value for mark in PRIVATE_KEY_MARKS):
         return "it holds a private key"
-    for word in _words(value) if len(value) >= SHORTEST_TOKEN else ():
+    for word in _words(value) if any(prefix in value for prefix in _PREFIXES) else ():
         if len(word) >= SHORTEST_TOKEN and word.startswith(_PREFIXES):
             title = next(title for prefix, title in TOKEN_PREFIXES if word.startswith(prefix))
             return f"it looks like {title}"
     return ""
 
 
-def secret_file(path: str) -> str:
-    """Why a file that is about to be mounted looks like a secret, by its name."""
-    name = posixpath.basename(path)
-    if name.endswith(EXAMPLE_ENDINGS):
-        return ""
-    if name in SECRET_FILE_NAMES or name.startswith(".env.") or name.endswith(SECRET_FILE_ENDINGS):
-        return "its name says so"
-    return ""
+def is_binary_key(content: bytes) -> bool:
+    """Whether this is a private key in DER: in a certificate and in a public key, something else comes first."""
+    length = content[1] if content[:1] == DER_SEQUENCE else 0
+    inner = content[2 + (length - DER_LONG if length > DER_LONG else 0) :]
+    return length > 0 and (inner.startswith(DER_KEYS) or ENCRYPTED_DER in inner[:16])
 
 
 def _words(text: str) -> list[str]:

@@ -128,16 +128,17 @@ def read_address(text: str) -> tuple[str, str, str] | None:
     scheme, has_scheme, rest = text.partition("://")
     scheme, rest = (scheme.lower(), rest) if has_scheme else ("http", text)
     place, _, path = rest.partition("/")
-    host, port = _split_port(place)
+    host, port = split_port(place)
     is_name = bool(host) and (_plain(host, ".-_") or (place.startswith("[") and _plain(host, ":.")))
     is_fine = text.isascii() and is_name and _plain(path, "/-._~", may_be_empty=True) and (port.isdigit() or not port)
     return (scheme, host.lower(), port) if is_fine and scheme in SCHEMES and len(text) <= LONGEST_ADDRESS else None
 
 
-def _split_port(place: str) -> tuple[str, str]:
+def split_port(place: str) -> tuple[str, str]:
+    """The host and the port. An IPv6 address has brackets."""
     if place.startswith("["):
-        host, _, rest = place[1:].partition("]")
-        return (host, rest[1:]) if rest[:1] in ("", ":") else ("", "")
+        host, end, rest = place[1:].partition("]")
+        return (host, rest[1:]) if end and ":" in host and rest[:1] in ("", ":") else ("", "")
     host, _, port = place.partition(":")
     return host, port
 

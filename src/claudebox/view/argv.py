@@ -52,14 +52,10 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
         # With an uplink, or a list of names, bwrap already starts in the box's own network.
-        *([("--unshare-net",)] if _needs_network(plan) else []),
+        *([] if plan.network.is_hosts or plan.network.uplink or plan.names else [("--unshare-net",)]),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
         *([("--disable-userns",)] if plan.disable_userns else []),
     ]
-
-
-def _needs_network(plan: Plan) -> bool:
-    return not plan.network.is_hosts and plan.network.uplink is None and plan.names is None
 
 
 def _mount(mount: Mount) -> list[Operation]:
@@ -82,12 +78,7 @@ def _mount(mount: Mount) -> list[Operation]:
         return [("--proc", path)]
     if mount.kind == DEV:
         return [("--dev", path)]
-    if mount.kind == HIDE:
-        return _hide(mount)
-    raise AssertionError(mount.kind)
-
-
-def _hide(mount: Mount) -> list[Operation]:
+    assert mount.kind == HIDE, mount.kind
     if mount.is_dir:
-        return [("--perms", "0555", "--tmpfs", mount.path), ("--remount-ro", mount.path)]
-    return [("--ro-bind", "/dev/null", mount.path)]
+        return [("--perms", "0555", "--tmpfs", path), ("--remount-ro", path)]
+    return [("--ro-bind", "/dev/null", path)]

@@ -75,13 +75,17 @@ WEB = (80, 443)  # ports that need not be named
 def audit(plan: Plan, style: Style) -> str:
     """The audit. What differs between projects comes last, where a terminal that has scrolled still shows it."""
     lines = [style.paint(f"claudebox {__version__}", BOLD)]
-    lines += [_heading("Environment", "", style), *_environment(plan.environment, style)]
+    lines += [_heading("Environment", "", style), *_by_label(plan.environment, _rule_of, variable_text, style)]
     lines += [_heading("Stays outside", "", style), *_outside(plan, style)]
     mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
     legend = LANDS if plan.review is not None and plan.review.is_whole else LEGEND
     lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style)]
     lines += _guarded(plan, style)
-    lines += [_heading("Packages", "", style), *_packages(plan.packages, style)] if plan.packages else []
+    lines += (
+        [_heading("Packages", "", style), *_by_label(plan.packages, _rule_of, _package_text, style)]
+        if plan.packages
+        else []
+    )
     lines += [_heading("Network", "", style), *_network(plan.network, style)]
     lines += _names(plan.names.allowed, style) if plan.names is not None else []
     if plan.nix is not None:
@@ -153,30 +157,21 @@ def _guarded(plan: Plan, style: Style) -> list[str]:
     if not guard.held and not guard.opened:
         return []
     lines = [_heading("Guarded", "what this host may run later", style)]
-    by_name = tuple(guarded for guarded in guard.held if guarded.group != WAYS)
-    read_only = tuple(guarded for guarded in by_name if guarded.path not in later)
-    lines += _with_reasons("read-only", read_only, plan.project, style)
+    lines += _with_reasons("read-only", [one for one in guard.held if one.path not in later], plan.project, style)
     if guard.walls:
         lines += table_row("", f"(no layers here: {escape(guard.walls)})".split(" "), LABEL, style)
-    lines += _with_reasons(LATER, tuple(one for one in by_name if one.path in later), plan.project, style)
-    lines += _with_reasons("writable", guard.opened, plan.project, style)
-    # What is read-only because something outside leads there.
-    ways = tuple(guarded for guarded in guard.held if guarded.group == WAYS)
-    lines += _with_reasons("read-only", tuple(one for one in ways if one.path not in later), plan.project, style)
-    lines += _with_reasons(LATER, tuple(one for one in ways if one.path in later), plan.project, style)
-    return lines + (table_row("", OPENS.split(" "), LABEL, style) if ways else [])
+    if any(guarded.group == WAYS for guarded in guard.held):  # because something outside leads there
+        lines += table_row("", OPENS.split(" "), LABEL, style)
+    lines += _with_reasons(LATER, [one for one in guard.held if one.path in later], plan.project, style)
+    return lines + _with_reasons("writable", guard.opened, plan.project, style)
 
 
-def _with_reasons(label: str, members: tuple[Guarded, ...], project: str, style: Style) -> list[str]:
+def _with_reasons(label: str, members: Iterable[Guarded], project: str, style: Style) -> list[str]:
     lines: list[str] = []
     for guarded in members:
         words = [escape(within(guarded.path, project)), *f"({escape(guarded.reason)})".split(" ")]
         lines += table_row("" if lines else label, words, LABEL, style)
     return lines
-
-
-def _packages(packages: tuple[Package, ...], style: Style) -> list[str]:
-    return _by_label(packages, _rule_of, _package_text, style)
 
 
 def _package_text(package: Package) -> str:
@@ -189,10 +184,6 @@ def package_name(package: Package) -> str:
     from claudebox.features.nix.references import short_name
 
     return escape(short_name(package.reference))
-
-
-def _environment(entering: tuple[EnvVar, ...], style: Style) -> list[str]:
-    return _by_label(entering, _rule_of, variable_text, style)
 
 
 def variable_text(variable: EnvVar) -> str:
@@ -284,8 +275,8 @@ def findings_lines(findings: tuple[Finding, ...], style: Style) -> list[str]:
 def news_text(plan: Plan, news: News, style: Style) -> str:
     """What a box has beyond what was agreed to: this and nothing else, however much it is."""
     home = plan.person.home
-    lines = [_heading("New since you agreed", "", style), *_environment(news.variables, style)]
-    lines += _packages(news.packages, style)
+    lines = [_heading("New since you agreed", "", style), *_by_label(news.variables, _rule_of, variable_text, style)]
+    lines += _by_label(news.packages, _rule_of, _package_text, style)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
     lines += _names(news.names, style)

@@ -117,12 +117,8 @@ def _word(word: str) -> str:
     if "\n" not in word:
         return quote(word)
     plain = (character if character.isprintable() and character not in "'\\" else "" for character in word)
-    pieces = (piece or _octal(character) for piece, character in zip(plain, word, strict=True))
-    return "$'" + "".join(pieces) + "'"
-
-
-def _octal(character: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogateescape"))
+    octal = ("".join(f"\\{byte:03o}" for byte in one.encode(errors="surrogateescape")) for one in word)
+    return "$'" + "".join(piece or spelled for piece, spelled in zip(plain, octal, strict=True)) + "'"
 
 
 def explanation_json(explanation: Explanation) -> str:
@@ -131,10 +127,7 @@ def explanation_json(explanation: Explanation) -> str:
 
 def _as_object(answer: Answer) -> dict[str, Any]:
     return {
-        "kind": answer.kind,
-        "subject": answer.subject,
-        "state": answer.state,
-        "verdict": answer.verdict,
+        **{name: getattr(answer, name) for name in ("kind", "subject", "state", "verdict")},
         "access": answer.access or None,
         "place": answer.place or None,
         "because": [

@@ -76,6 +76,11 @@ def landed_text(changes: list[Change]) -> str:
     return f"Landed: {_directories(len(changes))}.\n" if changes else "Nothing landed.\n"
 
 
+def checkout_text(changes: list[Change]) -> str:
+    names = [_name(change) for change in changes if not _is_room(change)]
+    return f"claudebox: landed, as commits had it before the box: {', '.join(some(names, MOST_NAMED))}\n"
+
+
 def _directories(number: int) -> str:
     return counted(number, "directory", "directories")
 

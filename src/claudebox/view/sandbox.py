@@ -19,11 +19,11 @@ MASKED = """\
 ## Files with made-up values
 
 These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
-of the real ones (many begin with `masked`), or the file is empty. They are read-only: writing, replacing (`sed -i`),
-moving or deleting one fails ("Read-only file system", "Device or resource busy"). If such a file needs a change, tell
-the user in your last message which line to add or change, or write it into an example file such as `.env.example`. A
-login that fails with a made-up value is not a bug. If a task needs the real values, ask the user for `--reveal PATH`,
-or `--reveal PATH:KEY` for one of them; never ask for a secret itself.
+of the real ones, or the file is empty. They are read-only: writing, replacing (`sed -i`), moving or deleting one fails
+("Read-only file system", "Device or resource busy"). If such a file needs a change, tell the user in your last message
+which line to add or change, or write it into an example file such as `.env.example`. A login that fails with a made-up
+value is not a bug. If a task needs the real values, ask the user for `--reveal PATH`, or `--reveal PATH:KEY` for one of
+them; never ask for a secret itself.
 
 """
 MOST_MASKED = 30
@@ -116,7 +116,7 @@ def sandbox_md(plan: Plan) -> str:
         *_masked(plan),
         *_layered(plan),
         *_guarded(plan),
-        *_told(plan),
+        *(["## Good to know\n\n" + "\n".join(f"- {sentence}" for sentence in plan.told) + "\n"] if plan.told else []),
         _environment(plan),
         _network(plan),
         _tools(plan),
@@ -179,11 +179,6 @@ def _guarded(plan: Plan) -> list[str]:
 def _named(plan: Plan, places: tuple[Guarded | Covered, ...]) -> str:
     names = [f"`{_plain(within(place.path, plan.project))}`" for place in places]
     return ", ".join(some(names, MOST_NAMED))
-
-
-def _told(plan: Plan) -> list[str]:
-    """What features have to say."""
-    return ["## Good to know\n\n" + "\n".join(f"- {sentence}" for sentence in plan.told) + "\n"] if plan.told else []
 
 
 def _path(mount: Mount, plan: Plan) -> str:

@@ -64,7 +64,10 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
     """
     # pasta refuses to run as root of the system, so for root `unshare` makes the user namespace.
     prefix = f"{CLEAR_GROUPS} unshare --user --map-root-user -- " if plan.drop_groups else ""
-    words = ["--netns-only", *uplink.options] if plan.drop_groups else uplink.options
+    words = ["--netns-only", *uplink.options] if plan.drop_groups else [*uplink.options]
+    # A launch opens these ports itself.
+    published = [f"127.0.0.1/{port.host}:{port.box}" for port in plan.network.published]
+    words += [word for ports in published or ["none"] for word in ("--tcp-ports", ports)]
     options = " ".join(quote(word) for word in words)
     mark = _end_mark(uplink.ruleset.encode())
     script = f"{quote(uplink.nft)} -f - <<'{mark}' || exit 125\n{uplink.ruleset}{mark}\n{box}"
@@ -87,6 +90,8 @@ def _preparations(plan: Plan) -> str:
         if item.kind == Preparation.EMPTY_FILE:
             # `>>` would follow a symlink, which the agent may have put there.
             text += f"rm -f {quote(item.path)} && : >{quote(item.path)}\n"
+        elif item.kind == Preparation.GONE:
+            text += f"rm -f {quote(item.path)}\n"
         elif item.kind == Preparation.LINK:
             text += f"[ -e {quote(item.path)} ] || ln -sf {quote(item.content.decode())} {quote(item.path)}\n"
         elif item.is_private:

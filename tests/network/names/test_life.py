@@ -120,7 +120,7 @@ def test_journal_tells_what_happened_and_suggests_what_is_needed(
         process.communicate("go\n", timeout=PATIENCE)
     log = box.claudebox("--network-log").stdout.splitlines()
     assert [line.split()[2:] for line in log[1:]] == [
-        ["allowed", "33", "8", f"allowed.example:{PORT}"],
+        ["allowed", "33B", "8B", f"allowed.example:{PORT}"],
         ["refused", "refused.example"],
     ]
     assert token not in "".join(path.read_text() for path in account.home.rglob("network.jsonl"))

@@ -62,7 +62,7 @@ def test_nearest_first(tmp_path: Path) -> None:
 def test_too_deep_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "DEEPEST", 3)
     make(tmp_path, "1/2/.env", "1/2/3/.env")
-    assert walk(tmp_path) == {("/p/1/2/.env", FILE), ("/p/1/2/3", BEYOND)}
+    assert walk(tmp_path) == {("/p/1/2/.env", FILE), ("/p/1/2/3", UNREAD)}
 
 
 def test_too_many_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,10 +97,11 @@ def test_finds_words_and_whatever_is_written_in_capitals(tmp_path: Path) -> None
     }
 
 
-def test_finds_every_file_below_a_directory_and_every_one_without_an_ending(tmp_path: Path) -> None:
-    make(tmp_path, "a/.aws/sso/cache/x.json", "a/x.json", "bare", "b/other", "b/.dot")
-    wanted = NameFilter(directories=frozenset({".aws"}), bare=True)
-    assert {path for path, _ in walk(tmp_path, wanted)} == {"/p/a/.aws/sso/cache/x.json", "/p/bare", "/p/b/other"}
+def test_finds_every_file_below_a_directory_however_names_are_spelled(tmp_path: Path) -> None:
+    make(tmp_path, "a/.aws/sso/cache/x.json", "a/x.json", ".Deploy_Key", "deploy-key", "b/.x_y.pem")
+    wanted = NameFilter(frozenset({"deploy-key"}), suffixes=(".pem",), directories=frozenset({".aws"}))
+    expected = {"/p/a/.aws/sso/cache/x.json", "/p/.Deploy_Key", "/p/deploy-key", "/p/b/.x_y.pem"}
+    assert {path for path, _ in walk(tmp_path, wanted)} == expected
 
 
 def test_directory_with_very_many_files_is_seen_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.trust.secret_values import looks_secret, secret_file, secret_value
+from claudebox.trust.secret_values import looks_secret, secret_value
 
 BY_NAME = [
     *("GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "PASSWORD", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SECRET_KEY_BASE"),
@@ -154,20 +154,3 @@ def test_usual_variables_are_harmless() -> None:
 )
 def test_usual_argument_is_harmless(text: str) -> None:
     assert secret_value(text) == ""
-
-
-@pytest.mark.req("SEC-01")
-@pytest.mark.parametrize(
-    "name",
-    ["id_ed25519", ".env", ".env.production", "server.key", "cert.pem", "vault.kdbx", "credentials.json", ".npmrc"],
-)
-def test_file_of_a_secret_is_recognised(name: str) -> None:
-    assert secret_file(f"/srv/{name}") == "its name says so"
-
-
-@pytest.mark.req("SEC-01")
-@pytest.mark.parametrize(
-    "name", [".env.example", ".env.sample", "keyboard.c", "README.md", "id_rsa.pub", "environment", "package.json"]
-)
-def test_ordinary_file_is_harmless(name: str) -> None:
-    assert secret_file(f"/srv/{name}") == ""

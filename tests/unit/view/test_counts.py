@@ -12,12 +12,13 @@ from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
 from claudebox.prove import HELD, UNTESTED, Result, report_text
 from claudebox.prove.canaries import KERNEL, Trial
-from claudebox.view.aftermath import MOST_LINES, Where, contents
+from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
 from claudebox.view.review import counts, summary
 from claudebox.view.text import Style, counted
 
 PLAIN = Style(colour=False)
+VIEW = View("/p", "/h", PLAIN)
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (21, "21 files")])
@@ -49,16 +50,16 @@ def test_deleted_files_of_a_review(number: int, text: str) -> None:
 
 @pytest.mark.parametrize(("number", "text"), [(1, "… 1 more line\n"), (2, "… 2 more lines\n")])
 def test_lines_that_are_left_out(number: int, text: str) -> None:
-    assert contents([left(b"x\n" * (MOST_LINES + number))], Where("/p", "/h"), PLAIN).endswith(text)
+    assert VIEW.contents([left(b"x\n" * (MOST_LINES + number))]).endswith(text)
 
 
 @pytest.mark.parametrize(("content", "text"), [(b"\0", "binary, 1 byte\n"), (b"\0\0", "binary, 2 bytes\n")])
 def test_bytes_of_a_binary_file(content: bytes, text: str) -> None:
-    assert contents([left(content)], Where("/p", "/h"), PLAIN).endswith(text)
+    assert VIEW.contents([left(content)]).endswith(text)
 
 
-def left(content: bytes) -> Leftover:
-    return Leftover("new", "/p/.envrc", "direnv runs it", new=Trace((1,), content, 0o644))
+def left(content: bytes) -> Row:
+    return Row((Leftover("new", "/p/.envrc", "direnv runs it", new=Trace((1,), content, 0o644)),))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from claudebox.model import Broker, Plan
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import c_function
-from claudebox.trust.variables import BASE_URL
+from claudebox.trust.variables import BASE_URL, read_address
 
 NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
@@ -56,26 +56,13 @@ def check(broker: Broker, environ: dict[str, str]) -> None:
     for path in filter(None, (broker.certificates, broker.extra_certificates)):
         if not os.access(path, os.R_OK):
             raise no_trust(f"{path} cannot be read")
-    is_usual = not broker.url or _is_plain(broker.url)
+    # A closer look than this costs as much as the rest of a launch.
+    is_usual = not broker.url or (read_address(broker.url) or ("",))[0] == "https"
     if not is_usual or any(environ.get(name) for name in (*PROXIES, TOKEN_URL)):
-        from claudebox.features.broker.server.upstream import API, find_proxy, read_address
+        from claudebox.features.broker.server import upstream
 
-        find_proxy(environ, read_address(broker.url or API, BASE_URL))
-        read_address(environ.get(TOKEN_URL) or API, TOKEN_URL)
-
-
-def _is_plain(url: str) -> bool:
-    """Whether the address looks like most do. A closer look costs as much as the rest of a launch."""
-    host, _, rest = url.removeprefix("https://").partition("/")
-    name, _, port = host.partition(":")
-    is_path = not rest or rest.replace("/", "a").replace("-", "a").isalnum()
-    return (
-        url.startswith("https://")
-        and url.isascii()
-        and name.replace(".", "a").replace("-", "a").isalnum()
-        and (port.isdigit() or ":" not in host)
-        and is_path
-    )
+        upstream.find_proxy(environ, upstream.read_address(broker.url or upstream.API, BASE_URL))
+        upstream.read_address(environ.get(TOKEN_URL) or upstream.API, TOKEN_URL)
 
 
 def no_trust(reason: str) -> Problem:

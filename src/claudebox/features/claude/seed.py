@@ -54,7 +54,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     are_answered = remembered.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
     preparations: list[Preparation] = []
     settings_left_out = users.left_out
-    if users.is_new or tree.lstat(f"{home.state}/settings.json") is None:
+    if users.is_new or tree.read_plain(f"{home.state}/settings.json", limit=1) is None:
         from claudebox.features.claude.configuration import admit_settings
 
         admitted = _not_too_deep(lambda: admit_settings(load(tree, users.path), can_run), users.path)
@@ -70,7 +70,10 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
 
         servers = _not_too_deep(lambda: admit_servers(load(tree, state.path).get("mcpServers"), can_run), state.path)
         state.left_out = servers.left_out
-        merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
+        try:
+            merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
+        except Problem as problem:
+            raise Problem(problem.message, _put_aside(tree, home)) from None
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
@@ -116,19 +119,23 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
         return b""
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
-        raise Problem(f"{path} cannot be read", _put_aside(home))
+        raise Problem(f"{path} cannot be read", _put_aside(tree, home))
     text = content.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
         raise Problem(
             f"{path} is damaged: it is not a whole JSON object",
-            f"look for an older one in its backups/, or start afresh:\n      {_put_aside(home)}",
+            f"look for an older one in its backups/, or start afresh:\n      {_put_aside(tree, home)}",
         )
     return content
 
 
-def _put_aside(home: ClaudeHome) -> str:
+def _put_aside(tree: Tree, home: ClaudeHome) -> str:
+    """A command that mends it, whatever else the agent has put there: nothing is, and nothing will be, in its way."""
+    name = "broken.json"
+    while tree.lstat(f"{home.state}/{name}") is not None:
+        name = f"more-{name}"
     # With -T: if the agent has made broken.json a symlink to the user's home, `mv` would replace the user's own state.
-    return f"cd {quote(home.state)}\n      mv -T .claude.json broken.json"
+    return f"cd {quote(home.state)}\n      mv -T .claude.json {name}"
 
 
 def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,8 @@ def find_needed(facts: Facts) -> list[Needed]:
         found += [Needed(hook, program) for program in _programs(text)]
         if posixpath.basename(posixpath.dirname(directory)) == ".husky":
             script = tree.text(f"{posixpath.dirname(directory)}/{hook}") or ""
-            found += [Needed(hook, word) for word in _first_words(script) if word in OF_NODE]
+            first = [line.split()[0] for line in script.splitlines() if line.strip() and not line.startswith("#")]
+            found += [Needed(hook, word) for word in first if word in OF_NODE]
     # What the repository says is shown, and told to the agent: a name, not a text.
     return [one for one in dict.fromkeys(found) if one.program.isprintable() and len(one.program) <= LONGEST]
 
@@ -104,10 +105,6 @@ def _programs(text: str) -> Iterator[str]:
     for line in rest.splitlines():
         if line.startswith(PRE_COMMIT):
             yield line.removeprefix(PRE_COMMIT).strip().strip("'\"")
-
-
-def _first_words(script: str) -> list[str]:
-    return [words[0] for line in script.splitlines() if (words := line.split()) and not line.startswith("#")]
 
 
 class _Box:

@@ -11,27 +11,21 @@ import posixpath
 import stat
 
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.guard.git import Account, accept_detours, detours_in, git_guarded
-from claudebox.features.guard.table import (
-    DOT_GIT,
-    GIT,
-    SHELL,
-    UNSEEN,
-    WANTED,
-    GuardRow,
-    find_tools,
-    ordinary_rows_of,
-    rows_of,
-)
-from claudebox.features.guard.ways import Ways, find_shadowing, find_ways
-from claudebox.features.guard.whole import hold_whole, outermost
+from claudebox.features.guard.git import Account, accept_detours, git_directories, git_guarded
+from claudebox.features.guard.others import find_others
+from claudebox.features.guard.table import DOT_GIT, GIT, IN_ROOTS, OWN, UNSEEN, WANTED, held_rows
+from claudebox.features.guard.ways import find_shadowing, find_ways
+from claudebox.features.guard.whole import WHOLE, hold_whole, outermost, walled_parts
+from claudebox.host import Host
 from claudebox.host.git.config import host_configs
+from claudebox.host.git.detours import find_detours
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, list_directory
-from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step
+from claudebox.host.walk import Entry, list_directory, walk_project
+from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step, Ways
 from claudebox.mounts import arrange, find_holder
-from claudebox.paths import is_below, is_inside, move
+from claudebox.paths import absolute, is_below, is_inside, move
 from claudebox.problem import Problem
+from claudebox.record import Record
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.trust.secret_places import Opening, openings
 
@@ -41,20 +35,14 @@ if TYPE_CHECKING:
 
 RULE = "guard"
 DIRECT = Origin.of_rule(RULE, "git's worktrees: they are on this host at once")
+SETTINGS = "settings"
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
 MOST_LINKED = 200  # files of one directory that are looked at for hard links
-
-# Groups and reasons for what is only looked at when the box has ended.
-LEAVING = "a symlink that leaves the project"
-LINKS = "links"
-SETTLES = "claudebox obeys it in the next box"
-SETTINGS = "settings"
-PRIVILEGE = "makes whoever starts it you, or one of your group"
-PRIVILEGES = "privileges"
-HIDDEN = "cannot be listed: nothing in it was looked at"
-TODO = "git rebase --continue runs it"
-REPAIRED = "git worktree repair writes there"
-TODO_LISTS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
+ALL_HELD = "all of it is read-only in the box, since {}; to let the agent work: --writable {}"
+LIES_IN = "lies in {}: programs of this host obey what is there, and the agent can change it"
+MADE = "and it is not held: tools make what is there"
+FILLED = "is on your PATH: what the agent installs there are commands of this shell"
+HERE = "has the directory that you are in: every program that the agent writes is a command there"
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
@@ -68,37 +56,25 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     # A project that is a layer is as it was when the box has ended: there is nothing to look for.
     reached = tuple(others) if facts.is_reviewed else roots
     ways = find_ways(facts.host, roots)
-    candidates = with_ways(find_guarded(tree, (project, *others), entries, account), ways.guarded)
-    guard = plan_guard(tree, candidates, draft.mounts, opened)
+    found = find_places(tree, roots, entries, account, ways, refuses=True)
+    guard = plan_guard(tree, found.guarded, draft.mounts, opened)
     guard = guard.replace(
-        opened=(*guard.opened, *accept_detours(detours_in(tree, candidates, roots), opened)),
-        others=(
-            *find_others(entries, candidates),
-            *find_tools(tree, (project, *others)),
-            *find_shadowing(tree, ways.filled, ways.commands),
-            *ways.made,
-            own_settings(project),
-        ),
+        opened=(*guard.opened, *accept_detours(found.detours, opened)),
+        others=found.others,
         roots=reached,
+        hidden=frozenset(
+            absolute(hide.text, project, facts.host.person.home)
+            for hide in facts.settings.hide
+            if not hide.origin.is_projects
+        ),
         git_configs=account.configs,
-        directories=facts.directories,
-        ways=ways.guarded,
-        made=ways.made,
-        filled=ways.filled,
-        commands=ways.commands,
+        ways=ways,
     )
     findings = (*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project))
     guard = hold_whole(facts, guard, opened)
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
-    return Contribution(
-        mounts=tuple(guards),
-        pins=tuple(mount.path for mount in guards),
-        findings=findings,
-        decided=(("guard", guard),),
-    )
-
-
-NAMING = (".envrc", ".mise", "mise.", ".rtx")  # how files of direnv and mise begin, which name others
+    pins = tuple(mount.path for mount in guards)
+    return Contribution(mounts=tuple(guards), pins=pins, findings=findings, decided=(("guard", guard),))
 
 
 def decide_report(_: Facts, draft: Draft) -> Contribution:
@@ -107,64 +83,44 @@ def decide_report(_: Facts, draft: Draft) -> Contribution:
     return Contribution(steps=(Step(Step.AFTER, "guard"),) if guard.roots else ())
 
 
-def find_guarded(tree: Tree, roots: Iterable[str], entries: Iterable[Entry], account: Account) -> list[Guarded]:
-    """Everything that the host would run, whether it exists or not. `entries` is what a walk of the project found."""
+class Found(Record):
+    """What counts in the directories that the agent can write, at one moment, whether it exists or not."""
+
+    guarded: list[Guarded]
+    detours: list[Entry]  # what git did not write in its own directories
+    others: tuple[Guarded, ...]  # what no mount holds
+
+
+def find_places(
+    tree: Tree, roots: tuple[str, ...], entries: Iterable[Entry], account: Account, ways: Ways, *, refuses: bool = False
+) -> Found:
+    """Find it before the box and after it in the same way. `entries` is what a walk found."""
     entries = tuple(entries)
-    roots = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
-    found = [guarded for entry in entries for guarded in _by_table(entry, roots)]
-    for entry in entries:
-        if entry.name.startswith(NAMING):
-            from claudebox.features.guard import envrc
-
-            found += [Guarded(path, SHELL, envrc.NAMED) for path in envrc.named_places(tree, entry.path)]
-    return list(dict.fromkeys([*git_guarded(tree, entries, account), *found]))
-
-
-def with_ways(candidates: Iterable[Guarded], ways: Iterable[Guarded]) -> list[Guarded]:
-    """All of them, each place once. That something outside leads there says more than a name, except to git."""
-    by_path = {way.path: way for way in ways}
-    return [*(one for one in candidates if one.group == GIT or one.path not in by_path), *by_path.values()]
+    repositories = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
+    named = [one for entry in entries for one in _by_table(tree, entry, repositories)]
+    guarded = dict.fromkeys([*git_guarded(tree, entries, account, refuses=refuses), *named])
+    git_dirs = [one for one in git_directories(guarded) if any(is_inside(one, root) for root in roots)]
+    detours = find_detours(tree, dict.fromkeys(git_dirs), roots)
+    # That something outside leads there says more than a name, except to git.
+    leading = {way.path: way for way in ways.guarded}
+    return Found(
+        [*(one for one in guarded if one.group == GIT or one.path not in leading), *leading.values()],
+        detours,
+        (*find_others(entries, roots, git_dirs, detours), *find_shadowing(tree, ways), own_settings(roots[0])),
+    )
 
 
-def _by_table(entry: Entry, roots: set[str]) -> Iterator[Guarded]:
-    for row in rows_of(entry.name):
-        if not row.in_roots or posixpath.dirname(entry.path) in roots:
-            yield _part(entry, row)
-
-
-def _part(entry: Entry, row: GuardRow) -> Guarded:
-    return Guarded(f"{entry.path}/{row.inner}" if row.inner else entry.path, row.group, row.reason)
-
-
-def find_others(entries: Iterable[Entry], guarded: Iterable[Guarded]) -> tuple[Guarded, ...]:
-    """What is not guarded but looked at afterwards: symlinks, what runs on request, and what git would go on with."""
-    return tuple(dict.fromkeys([*_looked_at(entries), *_unfinished(guarded)]))
+def _by_table(tree: Tree, entry: Entry, roots: set[str]) -> Iterator[Guarded]:
+    for row in held_rows(entry.name):
+        if row.group in IN_ROOTS and posixpath.dirname(entry.path) not in roots:
+            continue
+        for part in walled_parts(tree, entry.path) if row.is_tools else [row.inner]:
+            yield Guarded(f"{entry.path}/{part}" if part else entry.path, row.group, row.reason)
 
 
 def own_settings(project: str) -> Guarded:
     """The project's settings for claudebox. Where there are some, the box has them read-only."""
-    return Guarded(f"{project}/{PROJECT_FILE}", SETTINGS, SETTLES)
-
-
-def _looked_at(entries: Iterable[Entry]) -> Iterator[Guarded]:
-    for entry in entries:
-        if entry.kind in (UNREAD, BEYOND):
-            yield Guarded(entry.path, UNSEEN, HIDDEN)
-        elif entry.kind == LINK:
-            yield Guarded(entry.path, LINKS, LEAVING)
-        elif entry.kind == PRIVILEGED:
-            yield Guarded(entry.path, PRIVILEGES, PRIVILEGE)
-        for row in ordinary_rows_of(entry.name):
-            yield _part(entry, row)
-
-
-def _unfinished(guarded: Iterable[Guarded]) -> Iterator[Guarded]:
-    """The lists of an unfinished rebase, with commands among the next steps; and where a worktree is to be repaired."""
-    for one in guarded:
-        if one.group == GIT and posixpath.basename(one.path) == "config":
-            for name in TODO_LISTS:
-                yield Guarded(f"{posixpath.dirname(one.path)}/{name}", GIT, TODO)
-            yield Guarded(f"{posixpath.dirname(one.path)}/gitdir", GIT, REPAIRED)
+    return Guarded(f"{project}/{PROJECT_FILE}", SETTINGS, OWN)
 
 
 def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
@@ -173,6 +129,8 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
     parts: dict[str, list[Guarded]] = {"held": [], "opened": [], "loose": [], "absent": []}
     for fate, candidate in judge_places(tree, candidates, writable, opened):
         parts[fate].append(candidate)
+        if fate == "absent":
+            tree.check_lack(candidate.path)
     guard = Guard().replace(**{fate: tuple(members) for fate, members in parts.items()})
     if len(guard.held) > MOST_HELD:
         raise Problem(
@@ -211,6 +169,21 @@ def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
     return ("held", "") if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else ("loose", "")
 
 
+def find_held(host: Host, project: str, layers: tuple[str, ...]) -> list[Guarded]:
+    """Every place that a box without a layer could not change: for those who bring changes to the project later.
+
+    `layers` are the directories of the project that a box had as layers. If one of them is not a tool's own, of which
+    only parts matter, it was held as a whole, and is now, too, even if what led there is gone.
+    """
+    account = Account(host.person.home, host_configs(host.environ, host.person.home))
+    ways = find_ways(host, (project,))
+    candidates = find_places(host.tree, (project,), walk_project(host.tree, project, WANTED), account, ways).guarded
+    found = {one.path: one for _, one in judge_places(host.tree, candidates, [project], [])}
+    whole = (f"{project}/{layer}" for layer in layers if layer and posixpath.basename(layer) not in WHOLE)
+    more = (*ways.made, *((path, "this host runs it") for path in whole))
+    return [*found.values(), *(Guarded(path, GIT, why) for path, why in more if path not in found)]
+
+
 def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Opening]) -> list[Mount]:
     """Cover each guarded place in every writable mount that shows it, under whatever name."""
     found: list[Mount] = []
@@ -219,26 +192,17 @@ def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Ope
         for path in _writable_appearances(guarded.path, mounts):
             found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
             found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
-            found += [
-                Mount(RW, move(place, guarded.path, path), DIRECT, source=place)
-                for place in guard.direct
-                if is_below(place, guarded.path)
-            ]
+            direct = (place for place in guard.direct if is_below(place, guarded.path))
+            found += [Mount(RW, move(place, guarded.path, path), DIRECT, source=place) for place in direct]
         # A mount of a part of it does not open that part.
-        found += [
-            mount.replace(kind=RO, origin=origin)
-            for mount in mounts
-            if mount.kind == RW and is_below(mount.source, guarded.path)
-        ]
+        parts = (mount for mount in mounts if mount.kind == RW and is_below(mount.source, guarded.path))
+        found += [mount.replace(kind=RO, origin=origin) for mount in parts]
     return found
 
 
 def _writable_appearances(host_path: str, mounts: list[Mount]) -> list[str]:
-    places = [
-        (mount, move(host_path, mount.source, mount.path))
-        for mount in mounts
-        if mount.kind == RW and is_inside(host_path, mount.source)
-    ]
+    showing = (mount for mount in mounts if mount.kind == RW and is_inside(host_path, mount.source))
+    places = [(mount, move(host_path, mount.source, mount.path)) for mount in showing]
     # Where something else lies over it, the box does not have it there.
     return [path for mount, path in places if find_holder(path, mounts) == mount]
 
@@ -256,72 +220,51 @@ def is_guard(mount: Mount) -> bool:
 
 
 def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str) -> list[Finding]:
-    findings = [_opening_finding(tree, guard, opening) for opening in opened]
-    findings += [
-        Finding(
-            Finding.NOTE,
-            within(guarded.path, project),
-            f"leads through a symlink, which no mount can hold ({guarded.reason}): looked at when the box has ended",
-        )
-        for guarded in guard.loose
+    def found(kind: str, path: str, text: str) -> Finding:
+        return Finding(kind, within(path, project), text)
+
+    loose = "leads through a symlink, which no mount can hold ({}): looked at when the box has ended"
+    linked = "has another name, a hard link, through which the agent may change it ({})"
+    unseen = (one for one in (*guard.held, *guard.others) if one.group == UNSEEN)
+    links = ((path, one.reason) for one in guard.held for path in _linked_elsewhere(tree, one.path))
+    return [
+        *(_opening_finding(tree, guard, opening) for opening in opened),
+        *(found(Finding.NOTE, one.path, loose.format(one.reason)) for one in guard.loose),
+        *(found(Finding.RISK, one.path, one.reason) for one in unseen),
+        *(found(Finding.RISK, path, linked.format(reason)) for path, reason in links),
     ]
-    findings += [
-        Finding(Finding.RISK, within(guarded.path, project), guarded.reason)
-        for guarded in guard.held
-        if guarded.group == UNSEEN
-    ]
-    for guarded in guard.held:
-        findings += [
-            Finding(
-                Finding.RISK,
-                within(path, project),
-                f"has another name, a hard link, through which the agent may change it ({guarded.reason})",
-            )
-            for path in _linked_elsewhere(tree, guarded.path)
-        ]
-    return findings
 
 
 def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
     """What is to be said about the ways from outside that no line about a guarded file says."""
-    findings = []
-    for held in guard.held:
-        if held.path in guard.roots:
-            opens = "." if held.path == project else held.path
-            text = f"all of it is read-only in the box, since {held.reason}; to let the agent work: --writable {opens}"
-            findings.append(Finding(Finding.NOTE, held.path, text))
-    for root, way in ways.above:
-        text = f"lies in {way}: programs of this host obey what is there, and the agent can change it"
-        findings.append(Finding(Finding.RISK, root, text))
-    for filled in ways.filled:
-        text = "is on your PATH: what the agent installs there are commands of this shell"
-        findings.append(Finding(Finding.NOTE, within(filled, project), text))
-    if ways.has_here:
-        text = "has the directory that you are in: every program that the agent writes is a command there"
-        findings.append(Finding(Finding.RISK, "PATH", text))
-    return findings
+    findings = [
+        Finding(Finding.NOTE, held.path, ALL_HELD.format(held.reason, "." if held.path == project else held.path))
+        for held in guard.held
+        if held.path in guard.roots
+    ]
+    findings += [Finding(Finding.RISK, root, LIES_IN.format(way)) for root, way in ways.above]
+    findings += [Finding(Finding.NOTE, within(made, project), f"{why}, {MADE}") for made, why in ways.made]
+    findings += [Finding(Finding.NOTE, within(filled, project), FILLED) for filled in ways.filled]
+    return [*findings, Finding(Finding.RISK, "PATH", HERE)] if ways.has_here else findings
 
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
     subject, rule = opening.said.text, opening.said.origin.shown
-    if any(opening.opens(guarded.path) for guarded in guard.opened):
+    is_there = tree.lstat(opening.path) is not None
+    is_part = is_there and any(is_below(opening.path, guarded.path) for guarded in guard.held)
+    if is_part or any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
-    if tree.lstat(opening.path) is None:
+    if not is_there:
         return Finding(Finding.NOTE, subject, f"{rule} would open it, but it does not exist")
-    if any(is_below(opening.path, guarded.path) for guarded in guard.held):
-        return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
     return Finding(Finding.NOTE, subject, f"{rule} opens nothing: nothing there is guarded")
 
 
 def _linked_elsewhere(tree: Tree, path: str) -> list[str]:
     names = tree.entries(path)[:MOST_LINKED] if tree.is_plain_directory(path) else []
-    files = [f"{path}/{name}" for name in names] or [path]
-    return [file for file in files if _has_names(tree, file)]
-
-
-def _has_names(tree: Tree, path: str) -> bool:
-    status = tree.lstat(path)
-    return status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+    statuses = {file: tree.lstat(file) for file in [f"{path}/{name}" for name in names] or [path]}
+    return [
+        file for file, one in statuses.items() if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1
+    ]
 
 
 def within(path: str, project: str) -> str:

@@ -9,14 +9,7 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.record import Record
-
-
-class Old(Record):
-    """A file as it was before the box."""
-
-    content: bytes
-    mode: int
+from claudebox.model import Trace
 
 
 class Quarantine:
@@ -30,49 +23,53 @@ class Quarantine:
         self.directory = f"{place}/{number}"
         os.mkdir(self.directory, files.PRIVATE)
 
-    def take(self, root: str, name: str, old: Old | None) -> None:
-        """Move something from below a directory of the user. Raises OSError if it cannot be moved."""
-        parent, _, last = name.rpartition("/")
-        source = _open_writable(f"{root}/{parent}")
-        own, target = os.open(self.directory, files.DIRECTORY), -1
-        try:
-            # What was moved before may be a symlink, and lead anywhere.
-            target = files.open_below(own, parent, makes=True)
-            _move(source, last, target)
-            if old is not None:
-                _put_back(source, last, old)
-        finally:
-            for descriptor in (source, own, target):
-                os.close(descriptor) if descriptor >= 0 else None
+    def take(self, root: str, path: str, old: Trace | None) -> bool:
+        """Move something from below a directory of the user. Returns whether what was there before is there again.
+
+        Raises OSError if it cannot be moved.
+        """
+        with files.Parent(f"{root}/{path}") as (source, name):
+            _make_writable(source)
+            own, target = os.open(self.directory, files.DIRECTORY), -1
+            try:
+                # What was moved before may be a symlink, and lead anywhere.
+                target = files.open_below(own, os.path.dirname(path), makes=True)
+                _move(source, name, target)
+            finally:
+                for descriptor in filter(lambda one: one >= 0, (own, target)):
+                    os.close(descriptor)
+            if old is None or old.content is None:
+                return False
+            if stat.S_ISLNK(old.mode):
+                os.symlink(old.content, os.fsencode(name), dir_fd=source)
+            else:
+                files.write_new(name, old.content, old.mode & files.PERMISSIONS, source)
+            return True
 
 
 def remove(path: str) -> None:
     """Remove a symlink or the like, of which nobody needs a copy. Raises OSError if that is not possible."""
-    parent, _, last = path.rpartition("/")
-    directory = _open_writable(parent)
+    with files.Parent(path) as (directory, name):
+        _make_writable(directory)
+        os.unlink(name, dir_fd=directory)
+
+
+def make_listable(directories: list[str]) -> bool:
+    """Let the user list directories of theirs again. Returns whether that was possible."""
     try:
-        os.unlink(last, dir_fd=directory)
-    finally:
-        os.close(directory)
+        for directory in directories:
+            with files.Parent(directory) as (above, name):
+                os.close(files.open_hidden_directory(above, name)[0])
+    except OSError:
+        return False
+    return True
 
 
-def make_listable(path: str) -> None:
-    """Let the user list a directory of theirs again. Raises OSError if that is not possible."""
-    parent, _, last = path.rpartition("/")
-    above = files.open_directory(parent)
-    try:
-        os.close(files.open_hidden_directory(above, last)[0])
-    finally:
-        os.close(above)
-
-
-def _open_writable(path: str) -> int:
-    """Open a directory. An agent can keep things in it by taking away the right to write it."""
-    directory = files.open_directory(path)
+def _make_writable(directory: int) -> None:
+    """An agent can keep things in a directory by taking away the right to write it."""
     mode = stat.S_IMODE(os.fstat(directory).st_mode)
     if mode & files.PRIVATE != files.PRIVATE:
         os.fchmod(directory, mode | files.PRIVATE)
-    return directory
 
 
 def _move(directory: int, name: str, target: int) -> None:
@@ -83,10 +80,3 @@ def _move(directory: int, name: str, target: int) -> None:
             raise
         files.copy_tree(directory, name, target)
         files.remove_tree(directory, name)
-
-
-def _put_back(directory: int, name: str, old: Old) -> None:
-    if stat.S_ISLNK(old.mode):
-        os.symlink(old.content, os.fsencode(name), dir_fd=directory)
-    else:
-        files.write_new(name, old.content, old.mode & files.PERMISSIONS, directory)

@@ -1,235 +1,156 @@
-"""The table of files that the host runs or believes later, each with the reason why an agent may not change it.
+"""The one table of what this host runs unasked, and the one judgement of a path by its name.
 
-A row is here if something on the host runs what the file says although nobody has asked for that file: a shell on `cd`,
-an editor on opening, a debugger or a prompt of a language on its start, git on `status` or `commit`, an agent on start,
-a CI service after a push. What runs only when the user builds, tests or deploys is the agent's work: `ordinary.py` has
-it, and it is looked at when the box has ended.
-
-Some are left out on purpose: `.gitattributes` and `.git/info` name filters but cannot define them; `.nvmrc`,
-`.node-version` and `.python-version` hold a version and nothing else.
+A row is *held*: the box cannot change it except by landing. Something on the host runs what such a file says while the
+box still runs, and asks nobody first: git, a shell on `cd`, an editor on opening, a hook on commit, an agent on its
+start, CI after a push. Tools that nobody knows here are found by the *dot rule*: what begins with a dot is some tool's
+business, and is named when the box has ended, unless it is known to be harmless. It holds nothing, since people ask
+agents to write such files. What the user starts by name (`Makefile`, `package.json`) is the agent's work.
 """
 
 from __future__ import annotations
 
-from claudebox.features.guard import ordinary
-from claudebox.features.guard.ordinary import Rows
-from claudebox.host.tree import Tree
 from claudebox.host.walk import SKIPPED, NameFilter
-from claudebox.model import Guarded
+from claudebox.paths import is_inside
 from claudebox.record import Record
+from claudebox.settings.values import PROJECT_FILE
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+GIT, SHELL, EDITOR, AGENT, COMMIT, CI = "git", "shell", "editor", "agents", "commit", "CI"
+UNSEEN, TOOLS = "unseen", "tools"  # what could not be looked at; what is named and not held
+BY_NAME = (SHELL, EDITOR, AGENT, COMMIT, CI, TOOLS)  # files of these are judged by their names
+IN_ROOTS = (COMMIT, CI)  # mounts hold these only in the root of a repository: elsewhere they are somebody's example
+DOT_GIT, HEAD = ".git", "HEAD"
+OBEYED, OWN, TOOL = "git obeys it", "claudebox obeys it in the next box", "some tool may obey it"
 
-GIT = "git"
-SHELL = "shell"
-EDITOR = "editor"
-DEBUGGER = "debugger"
-AGENT = "agents"
-COMMIT = "commit"
-CI = "CI"
-UNSEEN = "unseen"  # what could not be looked at
-
-
-class GuardRow(Record):
-    """Why files of a name are guarded, anywhere in the project or only in the root of a repository."""
-
-    group: str
-    reason: str
-    inner: str = ""  # which part of the directory; none means all of it
-    in_roots: bool = False
-
-
-# Group, reason and names. `name/part` means this part of a directory, `{a,b}` means both.
-ANYWHERE: Rows = (
-    (SHELL, "direnv runs it on cd", ".envrc .direnv"),
+# Group, reason and names, in any case. `name/part` is that part of a directory; `*` is whatever begins or ends so.
+ROWS: tuple[tuple[str, ...], ...] = (
+    (SHELL, "direnv runs it on cd", ".envrc* .direnv"),
+    (SHELL, "mise or devbox obeys it on cd", ".mise* mise.* .config/mise .config/mise.toml .tool-versions devbox.json"),
+    (SHELL, "cargo and rustc obey it, in editors and prompts", ".cargo rust-toolchain rust-toolchain.toml"),
     (
-        *(SHELL, "mise or asdf obeys it on cd"),
-        (
-            "{.,}mise{,.local,.development,.production,.test}.toml .miserc.toml .mise .rtx{,.local}.toml "
-            ".tool-versions .config/{mise,mise.toml,mise.local.toml}"
-        ),
-    ),
-    (SHELL, "a shell runs it on cd", ".autoenv .autoenv{,_leave}.zsh .env.leave .shadowenv.d .rvmrc .prototools"),
-    (SHELL, "rbenv or pyenv sets its variables", ".{rbenv,pyenv,nodenv}-vars"),
-    (SHELL, "cargo and rustc obey it, in editors and prompts", ".cargo/{config,config.toml} rust-toolchain{,.toml}"),
-    (SHELL, "Python runs it at every start, if it finds it", "{site,user}customize.py"),
-    (
-        *(EDITOR, "an editor runs its tasks and tools"),
-        (
-            ".vscode .idea .zed .fleet .helix .nova .vs .lapce .theia .vim .nvim .kateproject{,.build,.local} "
-            ".externalToolBuilders .codesandbox .idx .joyride .nlsp-settings .projections.json .vimspector.json "
-            ".neoconf.json"
-        ),
+        *(EDITOR, "an editor runs it, or what it names"),
+        ".vscode .idea .zed .fleet .helix *.code-workspace *.sublime-project .devcontainer* .gitpod* devfile.yaml",
+        ".vim .nvim* .exrc _exrc .vimrc _vimrc .lvimrc .dir-locals* .ycm_extra_conf.py .kateproject* hie.yaml",
     ),
     (
-        *(EDITOR, "an editor runs it on opening"),
-        (
-            "{.,_}exrc {.,_}vimrc {.,_}gvimrc .nvimrc .nvim.lua .lvimrc .local.vimrc .dir-locals{,-2}.el "
-            ".emacs-dirvars .ycm_extra_conf.py .ropeproject/config.py .lsp/config.edn .merlin hie.yaml"
-        ),
+        *(EDITOR, "a debugger or an interpreter runs it when it starts"),
+        ".gdbinit .lldbinit .pdbrc .Rprofile .Renviron .RData activate.R .pryrc .irbrc .iex.exs .ghci sitecustomize.py",
     ),
+    (AGENT, "an agent on this host starts its servers", ".mcp.json opencode.json* .crush.json crush.json forge.yaml"),
     (
-        *(EDITOR, "an editor starts containers or workspaces by it"),
-        ".devcontainer .devcontainer.json .gitpod.{yml,Dockerfile} {.,}devfile.yaml .replit replit.nix .stackblitzrc",
+        *(GIT, "another version control system obeys it"),
+        ".hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .sl/hgrc .sl/sharedpath .pijul/config _darcs/prefs",
+        ".jj/repo/config.toml .jj/repo/config-id .jj/workspace-config.toml .bzr/branch/branch.conf .repo/repo",
     ),
-    (
-        *(DEBUGGER, "a debugger runs it when it starts"),
-        ".gdb{init,earlyinit} .lldbinit .pdbrc .rdbgrc{,.rb} .byebugrc .jdbrc jdb.ini .perldb .phpdbginit .valgrindrc",
-    ),
-    (
-        *(DEBUGGER, "a prompt of a language runs it when it starts"),
-        (
-            ".Rprofile .Renviron .RData renv/activate.R .octaverc .gnuplot .pryrc {.,_,$}irbrc irb.rc .iex.exs "
-            ".erlang .ghci"
-        ),
-    ),
-    (SHELL, "a server for PHP obeys it", ".user.ini"),
-    (AGENT, "an agent on this host starts its servers", ".mcp.json"),
-    (AGENT, "Claude on this host runs its hooks, obeys its rules", ".claude/{settings.json,settings.local.json,hooks}"),
-    (
-        *(AGENT, "another agent runs its servers and hooks"),
-        (
-            ".cursor/{mcp.json,hooks.json,hooks,environment.json,cli.json} .windsurf/{hooks.json,hooks} "
-            ".gemini/{settings.json,.env,extensions,hooks} .codex/{config.toml,hooks.json,hooks,rules} "
-            ".kiro/{hooks,settings} .roo/mcp.json .amazonq/{mcp.json,cli-agents} .opencode opencode.json{,c} "
-            ".aider.conf.yml .clinerules/hooks .continue/{config.json,config.yaml,config.ts,mcpServers} "
-            ".continuerc.json .junie/mcp .qwen/settings.json {.,}crush.json .kilocode/mcp.json .trae/mcp.json "
-            ".augment/settings.json .factory/{mcp.json,settings.json,hooks,droids} .amp/settings.json "
-            ".openhands/{setup.sh,pre-commit.sh} .github/hooks .grok/settings.json .iflow/settings.json "
-            ".codebuddy/settings.json .vibe/config.toml forge.yaml"
-        ),
-    ),
-    (GIT, "Mercurial or Sapling runs its hooks", ".hg/{hgrc,hgrc-not-shared,sharedpath} .sl/{config,sharedpath}"),
-    (GIT, "Jujutsu runs the programs that it names", ".jj/{repo/config.toml,workspace-config.toml}"),
-    (GIT, "Darcs or Pijul runs its hooks", "_darcs/prefs .pijul/config"),
-    (GIT, "the repo tool runs it at each command", ".repo/repo"),
-)
-IN_ROOTS: Rows = (
     (
         *(COMMIT, "git hooks run it on commit"),
-        (
-            ".husky .huskyrc{,.json,.js,.cjs,.yaml,.yml} husky.config.{js,cjs} .pre-commit-config.{yaml,yml} "
-            "prek.toml .overcommit.yml .git-hooks .githooks "
-            ".lintstagedrc{,.json,.yaml,.yml,.js,.cjs,.mjs,.ts,.mts,.cts} lint-staged.config.{js,cjs,mjs,ts,mts,cts} "
-            "{.,}nano-staged.{json,js,cjs,mjs} .lefthook {.,}lefthook{,-local}.{yml,yaml,toml,json} "
-            ".config/{lefthook.yml,lefthook.yaml,lefthook.toml,husky,hk.pkl} "
-            ".commitlintrc{,.json,.yaml,.yml,.js,.cjs,.mjs,.ts,.mts,.cts} commitlint.config.{js,cjs,mjs,ts,mts,cts} "
-            "{.,}simple-git-hooks.{js,cjs,mjs,json} .gitlint .rusty-hook.toml .cargo-husky hk.{pkl,toml,yaml,json} "
-            "grumphp.{yml,yaml}{,.dist} captainhook{,.config}.json .trunk"
-        ),
+        ".husky* husky.config.* .pre-commit-config.* prek.toml .overcommit* .git-hooks .githooks .lintstagedrc*",
+        "lint-staged.config.* nano-staged.* .lefthook* lefthook.* lefthook-local.* .config/lefthook.yml .config/husky",
+        "hk.pkl .commitlintrc* commitlint.config.* .simple-git-hooks* simple-git-hooks.* .gitlint captainhook.* .trunk",
     ),
     (
         *(CI, "CI runs it with its secrets once it is pushed"),
-        (
-            ".github/{workflows,actions} .forgejo/{workflows,actions} .gitea/{workflows,actions} .gitlab-ci "
-            ".gitlab-ci.{yml,yaml} .gitlab/{ci,agents} .circleci circle.yml .travis.{yml,yaml} .travis Jenkinsfile "
-            ".jenkins azure-pipelines{,.yml,.yaml} .azure-pipelines .azuredevops .azure/pipelines .vsts-ci.yml "
-            "bitbucket-pipelines.{yml,yaml} .buildkite buildkite.{yml,yaml} .drone.{yml,yaml,star,jsonnet} "
-            ".woodpecker .woodpecker.{yml,yaml} .cirrus.{yml,yaml,star} {.,}appveyor.{yml,yaml} .semaphore .teamcity "
-            ".tekton .concourse .builds .build.yml .ci .ci.{yml,yaml} {.,}packit.{yml,yaml} {.,}zuul.{yaml,d} "
-            ".evergreen{,.yml} .prow{,.yaml} .taskcluster.yml .harness .spacelift {.,}atlantis.{yaml,yml} "
-            ".onedev-buildspec.yml .space.kts .ci-operator.yaml {.,}wercker.yml {.,}codefresh{,.yml,.yaml} "
-            "codeship-{services,steps}.yml {.,}shippable.yml buildspec.{yml,yaml} appspec.{yml,yaml} "
-            "cloudbuild.{yaml,yml,json} bitrise.yml codemagic.yaml .tugboat {.,}readthedocs.{yml,yaml} "
-            ".scrutinizer.yml .copr .obs screwdriver.yaml .vela{,.yml,.yaml} .bazelci .kokoro .pipelines .cds .agola"
-        ),
+        ".gitlab-ci* .circleci circle.yml .travis* Jenkinsfile* *.jenkinsfile .jenkins azure-pipelines*",
+        ".azure-pipelines .azuredevops bitbucket-pipelines.* .buildkite buildkite.* .drone.* .woodpecker* .cirrus.*",
+        "appveyor.* .appveyor.* .semaphore .teamcity .tekton .concourse .builds .build.yml .ci .ci.* .packit* packit.*",
+        ".zuul* zuul.* .prow* .taskcluster.yml atlantis.y* buildspec.y* appspec.y* cloudbuild.* bitrise.yml",
     ),
-    (
-        *(CI, "a bot with rights in the repository obeys it"),
-        (
-            ".github/{dependabot.yml,dependabot.yaml,renovate.json,renovate.json5,settings.yml,mergify.yml} "
-            ".gitlab/renovate.json {.,}renovate.json{,5} .renovaterc{,.json,.json5} .mergify.yml .mergify "
-            ".kodiak.toml {.,}bors.toml .pullapprove.yml .asf.yaml .dependabot .policy.yml .bulldozer.yml"
-        ),
-    ),
-    (CI, "it says who has to agree to a change", "CODEOWNERS .github/CODEOWNERS .gitlab/CODEOWNERS docs/CODEOWNERS"),
+    (CI, "the forge or a bot obeys it", "CODEOWNERS renovate.json* .renovaterc* .mergify* .kodiak.toml bors.toml"),
 )
-# Names that count by how they begin or end.
-BEGINNINGS = (
-    (".envrc.", GuardRow(SHELL, "direnv runs it, if .envrc names it")),
-    ("Jenkinsfile.", GuardRow(CI, "CI runs it with its secrets once it is pushed")),
+NAMED = frozenset("flake.nix flake.lock shell.nix default.nix devenv.nix devenv.yaml".split())  # and not held
+
+# Directories of one tool each. Only prose in them is nobody's business: texts and images that lie directly there or in
+# a directory of PROSE_IN. Skills, commands and descriptions of agents are no prose: their heads may name hooks.
+FORGES = frozenset(".github .forgejo .gitea .gitlab .azure".split())
+AGENTS = frozenset(
+    ".claude .cursor .windsurf .gemini .codex .kiro .roo .amazonq .clinerules .continue .junie .qwen .kilocode .trae "
+    ".augment .factory .amp .openhands .grok .iflow .codebuddy .vibe .opencode .crush .agents .agent .goose".split()
 )
-ENDS = (
-    (".code-workspace", GuardRow(EDITOR, "an editor runs its tasks and tools")),
-    (".sublime-project", GuardRow(EDITOR, "an editor runs its tasks and tools")),
-    (".jenkinsfile", GuardRow(CI, "CI runs it with its secrets once it is pushed")),
+PROSE = (".md", ".mdc", ".txt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
+PROSE_IN = ("rules", "docs", "steering", "instructions", "issue_template", "pull_request_template")
+CLAUDES, WORKTREES = ".claude", "worktrees"  # `claude --worktree` makes worktrees there: each is judged like a project
+
+# Dot names that are nobody's business, with all that is below: what tools make again, and data that cannot name a
+# program. So no settings of a linter that may name a plugin; but `.gitattributes`, which only chooses among filters.
+HARMLESS = frozenset(
+    ".gitattributes .gitmodules .mailmap .git-blame-ignore-revs .editorconfig .nvmrc .browserslistrc .clang-format "
+    ".rustfmt.toml .yamllint .markdownlint.json .hadolint.yaml .nojekyll .all-contributorsrc .codecov.yml .hg .svn .sl "
+    ".jj .pijul .bzr .ds_store .directory .coverage .nyc_output .hypothesis .ipynb_checkpoints .eggs .angular .astro "
+    ".docusaurus .expo .output .serverless .vite .swc .metals .bloop .kotlin .build .vagrant .rhistory .python_history "
+    ".tsbuildinfo .terraform.lock.hcl .flutter-plugins .flutter-plugins-dependencies".split()
 )
+HARMLESS_ENDS = ("ignore", "-version", "cache", "keep", ".example", ".sample", ".template", ".swp", ".lock", ".log")
+HARMLESS_BEGINNINGS = (".#", ".nfs", ".coverage.")
+FILLED = SKIPPED.keys() - {DOT_GIT, ".hg", ".svn", ".jj", ".direnv"}  # by tools: nothing but a repository counts there
 
 
-def spelled_out(written: str) -> Iterator[str]:
-    """The names that a row means, in order: `a{b,c}` stands for `ab` and `ac`, as in a shell."""
-    for word in written.split():
-        yield from _spelled(word) if "{" in word else (word,)
+class Reason(Record):
+    text: str
+    is_grave: bool = False  # something runs it unasked
 
 
-def _spelled(word: str) -> Iterator[str]:
-    before, brace, rest = word.partition("{")
-    if not brace:
-        yield word
-        return
-    choices, _, after = rest.partition("}")
-    for choice in choices.split(","):
-        for end in _spelled(after):
-            yield f"{before}{choice}{end}"
+class GuardRow(Record):
+    group: str
+    reason: str
+    inner: str = ""  # which part of the directory; none means all of it
+    is_tools: bool = False  # the directory of an agent or a forge: all of it but prose
+
+    def holds(self, rest: list[str]) -> bool:
+        """Whether the row means what lies here below its name, or something in that."""
+        if self.is_tools and rest:
+            return not (rest[-1].lower().endswith(PROSE) and (len(rest) == 1 or rest[0].lower() in PROSE_IN))
+        path, inner = "/".join(rest), self.inner
+        return not inner or not path or is_inside(path, inner) or is_inside(inner, path)
 
 
-def _by_name(rows: Rows) -> dict[str, list[tuple[str, str, str]]]:
-    """The group, the reason and a part for each name. Plain tuples: they are made at every start."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    for group, reason, written in rows:
-        for spelled in spelled_out(written):
-            name, _, inner = spelled.partition("/")
-            found.setdefault(name, []).append((group, reason, inner))
-    return found
+_ROWS = {name: [GuardRow(CI, "CI or a bot of the forge obeys it", is_tools=True)] for name in FORGES}
+_ROWS |= {name: [GuardRow(AGENT, "an agent on this host may run it unasked", is_tools=True)] for name in AGENTS}
+for _group, _reason, *_lines in ROWS:
+    for _name, _, _inner in (word.partition("/") for line in _lines for word in line.lower().split()):
+        _ROWS.setdefault(_name, []).append(GuardRow(_group, _reason, _inner, False))
+_BEGINNINGS = tuple(name[:-1] for name in _ROWS if name.endswith("*"))
+_ENDS = tuple(name[1:] for name in _ROWS if name.startswith("*"))
+_NAMES = NAMED | {HEAD, *(name for name in _ROWS if "*" not in name)}
+WANTED = NameFilter(_NAMES, tuple(one for one in _BEGINNINGS if one[0] != "."), _ENDS, links=True, dots=True)
 
 
-_ANYWHERE, _IN_ROOTS, _ORDINARY = _by_name(ANYWHERE), _by_name(IN_ROOTS), _by_name(ordinary.ROWS)
-DOT_GIT = ".git"
-SHARED = ".config"  # a directory for many tools
-HEAD = "HEAD"  # a directory with it may be a repository without a checkout
-
-WANTED = NameFilter(
-    frozenset((*_ANYWHERE, *_IN_ROOTS, *_ORDINARY, DOT_GIT, HEAD)),
-    tuple(beginning for beginning, _ in (*BEGINNINGS, *ordinary.BEGINNINGS)),
-    tuple(end for end, _ in (*ENDS, *ordinary.ENDS)),
-    links=True,
-)
+def held_names(name: str) -> list[str]:
+    """The names of the table that this is one of. Nearly every one is of none, and a layer may have 100,000."""
+    lower = name.lower()
+    if not (lower in _ROWS or lower.startswith(_BEGINNINGS) or lower.endswith(_ENDS)):
+        return []
+    starred = [f"{one}*" for one in _BEGINNINGS if lower.startswith(one)]
+    starred += [f"*{one}" for one in _ENDS if lower.endswith(one)]
+    return [key for key in (lower, *starred) if key in _ROWS]
 
 
-_BEGIN, _END = tuple(text for text, _ in BEGINNINGS), tuple(text for text, _ in ENDS)
-
-
-def rows_of(name: str) -> list[GuardRow]:
+def held_rows(name: str) -> list[GuardRow]:
     """Why what has this name is held, or parts of it."""
-    if name not in _ANYWHERE and name not in _IN_ROOTS and not name.startswith(_BEGIN) and not name.endswith(_END):
-        return []  # nearly every name: a layer may have 100,000 of them
-    return [
-        *(GuardRow(*row) for row in _ANYWHERE.get(name, ())),
-        *(GuardRow(*row, in_roots=True) for row in _IN_ROOTS.get(name, ())),
-        *(row for text, row in BEGINNINGS if name.startswith(text)),
-        *(row for text, row in ENDS if name.endswith(text)),
-    ]
+    return [row for key in held_names(name) for row in _ROWS[key]]
 
 
-def ordinary_rows_of(name: str) -> list[GuardRow]:
-    """Why what has this name is looked at when the box has ended, or parts of it."""
-    reason = ordinary.reason_of(name) if name not in _ORDINARY else ""
-    return [
-        *(GuardRow(*row) for row in _ORDINARY.get(name, ())),
-        *([GuardRow(ordinary.BUILD, reason)] if reason else ()),
-    ]
+def why(path: str) -> Reason | None:
+    """Why this host may run or obey what is at a path of the project; None if nothing is known against it."""
+    parts = path.split("/")
+    dot = ""  # the first dot name but an agent's or a forge's
+    for number, name in enumerate(parts):
+        rows = held_rows(name)
+        if not rows and name[:1] != "." and name not in FILLED:
+            continue
+        rest = parts[number + 1 :]
+        if name.lower() == DOT_GIT or (name in FILLED and DOT_GIT in rest):
+            return Reason(OBEYED, is_grave=True)
+        if name in FILLED:
+            break
+        if name == CLAUDES and rest[:1] == [WORKTREES]:
+            continue
+        if name == PROJECT_FILE or any(row.holds(rest) for row in rows):
+            return Reason(next((row.reason for row in rows if row.holds(rest)), OWN), is_grave=True)
+        dot = dot or (name if name[:1] == "." and not (rows and rows[0].is_tools) else "")
+    if parts[-1] in NAMED and name not in FILLED:
+        return Reason("direnv evaluates it on cd, if .envrc says so")
+    return Reason(TOOL) if dot and not is_harmless(dot) else None
 
 
-def find_tools(tree: Tree, roots: Iterable[str]) -> tuple[Guarded, ...]:
-    """What begins with a dot in the root of the project and is in no table: some tool may obey it."""
-    found: list[str] = []
-    for root in roots:
-        found += [f"{root}/{name}" for name in tree.entries(root) if _is_of_unknown_tool(name)]
-        found += [f"{root}/{SHARED}/{name}" for name in tree.entries(f"{root}/{SHARED}")]
-    return tuple(Guarded(path, ordinary.TOOLS, ordinary.TOOL) for path in found)
-
-
-def _is_of_unknown_tool(name: str) -> bool:
-    return ordinary.is_tools(name) and name not in SKIPPED and not (rows_of(name) or ordinary_rows_of(name))
+def is_harmless(name: str) -> bool:
+    lower = name.lower()
+    return lower in HARMLESS or lower.endswith(HARMLESS_ENDS) or lower.startswith(HARMLESS_BEGINNINGS)

@@ -1,9 +1,9 @@
 """Finds the host's own ways into what the box can write: what lies there runs although nobody goes there.
 
-People keep their configuration in a repository and link to it from their home. A directory of a project is on PATH. A
-shell, a unit of systemd or a crontab names a script of it. Whoever changes such a file is obeyed at the next shell.
-
-A home may have a million files, so only those places are looked at from which something is run, a few levels deep.
+People keep their configuration in a repository and link to it from their home, or have a directory of a project on
+PATH. Whoever changes such a file is obeyed at the next shell. A home may have a million files, so only those places are
+looked at from which something is run, a few levels deep. What the text of a file or a variable names (a script in
+`.bashrc`, in a unit of systemd) is not looked for: that would take a parser for each language.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.features.guard.naming import FILES, Naming
-from claudebox.features.guard.ordinary import USE
+from claudebox.features.guard.table import FILLED
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.host.walk import SKIPPED, find_inodes, find_links
-from claudebox.model import Guarded
+from claudebox.host.walk import find_inodes, find_links
+from claudebox.model import Guarded, Ways
 from claudebox.paths import is_below, is_inside, normalize, parents, shorten_home
-from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ SHADOWING = "your PATH has it before the program of that name"
 
 MOST_LOOKED_AT = 2000  # entries of ~/.config, and of all directories together that are looked at for no special reason
 MOST_OF_OTHERS = 500  # entries of each other directory
-MOST_WAYS = 200  # more than these are held by the directories that they are in
 
 # Directories of the home whose symlinks are looked at, and how deep. The most telling come first, as there is an end.
 DEPTHS = (
@@ -42,55 +39,17 @@ DEPTHS = (
 OBEYED = (".local/bin", "bin", ".config", ".vim", ".emacs.d")  # in which a project may lie, too
 # Of the other directories that begin with a dot, only the first level is looked at; of these not even that.
 NOT_RUN = frozenset(".cache .npm .rustup .gradle .mozilla .thunderbird .wine .steam .Trash .git".split())
-# Directories of programs for all accounts into which people link their own, and what is run for all.
-SYSTEMS = (
-    *("/usr/local/bin", "/usr/local/sbin", "/etc/profile.d", "/etc/systemd/system", "/etc/systemd/user"),
-    *("/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly"),
-)
-# These are the distribution's own, and large, or are among the others.
-DISTRIBUTIONS = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/games", "/usr/local/bin", "/usr/local/sbin")
-# What tools put into the project and make again.
-FILLED = SKIPPED.keys() - {".git", ".hg", ".svn", ".jj", ".direnv"}
-# Variables that name something to be run or obeyed.
-VARIABLES = (
-    *("BASH_ENV", "ENV", "ZDOTDIR", "FPATH", "INPUTRC", "LD_PRELOAD", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT"),
-    *("RUBYOPT", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSOPEN", "LESSCLOSE", "PROMPT_COMMAND"),
-    *("GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS"),
-    *("SUDO_ASKPASS", "VIMINIT", "XDG_CONFIG_HOME", "STARSHIP_CONFIG", "GIT_CONFIG_GLOBAL", "GIT_EXEC_PATH"),
-)
-
-
-class Ways(Record):
-    """What was found, and which directories of PATH are out of the agent's reach."""
-
-    guarded: tuple[Guarded, ...] = ()
-    made: tuple[Guarded, ...] = ()  # what tools make anew in the project: it cannot be held either
-    filled: tuple[str, ...] = ()  # directories of PATH that tools fill with programs: they cannot be held
-    above: tuple[tuple[str, str], ...] = ()  # roots that lie in what the host obeys, and by which way
-    has_here: bool = False  # whether PATH has the directory in which the user happens to be
-    commands: tuple[str, ...] = ()
+DISTRIBUTIONS = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/games")  # not the user's own, and large
 
 
 def find_ways(host: Host, roots: tuple[str, ...]) -> Ways:
     """Everything by which the host runs something in these directories, each with the first way that leads there."""
     finder = Finder(host, roots)
-    found = dict(
-        reversed(
-            [
-                *(*finder.by_variables(), *finder.by_names(), *finder.by_links()),
-                *(*finder.by_other_names(), *finder.by_path()),
-            ]
-        )
-    )
-    guarded, made = [], []
-    for place, reason in sorted(found.items()):
-        if not finder.is_filled(place):
-            guarded.append(Guarded(place, WAYS, reason))
-        else:  # who links to what was built asks for it by name, unlike a shell that loads it at each start
-            made.append(Guarded(place, USE if reason.endswith(LEADS) else WAYS, reason))
+    ways = reversed([*finder.by_links(), *finder.by_other_names(), *finder.by_path()])
+    found = sorted(dict(ways).items())
     return Ways(
-        guarded=tuple(guarded) if len(guarded) <= MOST_WAYS else _by_directories(guarded, roots),
-        made=tuple(made),
+        guarded=tuple(Guarded(place, WAYS, why) for place, why in found if not finder.is_filled(place)),
+        made=tuple((place, why) for place, why in found if finder.is_filled(place)),
         filled=tuple(dict.fromkeys(finder.filled)),
         above=tuple(finder.above.items()),
         has_here=any(entry in ("", ".") for entry in finder.path),
@@ -98,15 +57,11 @@ def find_ways(host: Host, roots: tuple[str, ...]) -> Ways:
     )
 
 
-def find_shadowing(tree: Tree, filled: tuple[str, ...], commands: tuple[str, ...]) -> tuple[Guarded, ...]:
-    """What lies in these directories and is run instead of a program of the host that has the same name."""
-    programs = {name for directory in commands for name in tree.entries(directory)} if filled else frozenset()
-    return tuple(
-        Guarded(f"{directory}/{name}", WAYS, SHADOWING)
-        for directory in filled
-        for name in tree.entries(directory)
-        if name in programs
-    )
+def find_shadowing(tree: Tree, ways: Ways) -> tuple[Guarded, ...]:
+    """What tools have put on PATH and is run instead of a program of the host that has the same name."""
+    programs = {name for directory in ways.commands for name in tree.entries(directory)} if ways.filled else frozenset()
+    found = ((directory, name) for directory in ways.filled for name in tree.entries(directory))
+    return tuple(Guarded(f"{directory}/{name}", WAYS, SHADOWING) for directory, name in found if name in programs)
 
 
 class Finder:
@@ -116,7 +71,6 @@ class Finder:
         self.tree = host.tree
         self.roots = roots
         self.begins = tuple(f"{root}/" for root in roots)
-        self.environ = host.environ
         self.person = host.person
         self.path = host.environ.get("PATH", "").split(":") if host.environ.get("PATH") else []
         self.filled: list[str] = []
@@ -149,8 +103,6 @@ class Finder:
         return any(posixpath.basename(above) in FILLED for above in (place, *parents(place)) if self._is_ours(above))
 
     def by_links(self) -> Iterator[tuple[str, str]]:
-        for directory in SYSTEMS:
-            yield from self._through(find_links(self.tree, directory, 1, [MOST_OF_OTHERS]))
         for home in self.person.homes:
             for directory in OBEYED:
                 self._note_above(f"{home}/{directory}")
@@ -167,7 +119,7 @@ class Finder:
     def _through(self, links: Iterable[str]) -> Iterator[tuple[str, str]]:
         for link in links:
             for place in self._places(link):
-                yield place, f"{self._short(link)} {LEADS}"
+                yield place, f"{shorten_home(link, self.person.home)} {LEADS}"
             if link.startswith(self.obeyed):
                 self._note_above(link)
 
@@ -175,32 +127,21 @@ class Finder:
         """Note a root that lies in what the host obeys by this way: nothing but all of it could be held."""
         real = self.tree.resolve(way)
         if real is not None and not any(is_inside(home, real) for home in self.person.homes):
-            self.above.update((root, self._short(way)) for root in self.roots if is_below(root, real))
+            self.above.update(
+                (root, shorten_home(way, self.person.home)) for root in self.roots if is_below(root, real)
+            )
 
     def by_other_names(self) -> Iterator[tuple[str, str]]:
-        """Files of the project that are a file of the home, too, by a hard link."""
+        """Files of the project that are a dot file of the home, too, by a hard link."""
         files = {}
-        for file in (f"{home}/{name}" for home in self.person.homes for name in FILES):
+        homes = ((home, name) for home in self.person.homes for name in self.tree.entries(home))
+        for file in (f"{home}/{name}" for home, name in homes if name.startswith(".")):
             status = self.tree.lstat(file)
             if status is not None and status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                 files[status.st_ino] = file
         for root in self.roots if files else ():
             for place, inode in (find_inodes(self.tree, root, frozenset(files)) or {}).items():
-                yield place, f"{self._short(files[inode])} is the same file"
-
-    def by_names(self) -> Iterator[tuple[str, str]]:
-        """What is named in the text of files that the host obeys."""
-        naming = Naming(self.tree, self.person, self.environ, self.roots)
-        for place, file in naming.find():
-            for led in (place, *self._places(place)) if self.tree.exists(place) else (place,):
-                yield led, f"{self._short(file)} names it"
-
-    def by_variables(self) -> Iterator[tuple[str, str]]:
-        for name in VARIABLES:
-            for word in self.environ.get(name, "").replace(":", " ").replace("=", " ").split():
-                if word.startswith("/"):
-                    for place in self._places(normalize(word)):
-                        yield place, f"your variable {name} names it"
+                yield place, f"{shorten_home(files[inode], self.person.home)} is the same file"
 
     def _places(self, path: str) -> Iterator[str]:
         """Where a path leads to, if the agent can write there, and the symlinks on the way that it can write."""
@@ -214,16 +155,3 @@ class Finder:
 
     def _is_ours(self, place: str) -> bool:
         return place.startswith(self.begins) or place in self.roots
-
-    def _short(self, path: str) -> str:
-        return shorten_home(path, self.person.home)
-
-
-def _by_directories(guarded: list[Guarded], roots: tuple[str, ...]) -> tuple[Guarded, ...]:
-    """One place for all that are in the same directory of a root: a mount for each would be too many."""
-    found: dict[str, Guarded] = {}
-    for one in guarded:
-        root = next(root for root in roots if is_inside(one.path, root))
-        first = f"{root}/{one.path[len(root) + 1 :].partition('/')[0]}" if is_below(one.path, root) else root
-        found.setdefault(first, one.replace(path=first))
-    return tuple(found.values())

@@ -37,8 +37,8 @@ def call_filter(machine: str, *, with_namespaces: bool = False, with_setgid: boo
     ]
     modes = SETUID if with_setgid else SETUID | SETGID
     _add_search(program, _ranges(_answers(MACHINES.index(machine), with_namespaces, modes)))
-    # Each is a `struct sock_filter`; the import of `struct` would cost more than this.
-    return b"".join([(code | yes << 16 | no << 24 | k << 32).to_bytes(8, "little") for code, yes, no, k in program])
+    # Each is a `struct sock_filter`; the import of `struct` would cost more than this. Jumps must fit into a byte.
+    return b"".join([bytes((code, 0, yes, no)) + k.to_bytes(4, "little") for code, yes, no, k in program])
 
 
 def _answers(machine: int, with_namespaces: bool, modes: int) -> dict[int, Block]:
@@ -50,20 +50,21 @@ def _answers(machine: int, with_namespaces: bool, modes: int) -> dict[int, Block
         for numbers in refused.calls.values()
     }
     for mode, calls in MODES.items():
-        answers |= {numbers[machine]: _mode(mode, modes) for numbers in calls.values()}
+        answers |= {numbers[machine]: _refuse_bits(mode, modes) for numbers in calls.values()}
     for (flags, mode), numbers in OPENING.items():
         answers[numbers[machine]] = _opening(flags, mode, modes)
     answers.pop(ABSENT, None)
-    answers[IOCTL[machine]] = _ioctl()
+    answers[IOCTL[machine]] = _unless(TERMINAL_REQUESTS)
+    answers[FCNTL[machine]] = _unless(LEASES)
     answers[SOCKET[machine]] = answers[SOCKETPAIR[machine]] = _socket()
     if not with_namespaces:
-        answers[CLONE[machine]] = _namespaces(NEW_NAMESPACES)
-        answers[UNSHARE[machine]] = _namespaces(NEW_NAMESPACES | NEW_TIME_NAMESPACE)
+        answers[CLONE[machine]] = _refuse_bits(FIRST_ARGUMENT, NEW_NAMESPACES)
+        answers[UNSHARE[machine]] = _refuse_bits(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME_NAMESPACE)
     return answers
 
 
-def _ioctl() -> Block:
-    return _choose(SECOND_ARGUMENT, [(TERMINAL_REQUESTS, _fail(NOT_PERMITTED))], ALLOWED)
+def _unless(commands: tuple[int, ...]) -> Block:
+    return _choose(SECOND_ARGUMENT, [(commands, _fail(NOT_PERMITTED))], ALLOWED)
 
 
 def _socket() -> Block:
@@ -80,20 +81,15 @@ def _socket() -> Block:
     return _choose(FIRST_ARGUMENT, families, _fail(NO_SUCH_FAMILY))
 
 
-def _mode(argument: int, refused: int) -> Block:
+def _refuse_bits(argument: int, refused: int) -> Block:
     refusal = _fail(NOT_PERMITTED)
     return [(LOAD, 0, 0, argument), (JUMP_SET, 0, len(refusal), refused), *refusal, *ALLOWED]
 
 
 def _opening(flags: int, mode: int, refused: int) -> Block:
     """Where nothing is made, the argument for its mode is whatever was left there."""
-    judged = _mode(mode, refused)
+    judged = _refuse_bits(mode, refused)
     return [(LOAD, 0, 0, flags), (JUMP_SET, 0, len(judged), CREATES), *judged, *ALLOWED]
-
-
-def _namespaces(flags: int) -> Block:
-    refusal = _fail(NOT_PERMITTED)
-    return [(LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_SET, 0, len(refusal), flags), *refusal, *ALLOWED]
 
 
 def _fail(error: int) -> Block:
@@ -142,104 +138,68 @@ NOT_PERMITTED, NO_SUCH_CALL, NO_SUCH_PROTOCOL, NO_SUCH_TYPE, NO_SUCH_FAMILY = 1,
 
 
 class Refused(Record):
-    """Calls with their numbers on each machine, the error that they end with, and the reason."""
+    """Calls, the error that they end with, and the reason."""
 
     reason: str
     error: int
-    calls: dict[str, tuple[int, int]]
+    rows: str  # each call with its numbers on both machines
     of_namespaces: bool = False  # allowed if the box may make user namespaces: without one they are of no use
+
+    @property
+    def calls(self) -> dict[str, tuple[int, int]]:
+        words = (row.split() for row in self.rows.split(","))
+        return {name: (int(first), int(second)) for name, first, second in words}
 
 
 REFUSED = (
     Refused(
-        "keys that the kernel keeps belong to the user's session, and outlive the box",
-        NO_SUCH_CALL,
-        {"add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219)},
+        *("keys that the kernel keeps belong to the user's session, and outlive the box", NO_SUCH_CALL),
+        "add_key 248 217, request_key 249 218, keyctl 250 219",
     ),
     Refused(
-        "can do most of what is refused here, past the filter",
-        NO_SUCH_CALL,
-        {"io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)},
+        *("can do most of what is refused here, past the filter", NO_SUCH_CALL),
+        "io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427",
+    ),
+    Refused("holds the kernel in the middle of a copy: half of many exploits", NO_SUCH_CALL, "userfaultfd 323 282"),
+    Refused(
+        *("runs programs in the kernel, or watches it and other processes", NOT_PERMITTED),
+        "bpf 321 280, perf_event_open 298 241, lookup_dcookie 212 18",
+    ),
+    Refused("the messages of the kernel tell of the host", NOT_PERMITTED, "syslog 103 116"),
+    Refused(
+        *("replaces or extends the kernel", NOT_PERMITTED),
+        "kexec_load 246 104, kexec_file_load 320 294, init_module 175 105, finit_module 313 273, delete_module 176 106",
     ),
     Refused(
-        "holds the kernel in the middle of a copy: half of many exploits",
-        NO_SUCH_CALL,
-        {"userfaultfd": (323, 282)},
+        *("administers the whole machine", NOT_PERMITTED),
+        "reboot 169 142, swapon 167 224, swapoff 168 225, acct 163 89, quotactl 179 60, quotactl_fd 443 443, "
+        "nfsservctl 180 42, vhangup 153 58, settimeofday 164 170, clock_settime 227 112",
     ),
     Refused(
-        "runs programs in the kernel, or watches it and other processes",
-        NOT_PERMITTED,
-        {"bpf": (321, 280), "perf_event_open": (298, 241), "lookup_dcookie": (212, 18)},
-    ),
-    Refused("the messages of the kernel tell of the host", NOT_PERMITTED, {"syslog": (103, 116)}),
-    Refused(
-        "replaces or extends the kernel",
-        NOT_PERMITTED,
-        {
-            "kexec_load": (246, 104),
-            "kexec_file_load": (320, 294),
-            "init_module": (175, 105),
-            "finit_module": (313, 273),
-            "delete_module": (176, 106),
-        },
+        *("reaches hardware, or parts of the processor that only old programs use", NOT_PERMITTED),
+        "iopl 172 -1, ioperm 173 -1, modify_ldt 154 -1",
     ),
     Refused(
-        "administers the whole machine",
-        NOT_PERMITTED,
-        {
-            "reboot": (169, 142),
-            "swapon": (167, 224),
-            "swapoff": (168, 225),
-            "acct": (163, 89),
-            "quotactl": (179, 60),
-            "quotactl_fd": (443, 443),
-            "nfsservctl": (180, 42),
-            "vhangup": (153, 58),
-            "settimeofday": (164, 170),
-            "clock_settime": (227, 112),
-        },
+        *("opens a file by its number, whatever is mounted over its name", NOT_PERMITTED),
+        "open_by_handle_at 304 265",
     ),
     Refused(
-        "reaches hardware, or parts of the processor that only old programs use",
-        NOT_PERMITTED,
-        {"iopl": (172, ABSENT), "ioperm": (173, ABSENT), "modify_ldt": (154, ABSENT)},
+        *("makes files with a mode that cannot be seen from here; programs take openat instead", NO_SUCH_CALL),
+        "openat2 437 437",
     ),
     Refused(
-        "opens a file by its number, whatever is mounted over its name",
-        NOT_PERMITTED,
-        {"open_by_handle_at": (304, 265)},
-    ),
-    Refused(
-        "makes files with a mode that cannot be seen from here; programs take openat instead",
-        NO_SUCH_CALL,
-        {"openat2": (437, 437)},
-    ),
-    Refused(
-        "changes what is mounted, or the names and the root of a namespace",
-        NOT_PERMITTED,
-        {
-            "mount": (165, 40),
-            "umount2": (166, 39),
-            "pivot_root": (155, 41),
-            "chroot": (161, 51),
-            "open_tree": (428, 428),
-            "move_mount": (429, 429),
-            "fsopen": (430, 430),
-            "fsconfig": (431, 431),
-            "fsmount": (432, 432),
-            "fspick": (433, 433),
-            "mount_setattr": (442, 442),
-            "open_tree_attr": (467, 467),
-            "sethostname": (170, 161),
-            "setdomainname": (171, 162),
-            "setns": (308, 268),
-        },
+        *("changes what is mounted, or the names and the root of a namespace", NOT_PERMITTED),
+        "mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, open_tree 428 428, move_mount 429 429, "
+        "fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433, mount_setattr 442 442, "
+        "open_tree_attr 467 467, sethostname 170 161, setdomainname 171 162, setns 308 268",
         of_namespaces=True,
     ),
     Refused(
-        "its flags, which may ask for a namespace, cannot be seen from here; the C library takes clone instead",
-        NO_SUCH_CALL,
-        {"clone3": (435, 435)},
+        *(
+            "its flags, which may ask for a namespace, cannot be seen from here; the C library takes clone instead",
+            NO_SUCH_CALL,
+        ),
+        "clone3 435 435",
         of_namespaces=True,
     ),
 )
@@ -249,7 +209,7 @@ FIRST_UNKNOWN = 470
 X32 = 0x40000000  # the other numbers of x86_64
 
 # Calls whose arguments decide.
-IOCTL, SOCKET, SOCKETPAIR = (16, 29), (41, 198), (53, 199)
+IOCTL, FCNTL, SOCKET, SOCKETPAIR = (16, 29), (72, 25), (41, 198), (53, 199)
 CLONE, UNSHARE = (56, 220), (272, 97)
 
 # A file that makes whoever starts it the user is, for other accounts of the host, the way to what is the user's. In the
@@ -272,6 +232,10 @@ TERMINAL_REQUESTS = (
     0x541D,  # TIOCCONS: takes the messages of the kernel
     0x5423,  # TIOCSETD: loads a line discipline, of which each had its exploits
 )
+
+# A lease on a file, even through a read-only mount, makes every program of the host that opens it wait or fail: `git`,
+# an editor, or a second box that reads what to guard. F_SETLEASE, F_GETLEASE, F_GETDELEG, F_SETDELEG.
+LEASES = (1024, 1025, 1039, 1040)
 
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # families; others, such as AF_VSOCK, go past any network namespace
 INTERNET_TYPES = (1, 2, 3)  # stream, datagram, raw; others are protocols of their own

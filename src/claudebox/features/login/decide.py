@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
+from claudebox.facts import Contribution, Draft, Facts, find_login
 from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
 from claudebox.state import LOGIN_FILE
 
@@ -14,7 +14,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     # The login has a directory of its own: Claude replaces the file by rename, which no mount of a file survives.
     directory = EnvVar("CLAUDE_SECURESTORAGE_CONFIG_DIR", facts.claude.auth_place, VARIABLE, is_ours=True)
     return Contribution(
-        mounts=tuple(auth_mounts(facts.claude)),
+        mounts=(Mount(RW, facts.claude.auth_place, AUTH, source=facts.claude.instance.auth),),
         variables=(directory,),
         # Not BESIDE: the process that keeps it in step may die without harm to the box.
         steps=(Step(Step.BEFORE, "login"),),
@@ -24,14 +24,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
     """Prepare the login after Claude's own home, in which the link lies."""
-    made = (Preparation(Preparation.DIRECTORY, facts.claude.instance.auth), _login_link(facts.claude))
-    return plan.replace(preparations=(*plan.preparations, *made))
-
-
-def auth_mounts(home: ClaudeHome) -> list[Mount]:
-    return [Mount(RW, home.auth_place, AUTH, source=home.instance.auth)]
-
-
-def _login_link(home: ClaudeHome) -> Preparation:
-    """A link for a Claude that does not know the variable, and for people who look where the file usually is."""
-    return Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
+    home = facts.claude
+    directory = Preparation(Preparation.DIRECTORY, home.instance.auth)
+    # For a Claude that does not know the variable, and for people who look where the file usually is.
+    link = Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
+    return plan.replace(preparations=(*plan.preparations, directory, link))

@@ -76,7 +76,6 @@ def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
     try:
         files.take_lock(descriptor, waits=True)
         if may_switch or not is_shared_no_more(login):
-            _rescue(login)
             _copy_the_newer(login)
     finally:
         os.close(descriptor)
@@ -114,22 +113,6 @@ def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
     """
     part = int(sha256(login.instance.directory.encode())[:8], 16) / (1 << 32)
     return {**ours, "expiresAt": int(expiry_ms(ours) - part * SOONER_AT_MOST)}
-
-
-def _rescue(login: Login) -> None:
-    """Take over what a box of claudebox 0.1.0 has stored last, in the directory that all boxes shared, if it is newer.
-
-    As then, it counts only if the user's file has not changed since it was last copied.
-    """
-    former = login.all_projects
-    try:
-        with open(former.former_note) as file:
-            is_unchanged = file.read() == stamp(login.file)
-    except (OSError, ValueError):
-        return
-    ours, theirs = _usable(read(login.file)), _usable(read(former.former_login))
-    if is_unchanged and ours and expiry_ms(theirs) > expiry_ms(ours):
-        _give_to_host(login, ours, theirs)
 
 
 def _adopt(login: Login) -> None:

@@ -12,17 +12,15 @@ from __future__ import annotations
 import os
 import socket
 
-from claudebox.model import Names, Plan, Port
+from claudebox.model import Names, Plan
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.programs import port_problem, start_carrier
+from claudebox.process.programs import open_port, start_carrier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOCALHOST = "127.0.0.1"
-BACKLOG = 128
 # What goes from the child to the process outside: words that say what a descriptor is for, with the descriptor.
 LIFE = "life"  # the end of a pipe by which the box lives
 ALL = "all"  # there are no more
@@ -40,7 +38,7 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     from mmap import mmap
 
     end = watch_own_end("for --network names", "--network inet, or --network none")
-    listeners = tuple(_open_port(port) for port in plan.network.published)
+    listeners = tuple(map(open_port, plan.network.published))
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
     names = plan.names.replace(refused=mmap(-1, MEMORY))
     life = start_beside(lambda report: _serve(names, theirs, end, report), (theirs, end))
@@ -49,13 +47,6 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
 
 def ended() -> Problem:
     return Problem("the process that knows the box's list of names was ended, and the box with it", "start it again")
-
-
-def _open_port(port: Port) -> int:
-    try:
-        return socket.create_server((LOCALHOST, port.host), backlog=BACKLOG).detach()
-    except OSError as error:
-        raise port_problem([port], os.strerror(error.errno or 0)) from None
 
 
 def _serve(names: Names, channel: int, end: int, report: int) -> None:
@@ -80,9 +71,8 @@ def inside(plan: Plan, life: int, others_end: int) -> None:
         raise ended() from None
     channel.close()
     os.close(others_end)
-    if plan.names.listeners:
-        ports = [(own, port.box) for own, port in zip(plan.names.listeners, plan.network.published, strict=True)]
-        start_carrier(ports)
+    boxes = [port.box for port in plan.network.published]
+    start_carrier(list(zip(plan.names.listeners, boxes, strict=True)))
 
 
 def after(plan: Plan) -> Callable[[bool], None]:

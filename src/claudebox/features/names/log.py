@@ -10,13 +10,12 @@ from claudebox.state import find_state
 from claudebox.terminal import show
 from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
-from claudebox.view.text import escape
+from claudebox.view.text import bytes_text, escape
 
 NOTHING = "No box of this project has gone by names (--network names).\n"
 WIDTHS = (14, 7, 6, 8)  # columns for the time, the verdict, and the bytes each way
 FAILED = "failed"
 VERDICTS = ("allowed", "refused", FAILED)
-UNITS = "kMGT"
 
 
 def show_network_log(request: Request) -> int:
@@ -41,7 +40,8 @@ def _line(entry: dict[str, object]) -> str:
     time = str(entry.get("time", ""))[5:19].replace("T", " ")
     port = f":{entry['port']}" if entry.get("port") else ""
     why = f" ({entry['why']})" if entry.get("why") and entry.get("verdict") in (FAILED, STOPPED) else ""
-    amounts = (_amount(entry.get(name)) for name in ("sent", "received"))
+    sizes = (entry.get(name) for name in ("sent", "received"))
+    amounts = (bytes_text(size) if isinstance(size, int) else "" for size in sizes)
     return _row((time, str(entry.get("verdict", "")), *amounts, f"{entry.get('name', '')}{port}{why}".strip()))
 
 
@@ -49,18 +49,6 @@ def _row(cells: tuple[str, ...]) -> str:
     """The cells in columns. The last one is as long as it is: a host is copied as a whole."""
     *short, last = map(escape, cells)
     return "  ".join([*(cell.rjust(width) for cell, width in zip(short, WIDTHS, strict=True)), last])
-
-
-def _amount(size: object) -> str:
-    """A number of bytes in at most five characters."""
-    if not isinstance(size, int):
-        return ""
-    shown, unit = float(size), ""
-    for larger in UNITS:
-        if shown < 1000:
-            break
-        shown, unit = shown / 1000, larger
-    return f"{shown:.1f}{unit}" if unit and shown < 10 else f"{shown:.0f}{unit}"
 
 
 def suggestion(entries: list[dict[str, object]]) -> str:

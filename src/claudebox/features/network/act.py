@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.network.decide import published_by_pasta
 from claudebox.features.network.uplink import is_about_tun
-from claudebox.model import Network, Plan, Port, Uplink
+from claudebox.model import Plan, Uplink
 from claudebox.problem import Problem
 from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.process.programs import (
@@ -23,10 +22,9 @@ from claudebox.process.programs import (
     load_ruleset,
     log_content,
     make_log,
-    port_problem,
+    open_port,
     start_carrier,
 )
-from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +32,12 @@ if TYPE_CHECKING:
 
 CONNECTION_PATIENCE_MS = 10_000
 PID_SIZE = 32
-BACKLOG = 128
-# When everything is set up, and not before, pasta writes its number into the pipe that is its standard output.
-ATTACHED = ("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1")
+# When everything is set up, and not before, pasta writes its number into the pipe that is its standard output. It
+# publishes nothing: it keeps the kind of address, and many development servers in the box listen at ::1 alone.
+ATTACHED = (
+    *("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1"),
+    *("--tcp-ports", "none"),
+)
 
 # Settings of the new namespace: IPv6 addresses can be used at once, and everybody may ping.
 KERNEL_SETTINGS = (
@@ -48,43 +49,13 @@ KERNEL_SETTINGS = (
 def inside(plan: Plan, life: int, pastas_end: int) -> None:
     network = plan.network
     assert network.uplink is not None
-    if not network.published:
-        connect(network, network.uplink, life, pastas_end)
-        return
-    listening = listening_ports(network.published, {port.host for port in network.host_ports})
-    connect(network, _leading_to(listening, network, network.uplink), life, pastas_end)
-    _carry_on(network.published, listening)
-
-
-def listening_ports(published: tuple[Port, ...], taken: set[int]) -> dict[int, int]:
-    """For each published port of the host, the port of the box at which the carrier listens: none that is asked for."""
-    free = (port for port in range(LAST_PORT, 0, -1) if port not in taken | {one.box for one in published})
-    return {port.host: number for port, number in zip(published, free, strict=False)}
-
-
-def _carry_on(published: tuple[Port, ...], listening: dict[int, int]) -> None:
-    """Carry what pasta brings into the box's network on to a server there, at 127.0.0.1 or at ::1.
-
-    pasta keeps the kind of address: what came to 127.0.0.1 of this host goes to 127.0.0.1 of the box. Many development
-    servers listen at ::1 alone. So pasta leads each published port to a listener of a process in the box's network; all
-    that the box can do with it is to reach its own ports.
-    """
-    import socket
-
-    listeners = [
-        (socket.create_server(("127.0.0.1", listening[port.host]), backlog=BACKLOG).detach(), port.box)
-        for port in published
-    ]
+    # They are opened here, and stay this host's. A process in the box's network carries on what arrives at them.
+    listeners = [(open_port(port), port.box) for port in network.published]
+    connect(network.uplink, life, pastas_end)
     start_carrier(listeners)
 
 
-def _leading_to(listening: dict[int, int], network: Network, uplink: Uplink) -> Uplink:
-    """The uplink whose published ports lead to the carrier. A command that was pasted has none: there pasta does it."""
-    ways = {published_by_pasta(port): published_by_pasta(port, listening[port.host]) for port in network.published}
-    return uplink.replace(options=tuple(ways.get(option, option) for option in uplink.options))
-
-
-def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> None:
+def connect(uplink: Uplink, life: int, pastas_end: int) -> None:
     """Move into a network namespace with this uplink, whose life is that of pasta."""
     log = make_log("pasta")
     go, permission = os.pipe()
@@ -101,7 +72,7 @@ def connect(network: Network, uplink: Uplink, life: int, pastas_end: int) -> Non
     if refusal:
         raise filter_problem(refusal)
     if not _is_ready(life):
-        raise _pasta_problem(network, log_content(log))
+        raise _pasta_problem(uplink, log_content(log))
 
 
 def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
@@ -125,13 +96,7 @@ def _is_ready(life: int) -> bool:
     return bool(poll.poll(CONNECTION_PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
 
 
-def _pasta_problem(network: Network, log: str) -> Problem:
-    lines = log.splitlines() or ["it did not answer"]
-    refusal = next((line for line in lines if "bind" in line or "Listen failed" in line), "")
-    if refusal and network.published:
-        # It names the option that pasta was given, or the address that pasta made of it.
-        named = refusal.translate(dict.fromkeys(map(ord, ":/',"), " ")).split()
-        ports = [port for port in network.published if str(port.host) in named]
-        return port_problem(ports or [*network.published], refusal)
-    known = network.uplink.tun_hint if network.uplink and is_about_tun(lines[-1]) else ""
-    return Problem(f"pasta cannot connect the box: {lines[-1]}", known or advice()[0])
+def _pasta_problem(uplink: Uplink, log: str) -> Problem:
+    last = (log.splitlines() or ["it did not answer"])[-1]
+    known = uplink.tun_hint if is_about_tun(last) else ""
+    return Problem(f"pasta cannot connect the box: {last}", known or advice()[0])

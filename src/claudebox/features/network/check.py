@@ -10,7 +10,7 @@ from claudebox.features.network.act import connect
 from claudebox.features.network.uplink import TUN, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
 from claudebox.host.tree import Tree
-from claudebox.model import Network, Origin, Uplink
+from claudebox.model import Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
@@ -94,7 +94,7 @@ def main() -> None:
 def _passed_addresses(uplink: dict[str, Any]) -> list[str]:
     """The addresses that should have been rejected and were not."""
     life = os.pipe()  # in the child alone: who held the other end, too, would not see that pasta has ended
-    connect(Network(INET, "", Origin.of_option("--check")), Uplink(**uplink), *life)
+    connect(Uplink(**uplink), *life)
     return [address for address in PRIVATE if not is_rejected(address)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
-from claudebox.model import RO, Mount, Network, Origin, Port, Uplink
+from claudebox.model import RO, Mount, Network, Origin, Uplink
 from claudebox.problem import Problem
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings
@@ -59,11 +59,6 @@ def _refuse_with_hosts_network(settings: Settings) -> None:
 def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
     tier = settings.network.text
     return Network(tier, MEANING[tier], settings.network.origin, settings.publish, settings.host_ports, uplink)
-
-
-def published_by_pasta(port: Port, port_of_box: int = 0) -> str:
-    """How pasta is told to open a port on this host's loopback alone."""
-    return f"127.0.0.1/{port.host}:{port_of_box or port.box}"
 
 
 def resolver_mounts(tree: Tree) -> list[Mount]:

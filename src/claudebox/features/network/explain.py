@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, ip_address
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
 from claudebox.host.ranges import Address, rejected_range
-from claudebox.model import FILE, Origin, Plan, Port
+from claudebox.model import BY_DEFAULT, FILE, Origin, Plan, Port
 from claudebox.process.programs import FIRST_FREE_PORT
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.types import LAST_PORT
+from claudebox.trust.variables import split_port
 from claudebox.view.explanation import (
     ADDRESS,
     DEPENDS,
@@ -25,28 +27,16 @@ from claudebox.view.explanation import (
     undo,
 )
 
-SCHEMES = {
-    "amqp": 5672,
-    "git": 9418,
-    "http": 80,
-    "https": 443,
-    "mongodb": 27017,
-    "mysql": 3306,
-    "postgres": 5432,
-    "postgresql": 5432,
-    "redis": 6379,
-    "ssh": 22,
-    "ws": 80,
-    "wss": 443,
-}
-SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80
+LOCALHOST = IPv4Address("127.0.0.1")
 DNS = 53
-ALL_OF_THE_HOSTS = "reaches everything that this host reaches, its own localhost too"
-# What keeps out nearly everything, this host or address with it.
-LESS = (
-    Change("reaches only what --allow lists", ("--network", NAMES)),
-    Change("reaches nothing", ("--network", NO_NETWORK)),
-)
+SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80
+# Each tier, and what somebody gets who chooses it.
+WAYS = {
+    FULL: "reaches everything that this host reaches, its own localhost too",
+    INET: "reaches the internet, and nothing near",
+    NAMES: "reaches only what --allow lists",
+    NO_NETWORK: "reaches nothing",
+}
 
 
 class Endpoint(Record):
@@ -69,16 +59,12 @@ def read_endpoint(text: str) -> Endpoint | None:
     for end in "/?#" if is_url else "":
         server = server.partition(end)[0]
     server = server.rpartition("@")[2] if is_url else server
-    if server.startswith("["):
-        host, end, port = server[1:].partition("]")
-        host, port = (host, port[1:]) if end and ":" in host and port[:1] in ("", ":") else ("", "")
-    elif server.count(":") > 1:
-        host, port = server, ""
-    else:
-        host, _, port = server.partition(":")
+    is_bare = server.count(":") > 1 and not server.startswith("[")
+    host, port = (server, "") if is_bare else split_port(server)
     if (read_address(host) is None and not _is_name(host)) or (port and not read_port(port)):
         return None
-    return Endpoint(host.lower().rstrip("."), read_port(port) or (SCHEMES.get(scheme.lower(), 0) if is_url else 0))
+    usual = {"http": 80, "https": 443, "ssh": 22}.get(scheme.lower(), 0) if is_url else 0
+    return Endpoint(host.lower().rstrip("."), read_port(port) or usual)
 
 
 def read_port(text: str) -> int:
@@ -88,26 +74,15 @@ def read_port(text: str) -> int:
 
 
 def read_address(text: str) -> Address | None:
+    """The address to which the kernel would send: IPv4-mapped ones are IPv4, and `127.1` and `0x7f.1` are addresses."""
     try:
-        return ip_address(text)
+        address = ip_address(text)
     except ValueError:
-        return _old_spelling(text)
-
-
-def _old_spelling(text: str) -> Address | None:
-    """Read `127.1`, `0x7f.1` and `2130706433`, which the C library takes for addresses, too."""
-    *heads, tail = [_number(part) for part in text.lower().split(".")]
-    room = 8 * (4 - len(heads))
-    if len(heads) > 3 or not 0 <= tail < 1 << room or any(not 0 <= head < 256 for head in heads):
-        return None
-    return IPv4Address(sum(head << 8 * (3 - place) for place, head in enumerate(heads)) + tail)
-
-
-def _number(text: str) -> int:
-    """Read a number as C does, decimal, octal or hexadecimal; -1 if it is none of these."""
-    base = 16 if text.startswith("0x") else 8 if text.startswith("0") else 10
-    digits = text.removeprefix("0x") if base == 16 else text
-    return int(digits, base) if digits and set(digits) <= set("0123456789abcdef"[:base]) else -1
+        try:
+            return IPv4Address(socket.inet_aton(text)) if text and text.isascii() and text.isprintable() else None
+        except OSError:
+            return None
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
 
 
 def _is_name(text: str) -> bool:
@@ -122,217 +97,110 @@ def is_local_name(name: str) -> bool:
     return name == "localhost" or name.endswith(".localhost")
 
 
+def find_address(plan: Plan, host: str) -> Address | None:
+    """The address that a host is for the box, as far as that is known without asking DNS."""
+    if is_local_name(host):
+        return LOCALHOST
+    files = [one.content for one in plan.mounts if one.kind == FILE and one.path == "/etc/hosts"]
+    for line in b"\n".join(files).decode(errors="replace").lower().splitlines():
+        address, *names = line.split() or [""]
+        if host in names:
+            return read_address(address)
+    return read_address(host)
+
+
 def explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
-    address = read_address(endpoint.host)
-    if address is None:
-        return _explain_name(plan, endpoint)
-    meant = _meant(address, endpoint.host)
-    if meant != endpoint.host:
-        inner = explain_endpoint(plan, endpoint.replace(host=meant))
-        return inner.replace(subject=endpoint.text, because=(Because(f"{endpoint.host} means {meant}"), *inner.because))
-    if address.is_unspecified or address.is_loopback:
+    address = find_address(plan, endpoint.host)
+    answer = _explain_address(plan, endpoint, address)
+    if address is None or str(address) == endpoint.host:
+        return answer
+    return answer.replace(because=(Because(f"in the box, {endpoint.host} is {address}"), *answer.because))
+
+
+def _explain_address(plan: Plan, endpoint: Endpoint, address: Address | None) -> Answer:
+    tier, uplink, port = plan.network.tier, plan.network.uplink, endpoint.port
+    rejected = rejected_range(address, uplink.near if uplink else ()) if address is not None else None
+
+    def answer(state: str, verdict: str, why: str, *changes: Change, origin: Origin | None = None) -> Answer:
+        because = (Because(why, origin), because_of_tier(plan))
+        return Answer(ADDRESS, endpoint.text, state, verdict, because, changes)
+
+    if tier == FULL:
+        less = [NAMES, NO_NETWORK] if rejected is None else [INET, NAMES, NO_NETWORK]
+        return answer(IN, "reachable", "the box reaches what this host reaches", *_tiers(plan, *less))
+    if address is not None and (address.is_loopback or address.is_unspecified):
         return _explain_localhost(plan, endpoint, address)
-    if plan.network.tier == FULL:
-        return _with_hosts_network(plan, endpoint, address)
-    if plan.network.uplink is not None and str(address) in (f"{PREFIX4}{BOX}", f"{PREFIX6}{BOX}"):
-        return _reached(plan, endpoint, Because("it is the box's own address"))
-    if plan.network.tier == NO_NETWORK:
-        return _not_reached(plan, endpoint, because_of_tier(plan), *_ways_to(plan, address, ()))
-    return _with_internet(plan, endpoint, address)
-
-
-def boxs_view(plan: Plan, endpoint: Endpoint) -> Endpoint | None:
-    """The endpoint as the kernel would understand it; None if it is the box's own localhost, or in its /etc/hosts."""
-    address = read_address(endpoint.host)
+    if uplink is not None and str(address) in (f"{PREFIX4}{BOX}", f"{PREFIX6}{BOX}"):
+        return answer(IN, "reachable", "it is the box's own address")
+    if tier == NO_NETWORK or uplink is None:
+        ways = _tiers(plan, *([FULL] if rejected else [INET, FULL]))
+        return answer(OUT, "not reachable", "nothing outside of the box is reached, and no name resolved", *ways)
     if address is None:
-        is_own = is_local_name(endpoint.host) or _listed_address(plan, endpoint.host) is not None
-        return None if is_own else endpoint
-    meant = ip_address(_meant(address, endpoint.host))
-    return None if meant.is_unspecified or meant.is_loopback else endpoint.replace(host=str(meant))
+        what = "the address counts: one of the internet is reached; a private one, this host and its links are not"
+        return answer(DEPENDS, "reachable if it is on the internet", what, *_tiers(plan, FULL, NAMES, NO_NETWORK))
+    if f"nameserver {address}" in uplink.resolv_conf.splitlines():
+        state = IN if port in (0, DNS) else OUT
+        verdict = "reachable at port 53" if state == IN else "not reachable"
+        return answer(state, verdict, "in the box this address stands for a name server of this host, port 53 alone")
+    if rejected is not None:
+        origin = Origin.of_rule("firewall", rejected[1])
+        why = f"{rejected[0]} is rejected ({rejected[1]})"
+        return answer(OUT, "not reachable", why, *_tiers(plan, FULL), origin=origin)
+    if ("--ipv6-only" if address.version == 4 else "--ipv4-only") in uplink.options:
+        return answer(OUT, "not reachable", f"this host has no default route for IPv{address.version}")
+    return answer(IN, "reachable", "it is an address of the internet", *_tiers(plan, NAMES, NO_NETWORK))
 
 
-def _meant(address: Address, text: str) -> str:
-    """The address to which the kernel would send: IPv4-mapped ones are IPv4."""
-    if isinstance(address, IPv4Address):
-        return str(address)
-    return str(address.ipv4_mapped) if address.ipv4_mapped is not None else text
-
-
-def _reached(plan: Plan, endpoint: Endpoint, why: Because, *changes: Change) -> Answer:
-    return Answer(ADDRESS, endpoint.text, IN, "reachable", (why, because_of_tier(plan)), changes)
-
-
-def _not_reached(plan: Plan, endpoint: Endpoint, why: Because, *changes: Change) -> Answer:
-    because = dict.fromkeys((why, because_of_tier(plan)))
-    return Answer(ADDRESS, endpoint.text, OUT, "not reachable", tuple(because), changes)
-
-
-def _tier_change(tier: str, effect: str) -> Change:
-    return Change(effect, ("--network", tier))
-
-
-def _to_full(plan: Plan, effect: str) -> Change:
+def _tiers(plan: Plan, *tiers: str) -> list[Change]:
     has_ports = plan.network.published or plan.network.host_ports
-    return _tier_change(FULL, f"{effect}; not with --publish or --host-port" if has_ports else effect)
-
-
-# Names
-
-
-def _explain_name(plan: Plan, endpoint: Endpoint) -> Answer:
-    name = endpoint.host
-    if is_local_name(name):
-        answer = _explain_localhost(plan, endpoint, IPv4Address("127.0.0.1"))
-        return answer.replace(because=(Because(f"{name} is 127.0.0.1 or ::1"), *answer.because))
-    listed = _listed_address(plan, name)
-    if listed is not None:
-        answer = explain_endpoint(plan, endpoint.replace(host=str(listed)))
-        how = Because(f"/etc/hosts of the box says that {name} is {listed}")
-        return answer.replace(subject=endpoint.text, because=(how, *answer.because))
-    if plan.network.tier == FULL:
-        why = Because("names and addresses are the same as on this host")
-        return _reached(plan, endpoint, why, *LESS)
-    if plan.network.tier == NO_NETWORK:
-        why = Because("names are not resolved in the box")
-        return _not_reached(plan, endpoint, why, *_ways_to(plan, None, ()))
-    return _depending(plan, endpoint)
-
-
-def _depending(plan: Plan, endpoint: Endpoint) -> Answer:
-    because = [
-        Because("what counts is the address that the name resolves to; it was not looked up for this answer"),
-        Because("an address of the internet is reached; a private one, this host and its links are not"),
-        because_of_tier(plan),
-    ]
-    if plan.network.uplink is not None and not plan.network.uplink.resolv_conf:
-        because.insert(0, Because("no name server of this host can be used from the box: names will not resolve"))
-    changes = (_to_full(plan, ALL_OF_THE_HOSTS), *LESS)
-    verdict = "reachable if it is on the internet"
-    return Answer(ADDRESS, endpoint.text, DEPENDS, verdict, tuple(because), changes)
-
-
-def _listed_address(plan: Plan, name: str) -> Address | None:
-    for mount in plan.mounts:
-        if mount.kind == FILE and mount.path == "/etc/hosts":
-            for line in mount.content.decode(errors="replace").splitlines():
-                address, *names = line.split() or [""]
-                if name in [other.lower() for other in names]:
-                    return read_address(address)
-    return None
-
-
-# The box's own localhost, and what is carried to it
+    but = {FULL: "; not with --publish or --host-port"} if has_ports else {}
+    return [Change(WAYS[tier] + but.get(tier, ""), ("--network", tier)) for tier in tiers]
 
 
 def _explain_localhost(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
-    if plan.network.tier == FULL:
-        why = Because("the box shares this host's localhost, with every service that listens there")
-        return _reached(plan, endpoint, why, _tier_change(INET, "gives the box a localhost of its own"))
-    carried = next((port for port in plan.network.host_ports if port.box == endpoint.port), None)
-    if carried is None:
+    """The box's own localhost, and what is carried to it."""
+    port = next((one for one in plan.network.host_ports if one.box == endpoint.port), None)
+    if port is None:
         why = Because("it is the box's own localhost, not this host's")
-        answer = _reached(plan, endpoint, why, *_ways_to_host_port(plan, endpoint.port))
-        return answer.replace(state=MADE, verdict="the box's own")
-    return _explain_carried(plan, endpoint, carried, address)
-
-
-def _explain_carried(plan: Plan, endpoint: Endpoint, port: Port, address: Address) -> Answer:
-    way_back = undo(port.origin, str(port.host), "the port is the box's own again")
+        way = Change("lets the box reach this port of this host", ("--host-port", str(endpoint.port or "PORT")))
+        because, changes = (why, because_of_tier(plan)), (way, *_tiers(plan, FULL))
+        return Answer(ADDRESS, endpoint.text, MADE, "the box's own", because, changes)
+    back = tuple(undo(port.origin, str(port.host), "the port is the box's own again"))
+    why = Because(f"{port.origin.shown} makes 127.0.0.1:{port.box} this host's 127.0.0.1:{port.host}", port.origin)
     if address.version == 6:
-        why = Because(f"{port.origin.shown} carries it to 127.0.0.1 in the box: at ::1 it is refused", port.origin)
-        return _not_reached(plan, endpoint, why, Change(f"use 127.0.0.1:{port.box}"), *way_back)
-    why = Because(f"{port.origin.shown} makes it this host's 127.0.0.1:{port.host}", port.origin)
-    return _reached(plan, endpoint, why, *way_back).replace(verdict="this host's")
-
-
-def _ways_to_host_port(plan: Plan, port: int) -> list[Change]:
-    number = str(port) if port else "PORT"
-    return [
-        Change("lets the box reach this port of this host's localhost", ("--host-port", number)),
-        _to_full(plan, "gives the box this host's localhost as a whole"),
-    ]
-
-
-# Addresses
-
-
-def _with_hosts_network(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
-    rejected = rejected_range(address, ())
-    changes = (
-        [_tier_change(INET, f"keeps it out: {rejected[0]} is not the internet ({rejected[1]})")] if rejected else []
-    )
-    why = Because("the box reaches what this host reaches")
-    return _reached(plan, endpoint, why, *changes, *LESS)
-
-
-def _with_internet(plan: Plan, endpoint: Endpoint, address: Address) -> Answer:
-    uplink = plan.network.uplink
-    assert uplink is not None, "this tier has one"
-    resolvers = [line.split()[1] for line in uplink.resolv_conf.splitlines() if line.startswith("nameserver ")]
-    if str(address) in resolvers:
-        if endpoint.port in (0, DNS):
-            why = Because("in the box this address stands for a name server of this host, port 53 alone")
-            return _reached(plan, endpoint, why).replace(verdict="reachable at port 53")
-        return _not_reached(plan, endpoint, Because("of this name server, only port 53 is reached"))
-    rejected = rejected_range(address, uplink.near)
-    if rejected is not None:
-        why = Because(f"{rejected[0]} is rejected ({rejected[1]})", Origin.of_rule("firewall", rejected[1]))
-        return _not_reached(plan, endpoint, why, *_ways_to(plan, address, uplink.near))
-    if ("--ipv6-only" if address.version == 4 else "--ipv4-only") in uplink.options:
-        why = Because(f"this host has no default route for IPv{address.version}")
-        return _not_reached(plan, endpoint, why, Change("cannot be changed here: it is this host's network"))
-    why = Because("it is an address of the internet")
-    return _reached(plan, endpoint, why, *LESS)
-
-
-def _ways_to(plan: Plan, address: Address | None, near: tuple[str, ...]) -> list[Change]:
-    is_public = address is None or rejected_range(address, near) is None
-    inet = [_tier_change(INET, "reaches the internet, and nothing near")] if is_public else []
-    return [*inet, _to_full(plan, ALL_OF_THE_HOSTS)]
-
-
-# Ports
+        here = Change(f"use 127.0.0.1:{port.box}")
+        return Answer(ADDRESS, endpoint.text, OUT, "not reachable at ::1", (why, because_of_tier(plan)), (here, *back))
+    return Answer(ADDRESS, endpoint.text, IN, "this host's", (why, because_of_tier(plan)), back)
 
 
 def explain_port(plan: Plan, number: int) -> Answer:
+    subject = f"port {number}"
     if plan.network.tier == FULL:
         why = Because("the box and this host share all ports, in both directions")
-        change = _tier_change(INET, "gives the box ports of its own")
-        return Answer(PORT, f"port {number}", IN, "shared with this host", (why, because_of_tier(plan)), (change,))
-    published = [port for port in plan.network.published if number in (port.host, port.box)]
-    carried = [port for port in plan.network.host_ports if port.host == number]
-    if published or carried:
-        return _joined_port(number, published, carried)
-    because = (
-        Because("what listens there in the box is not reached from outside"),
-        Because("what listens there on this host is not reached from the box"),
-        because_of_tier(plan),
-    )
-    return Answer(PORT, f"port {number}", MADE, "the box's own", because, _ways_to_port(number))
-
-
-def _joined_port(number: int, published: list[Port], carried: list[Port]) -> Answer:
-    because = [
-        Because(f"{port.origin.shown}: localhost:{port.host} of this host is port {port.box} of the box", port.origin)
-        for port in published
+        return Answer(PORT, subject, IN, "shared with this host", (why, because_of_tier(plan)), (*_tiers(plan, INET),))
+    joined = [
+        (port, "published", f"localhost:{port.host} of this host is port {port.box} of the box")
+        for port in plan.network.published
+        if number in (port.host, port.box)
     ]
-    because += [
-        Because(
-            f"{port.origin.shown}: localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}", port.origin
-        )
-        for port in carried
+    joined += [
+        (port, "this host's, in the box", f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}")
+        for port in plan.network.host_ports
+        if port.host == number
     ]
-    said = [(port, f"{port.host}:{port.box}" if port.host != port.box else str(port.host)) for port in published]
-    said += [(port, str(port.host)) for port in carried]
-    changes = [change for port, text in said for change in undo(port.origin, text)]
-    ways = [*(["published"] if published else []), *(["this host's, in the box"] if carried else [])]
-    return Answer(PORT, f"port {number}", IN, " and ".join(ways), tuple(because), tuple(changes))
-
-
-def _ways_to_port(number: int) -> tuple[Change, ...]:
+    if joined:
+        verdict = " and ".join(dict.fromkeys(how for _, how, _ in joined))
+        because = tuple(Because(f"{port.origin.shown}: {text}", port.origin) for port, _, text in joined)
+        changes = tuple(change for port, _, _ in joined for change in undo(port.origin, _said(port)))
+        return Answer(PORT, subject, IN, verdict, because, changes)
+    why = Because("neither side reaches what listens there on the other")
     outer = number if number >= FIRST_FREE_PORT else SUBSTITUTE + number
-    value = str(number) if outer == number else f"{outer}:{number}"
-    return (
-        Change(f"opens the box's port as localhost:{outer} of this host", ("--publish", value)),
+    ways = (
+        Change("opens the box's port on this host's localhost", ("--publish", _said(Port(outer, number, BY_DEFAULT)))),
         Change("lets the box reach this host's", ("--host-port", str(number))),
     )
+    return Answer(PORT, subject, MADE, "the box's own", (why, because_of_tier(plan)), ways)
+
+
+def _said(port: Port) -> str:
+    return f"{port.host}:{port.box}" if port.host != port.box else str(port.host)

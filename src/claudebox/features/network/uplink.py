@@ -8,7 +8,7 @@ change it.
 from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.network.decide import check_ports, plan_network, published_by_pasta
+from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.host import system
 from claudebox.host.network import Neighbourhood
 from claudebox.host.ranges import GLOBAL, NAT64, rejected_ranges
@@ -19,7 +19,7 @@ from claudebox.record import Record
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
 from claudebox.trust.programs import choose_uplink
-from claudebox.trust.variables import AROUND, KINDS
+from claudebox.trust.variables import AROUND, KINDS, is_loopback, split_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ REFUSE = (
 PREFIX4, LENGTH4 = "10.255.213.", "28"
 PREFIX6 = "fd00:c1a:de::"
 GATEWAY, BOX, FIRST_RESOLVER = 1, 2, 3
-# Servers in the box may listen on its localhost alone. Old versions of pasta do this anyway and lack the option.
+# For a command that was pasted, where pasta itself publishes: servers in the box may listen on its localhost alone.
+# Old versions of pasta do this anyway and lack the option.
 LOOPBACK_STAYS = "--host-lo-to-ns-lo"
 # pasta offers the box a window larger than the buffer of its own socket, drops what does not fit and says nothing of
 # it: only the box's timer notices. With cubic or bbr, which send too much again, the timer doubles each time, up to two
@@ -153,15 +154,11 @@ def find_resolvers(near: Neighbourhood) -> tuple[Resolver, ...]:
         )
         if not is_reachable or not ADDRESS_CHARACTERS.issuperset(address):
             continue
-        if not _is_loopback(address):
+        if not is_loopback(address):
             found.append(Resolver(f"{prefix}{FIRST_RESOLVER + len(found)}", address))
         elif address == family[0]:
             found.append(Resolver(f"{prefix}{GATEWAY}", ""))
     return tuple(found)
-
-
-def _is_loopback(address: str) -> bool:
-    return address == "::1" or address.startswith("127.")
 
 
 def _resolv_conf(resolvers: tuple[Resolver, ...], search: tuple[str, ...]) -> str:
@@ -185,9 +182,6 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     for resolver in resolvers:
         if not resolver.address:
             options += ["--dns-forward", resolver.alias]
-    published = [published_by_pasta(port) for port in settings.publish]
-    for ports in published or ["none"]:
-        options += ["--tcp-ports", ports]
     return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")
 
 
@@ -209,7 +203,7 @@ def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude
         is_shown = not variable.secret and not variable.is_ours and KINDS.get(variable.name) != AROUND
         host, port = _server_of(variable.value) if is_shown else ("", "")
         can_carry = host in CARRIED_FROM
-        if (can_carry or _is_loopback(host)) and not (can_carry and port in carried):
+        if is_loopback(host) and not (can_carry and port in carried):
             way = f": --host-port {port}" if port and can_carry else ""
             text = f"the box does not reach {host} of this host{way}"
             findings.append(Finding(Finding.NOTE, variable.name, text))
@@ -221,12 +215,7 @@ def _server_of(value: str) -> tuple[str, str]:
     scheme, separator, rest = value.partition("://")
     if not separator or not scheme.isalnum():
         return "", ""
-    server = rest.partition("/")[0].rpartition("@")[2]
-    if server.startswith("["):
-        host, _, port = server[1:].partition("]")
-        return host, port.removeprefix(":")
-    host, _, port = server.partition(":")
-    return host, port
+    return split_port(rest.partition("/")[0].rpartition("@")[2])
 
 
 def is_about_tun(message: str) -> bool:

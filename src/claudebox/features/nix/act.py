@@ -49,7 +49,7 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
         return facts
     failures = fetch_packages(plan_inquiry(facts.host, missing))
     return facts.replace(
-        settings=give_up(facts.host, facts.settings, failures),
+        settings=give_up(facts.settings, failures),
         answered=(*facts.answered, *(package.reference for package in missing)),
     )
 

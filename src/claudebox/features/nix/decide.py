@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claudebox import remembered
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.nix.packages import package_findings, plan_packages, program_directories, to_resolve
+from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
 from claudebox.host import Host
 from claudebox.host.digest import sha256
@@ -36,7 +36,6 @@ MEANING = {
 }
 PARTS = ("store", "var")  # of /nix
 GLOBAL_REGISTRY = "/etc/nix/flake-registry.json"
-NIX_PROFILES = ("/nix/var/nix/profiles/default/bin", "~/.nix-profile/bin", "~/.local/state/nix/profile/bin")
 # Settings of the host's nix.conf that a client needs. None can hold a credential, as access-tokens or netrc-file can.
 SHARED_SETTINGS = (
     *("substituters", "trusted-substituters", "trusted-public-keys", "connect-timeout"),
@@ -221,12 +220,10 @@ def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
 
 def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
     """The directory in which nix itself is, unless the box finds nix anyhow."""
-    tree, home = host.tree, host.person.home
-    if nix.mode not in (DAEMON, PRIVATE) or any(tree.is_executable(f"{place}/nix") for place in path):
+    if nix.mode not in (DAEMON, PRIVATE) or any(host.tree.is_executable(f"{place}/nix") for place in path):
         return ()
-    places = (*host.environ.get("PATH", "").split(":"), *(place.replace("~", home) for place in NIX_PROFILES))
-    found = (tree.resolve(f"{place}/nix") for place in places if place.startswith("/"))
-    return next(((real.rpartition("/")[0],) for real in found if real and is_inside(real, NIX_STORE)), ())
+    found = find_nix(host)
+    return (found.rpartition("/")[0],) if is_inside(found, NIX_STORE) else ()
 
 
 def nix_variables(nix: Nix) -> list[EnvVar]:

@@ -12,11 +12,9 @@ from claudebox import remembered
 from claudebox.features.nix.references import (
     HASH_LENGTH,
     Reference,
-    check_place,
+    check_registered,
     is_store_path,
-    may_change,
     read_reference,
-    registered_places,
     short_name,
 )
 from claudebox.host import Host, pinned
@@ -30,7 +28,7 @@ from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
-from claudebox.settings.values import Settings, Word
+from claudebox.settings.values import Settings
 from claudebox.state import State, find_state
 from claudebox.trust.reach import host_certificates, reach_of
 
@@ -62,7 +60,7 @@ class Inquiry(Record):
 
 def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
     """Every package once, in the order in which they were asked for. Nix has to resolve those without paths."""
-    wanted = find_wanted(host, settings)
+    wanted = find_wanted(settings)
     if settings.nix.text == OFF and (nix is None or not nix.shows_store):
         raise Problem(
             f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
@@ -73,16 +71,13 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
     packages = tuple(_recall(host, one, meaning) for one in wanted)
     for one, package in zip(wanted, packages, strict=True):
         if to_resolve((package,)):
-            check_may_ask(host, one.named, one.registered)
+            check_may_ask(host, one)
     return packages
 
 
-def find_wanted(host: Host, settings: Settings) -> tuple[Reference, ...]:
+def find_wanted(settings: Settings) -> tuple[Reference, ...]:
     found: dict[str, Reference] = {}
-    for named in settings.packages:
-        reference = read_reference(named, host.cwd, host.person.home)
-        if reference.place:
-            check_place(host.tree, named, reference.place, reach_of(host))
+    for reference in map(read_reference, settings.packages):
         found.setdefault(reference.text, reference)
     return tuple(found.values())
 
@@ -96,8 +91,8 @@ def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
 
 
 def to_resolve(packages: tuple[Package, ...]) -> tuple[Package, ...]:
-    """The packages for which Nix has to be asked. Only Nix knows whether a flake on this host has changed."""
-    return tuple(package for package in packages if not package.paths or may_change(package.reference))
+    """The packages for which Nix has to be asked."""
+    return tuple(package for package in packages if not package.paths)
 
 
 def program_directories(tree: Tree, packages: tuple[Package, ...]) -> tuple[str, ...]:
@@ -145,15 +140,10 @@ def store_name(path: str) -> str:
     return path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] if is_store_path(path) else path
 
 
-def check_may_ask(host: Host, named: Word, registered: str) -> None:
-    """Raise a Problem if Nix cannot be asked for a package, or must not be.
-
-    `registered` is the name that Nix would look up in its registry of flakes.
-    """
-    rule = named.origin.shown
-    for place in registered_places(host.tree, host.person.home, registered) if registered else ():
-        if host.tree.exists(place):
-            check_place(host.tree, named, place, reach_of(host))
+def check_may_ask(host: Host, wanted: Reference) -> None:
+    """Raise a Problem if Nix cannot be asked for a package, or must not be."""
+    rule = wanted.named.origin.shown
+    check_registered(host.tree, host.person.home, wanted)
     if not find_nix(host):
         from claudebox.host.distribution import find_distribution
 
@@ -180,9 +170,9 @@ def plan_inquiry(host: Host, packages: tuple[Package, ...]) -> Inquiry:
     )
 
 
-def give_up(host: Host, settings: Settings, failures: dict[str, str]) -> Settings:
+def give_up(settings: Settings, failures: dict[str, str]) -> Settings:
     """The settings without the packages that Nix does not have, each with a note that says why."""
-    wanted = find_wanted(host, settings)
+    wanted = find_wanted(settings)
     lost = [one for one in wanted if one.text in failures]
     notes = [Finding(Finding.NOTE, short_name(one.text), f"not in the box: {failures[one.text]}") for one in lost]
     return settings.replace(

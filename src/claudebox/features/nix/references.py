@@ -1,21 +1,18 @@
-"""Reads the names of packages, and finds whose code this host would evaluate for them.
+"""Reads the names of packages.
 
 Nix evaluates on the host, outside of every box, and for a repository it runs git there, whose configuration can name
-programs. So only known forms of references are accepted, and none that leads to where an agent can write.
+programs. So only known forms of references are accepted, and none that means a directory of this host: an agent may
+have written what is there, or be able to.
 """
 
 from __future__ import annotations
 
-import posixpath
-
-from claudebox.host.git.repository import pointed_to
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
-from claudebox.paths import absolute, expand_home, parents
-from claudebox.problem import Problem, quote
+from claudebox.paths import expand_home, is_below, normalize
+from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Word
-from claudebox.trust.reach import Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +34,7 @@ REMOTE = frozenset(
     "github gitlab sourcehut http https git git+http git+https git+ssh hg+http hg+https hg+ssh "
     "tarball+http tarball+https file+http file+https".split()
 )
-LOCAL = frozenset("path file git+file hg+file tarball+file file+file".split())
-LOCAL_STARTS = ("/", ".", "~", "#", "?")
+LOCAL = frozenset("path file git+file hg+file tarball+file file+file".split())  # in registries
 
 # They say which flake a name such as `nixpkgs` means.
 REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
@@ -50,25 +46,18 @@ class Reference(Record):
 
     text: str
     named: Word  # as somebody asked for it
-    place: str = ""  # on this host, if it is there
     registered: str = ""  # the name that the registry of flakes is asked for
 
 
-def read_reference(named: Word, cwd: str, home: str) -> Reference:
+def read_reference(named: Word) -> Reference:
     """Read a reference. Raises a Problem for everything else: Nix would find a meaning for it, perhaps a path."""
     text = named.text
     if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
         raise _refused(named)
     if _is_name(text):
         return Reference(NIXPKGS + text, named, registered="nixpkgs")
-    url, mark, fragment = text.partition("#")
-    location, question, query = url.partition("?")
-    rest = question + query + mark + fragment
+    location = text.partition("#")[0].partition("?")[0]
     scheme, colon, path = location.partition(":")
-    if text.startswith(LOCAL_STARTS):
-        return _local(named, "", location, rest, cwd, home)
-    if colon and scheme in LOCAL:
-        return _local(named, scheme, path, rest, cwd, home)
     if colon and scheme in REMOTE and _is_url(location) and not path.removeprefix("//").startswith("-"):
         return Reference(text, named)
     indirect = path if colon and scheme == REGISTERED else location
@@ -80,14 +69,6 @@ def read_reference(named: Word, cwd: str, home: str) -> Reference:
 def short_name(reference: str) -> str:
     """The name that people use for a package."""
     return reference.removeprefix(NIXPKGS)
-
-
-def may_change(reference: str) -> bool:
-    """Whether it means a place on this host outside of the store."""
-    location = reference.partition("#")[0]
-    scheme, _, path = location.partition(":")
-    place = path.removeprefix("//") if scheme in LOCAL else location
-    return place.startswith("/") and not place.startswith("/nix/store/")
 
 
 def _refused(named: Word) -> Problem:
@@ -110,51 +91,19 @@ def _is_indirect(text: str) -> bool:
     return name[:1] in _LETTERS and _ID.issuperset(name) and (is_branch or not slash)
 
 
-def _local(named: Word, scheme: str, path: str, rest: str, cwd: str, home: str) -> Reference:
-    """Read a reference to this host. Its path becomes absolute: Nix is started elsewhere."""
-    if path.startswith("//"):
-        path = path[2:]
-        if not path.startswith("/"):
-            raise _refused(named)  # it names another host
-    if "%" in path or ":" in path:
-        raise _refused(named)
-    path, caret, outputs = path.partition("^")
-    place = absolute(path, cwd, home)
-    prefix = "" if not scheme else "path:" if scheme == "path" else f"{scheme}://"
-    return Reference(prefix + place + caret + outputs + rest, named, place=place)
+def check_registered(tree: Tree, home: str, reference: Reference) -> None:
+    """Raise a Problem if a registry of flakes leads to a directory of this host. The store alone cannot be changed."""
+    places = _registered_places(tree, home, reference.registered) if reference.registered else ()
+    for place in places:
+        if not is_below(normalize(place), NIX_STORE):
+            raise Problem(
+                f"{reference.named.origin.shown}: {reference.named.text} leads to {place} by a registry of flakes, and "
+                "no flake of this host is evaluated: agents may write there",
+                f"name a flake elsewhere: github:owner/repository#name\n      or change the entry: {REGISTRIES[1]}",
+            )
 
 
-def check_place(tree: Tree, named: Word, place: str, reach: Reach) -> None:
-    """Raise a Problem if an agent can write what Nix would read there: the flake, or the repository that has it."""
-    real = tree.resolve(place)
-    if real is None:
-        raise Problem(f"{named.origin.shown}: {place} does not exist", "check the spelling, or create it first")
-    whole = _repository(tree, real)
-    if reach.leads_through(place) or reach.enters(whole) or any(map(reach.holds, _git_directories(tree, whole))):
-        raise Problem(
-            f"{named.origin.shown}: {named.text} leads to {real}, where an agent can write, and its code would be "
-            "evaluated on this host",
-            f"build it inside the box: nix build {quote(NIXPKGS + named.text if _is_name(named.text) else named.text)}",
-        )
-
-
-def _repository(tree: Tree, path: str) -> str:
-    """The repository that a path is in: Nix takes all of it for the flake."""
-    return next((above for above in (path, *parents(path)) if tree.lstat(f"{above}/.git") is not None), path)
-
-
-def _git_directories(tree: Tree, checkout: str) -> tuple[str, ...]:
-    """The directories where git finds its configuration, which are elsewhere for a worktree or a submodule."""
-    place = tree.resolve(f"{checkout}/.git")
-    if place is not None and not tree.is_dir(place):
-        place = tree.resolve(posixpath.join(checkout, pointed_to(tree.text(place) or "")))
-    if place is None:
-        return ()
-    common = pointed_to(tree.text(f"{place}/commondir") or "", "")
-    return (place, tree.resolve(posixpath.join(place, common)) or place)
-
-
-def registered_places(tree: Tree, home: str, name: str) -> list[str]:
+def _registered_places(tree: Tree, home: str, name: str) -> list[str]:
     """Where on this host the registries of the user and of the system say that a flake is, if any does."""
     entries = [entry for file in REGISTRIES for entry in _entries(tree.text(expand_home(file, home)))]
     names, places = {name}, []

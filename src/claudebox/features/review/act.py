@@ -6,8 +6,12 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.host.git.refs import read_head, read_refs
+from claudebox.host.git.repository import find_repository
+from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import Baseline
+from claudebox.layers.introduced import is_alone
 from claudebox.layers.store import Layer
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Mount, Plan, Review
 from claudebox.paths import is_inside
@@ -44,41 +48,26 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     return plan.replace(review=review, mounts=mounts), Companion(held, clean_up=lambda: _remove_empty(made))
 
 
-def _remove_empty(made: list[str]) -> None:
-    for path in made:
-        _remove_if_empty(path)
-
-
 def _make_directory(path: str) -> bool:
     """Make a directory in the project, since nothing can be mounted where nothing is. Returns whether it is new."""
-    directory, name = os.path.split(path)
     try:
-        here = files.open_directory(directory)
-    except OSError:
-        raise _changed(directory) from None
-    try:
-        os.mkdir(name, dir_fd=here)
-        return True
+        with files.Parent(path) as (here, name):
+            os.mkdir(name, dir_fd=here)
     except FileExistsError:
         return False  # another box has made it meanwhile
     except OSError as error:
+        directory = os.path.dirname(path)
         raise Problem(f"{path} cannot be made: {error.strerror}", f"ls -ld {directory}\n      {WALLS}") from None
-    finally:
-        os.close(here)
+    return True
 
 
-def _remove_if_empty(path: str) -> None:
-    directory, name = os.path.split(path)
-    try:
-        here = files.open_directory(directory)
-    except OSError:
-        return  # somebody has replaced it
-    try:
-        os.rmdir(name, dir_fd=here)
-    except OSError:
-        pass  # there are worktrees now, or another box has it
-    finally:
-        os.close(here)
+def _remove_empty(made: list[str]) -> None:
+    for path in made:
+        try:
+            with files.Parent(path) as (here, name):
+                os.rmdir(name, dir_fd=here)
+        except OSError:
+            pass  # there are worktrees now, another box has it, or somebody has replaced it
 
 
 def _take_layer(review: Review) -> tuple[Layer, int]:
@@ -170,13 +159,9 @@ def mount(plan: Plan) -> None:
 
 def _open_direct(one: Covered) -> int:
     """Name the file or directory. A symlink on the way, or another thing in its place, ends the start."""
-    directory, name = os.path.split(one.path)
     try:
-        here = files.open_directory(directory)
-        try:
+        with files.Parent(one.path) as (here, name):
             found = os.open(name, files.NAME_ONLY, dir_fd=here)
-        finally:
-            os.close(here)
     except OSError:
         raise _changed(one.path) from None
     status = os.fstat(found)
@@ -207,14 +192,20 @@ def _cover(number: int, review: Review, upper: str, work: str) -> None:
     if (status.st_dev, status.st_ino) != covered.identity:
         raise _changed(covered.path)
     above, beside = os.open(upper, files.DIRECTORY), os.open(work, files.DIRECTORY)
-    names = {"lowerdir": lower, "upperdir": above, "workdir": beside}
-    options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
+    lowers = (
+        (lower,)
+        if covered.path != review.project or not review.veil
+        else (os.open(review.veil, files.DIRECTORY), lower)
+    )
+    names = {"lowerdir": lowers, "upperdir": (above,), "workdir": (beside,)}
+    where = [f"{key}=" + ":".join(f"/proc/self/fd/{one}" for one in values) for key, values in names.items()]
+    options = ",".join([*where, "userxattr"])
     target = f"/proc/self/fd/{lower}".encode()
     words = (layer_label(number), target, b"overlay", 0, options.encode())
     call = c_function("mount")
     if call is None or call(*words) != 0:
         raise _refused(covered.path, review, words)
-    for descriptor in (lower, above, beside):
+    for descriptor in (*lowers, above, beside):
         os.close(descriptor)
 
 
@@ -243,7 +234,25 @@ def after(plan: Plan) -> Callable[[bool], None]:
     if any(is_inside(own_source, root) for root in plan.guard.roots):
         # The agent can change the files of this claudebox: what is needed later is loaded before the box starts.
         act_at_the_end()
+    assert plan.review is not None
+    if not plan.review.is_whole:
+        _note_tips(plan.review)
     return lambda may_ask: _finish(plan, may_ask)
+
+
+def _note_tips(review: Review) -> None:
+    """Note where branches are when the first box of a layer begins: what those commits have is not the box's.
+
+    While another box runs, or what it left was not looked at, nobody knows whose they are.
+    """
+    tree, layer = Tree(), _layer(review)
+    path = f"{layer.directory}/{store.TIPS}"
+    git_dir = find_repository(tree, review.project).git_dir
+    if git_dir and not os.path.lexists(path) and store.is_untouched(layer):
+        tips = dict.fromkeys((read_head(tree, git_dir).commit, *read_refs(tree, git_dir).tips.values()))
+        # Not before: the other one may have begun meanwhile.
+        if is_alone(layer.reports, layer.project):
+            files.write_whole(path, " ".join(filter(None, tips)).encode(), is_safe=False)
 
 
 def act_at_the_end() -> Callable[[Plan, bool], None]:
@@ -252,12 +261,16 @@ def act_at_the_end() -> Callable[[Plan, bool], None]:
     return finish
 
 
+def _layer(review: Review) -> Layer:
+    directory = f"{review.place}/{review.layer}"
+    return Layer(review.layer, directory, review.project, review.git, Baseline(0, {}), review.places)
+
+
 def _finish(plan: Plan, may_ask: bool) -> None:
     """Most boxes leave nothing in a layer: then it goes, and what would show, ask and land need not be loaded."""
     review = plan.review
     assert review is not None
-    directory = f"{review.place}/{review.layer}"
-    layer = Layer(review.layer, directory, review.project, review.git, Baseline(0, {}), review.places)
+    layer = _layer(review)
     held = store.lock(layer) if not review.is_whole and store.is_untouched(layer) else -1
     if held < 0:
         act_at_the_end()(plan, may_ask)

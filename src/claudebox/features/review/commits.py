@@ -30,18 +30,9 @@ LANDED = "claudebox: landed"  # in the reflog
 LONGEST_NAME = 1024
 LONGEST_HEADER = 1 << 22  # bytes: a line for each branch, and for each commit that the host has
 NOTHING_CONFIGURED = (
-    *(
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "gc.auto=0",
-        "-c",
-        "maintenance.auto=false",
-    ),
-    *("-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true", "-c", "fetch.recurseSubmodules=false"),
-    *("-c", "core.pager=cat", "-c", "fetch.writeCommitGraph=false", "-c", "fetch.output=full"),
+    *"-c core.fsmonitor=false -c core.hooksPath=/dev/null -c gc.auto=0 -c maintenance.auto=false".split(),
+    *"-c transfer.fsckObjects=true -c fetch.fsckObjects=true -c fetch.recurseSubmodules=false".split(),
+    *"-c core.pager=cat -c fetch.writeCommitGraph=false -c fetch.output=full".split(),
 )
 STASH = "work that git has put aside: pop it in a box with --review"
 DETACHED = "commits of no branch: give them one in a box with --review"

@@ -6,14 +6,17 @@ import os
 import time
 
 from claudebox.features.review import commits as git
+from claudebox.features.review.checkout import find_checkout
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.features.review.show import diff_lines, page
 from claudebox.features.table import load
 from claudebox.host import read_host
+from claudebox.host.git.refs import read_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Change, Changes
+from claudebox.layers.introduced import note_introduced, read_introduced
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
@@ -23,12 +26,12 @@ from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
 from claudebox.trust.programs import trusted_program
 from claudebox.trust.reach import reach_of
-from claudebox.view.review import commits_text, landed_text, listing, summary
+from claudebox.view.review import checkout_text, commits_text, landed_text, listing, summary
 from claudebox.view.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Set
 
     Ask = Callable[[str], str]
 
@@ -41,9 +44,10 @@ MOST_INLINE = 16  # rows of a list that fit on a screen with the question
 class Kept:
     """A layer that was taken, with the list of its changes."""
 
-    def __init__(self, layer: Layer, home: str) -> None:
+    def __init__(self, layer: Layer, home: str, bwrap: str = "") -> None:
         self.layer = recover(layer)
         self.home = home
+        self.bwrap = bwrap
         store.tidy(self.layer)
         self.read()
 
@@ -53,13 +57,13 @@ class Kept:
         project = self.layer.project
         # The project as it is now, not as the directory from which somebody called.
         host = read_host().replace(cwd=project)
-        held = load("guard.held", "find_held")(host, project, self.layer.places) if self.changes.changes else ()
+        held = load("guard.decide", "find_held")(host, project, self.layer.places) if self.changes.changes else ()
         self.items = judge(
             self.changes.changes,
             project,
             lambda path: os.path.lexists(f"{project}/{path}"),
             held,
-            load("guard.held", "why_apart"),
+            load("guard.table", "why"),
         )
         if any(item.reason for item in self.items):
             store.write_out(self.layer)
@@ -99,7 +103,9 @@ def finish(plan: Plan, may_ask: bool) -> None:
         return  # another box goes on with it already
     try:
         is_news = layer.is_whole or store.was_touched(layer, review.since)
-        end(Kept(layer, plan.person.home), review.land, ask if may_ask else None, is_news=is_news)
+        kept = Kept(layer, plan.person.home, plan.bwrap)
+        land_checkout(kept)
+        end(kept, review.land, ask if may_ask else None, is_news=is_news)
     except KeyboardInterrupt:
         say(f"\n{kept_text(layer)}")
     finally:
@@ -131,6 +137,17 @@ def land_ordinary(kept: Kept) -> None:
         kept.land([item for item in kept.items if item.is_safe])
     except Problem as problem:
         say(f"claudebox: {escape(problem.message)}\n")
+
+
+def land_checkout(kept: Kept) -> None:
+    """Land what commits had before the first box of the layer: git here would show it as changed."""
+    try:
+        landed = kept.land(find_checkout(kept.layer, kept.items, kept.bwrap, load("guard.table", "why")))
+    except Problem as problem:
+        say(f"claudebox: {escape(problem.message)}\n")
+        return
+    if landed:
+        say(checkout_text(landed))
 
 
 def in_advance(items: list[Item], how: str) -> list[Item]:
@@ -177,7 +194,7 @@ def question(items: list[Item], *, has_commits: bool) -> str:
     elif not has_apart:
         words = "Land, choose"
     else:
-        words = f"{'Land (without what this host runs), all' if has_safe else 'Land what this host runs'}, choose"
+        words = f"Land {'(without what this host runs), all' if has_safe else 'although this host runs it'}, choose"
     return f"{words}, show, keep or discard? [k] "
 
 
@@ -207,11 +224,31 @@ def land_chosen(kept: Kept, chosen: list[Item], asking: Ask | None) -> None:
         say(landed_text(landed))
     if repository is not None and has_commits:
         say(commits_text(commits, kept.layer.number, errors_style()))
+        say("".join(f"  {escape(line)}\n" for line in _carried(kept, repository, commits)))
         _offer(repository, commits, kept.layer.number, asking)
     if kept.has_rest or fetched is None:
         say(kept_text(kept.layer))
     else:
         store.discard(kept.layer)
+
+
+def _carried(kept: Kept, repository: git.Repository, commits: git.Commits) -> list[str]:
+    """What of the commits this host runs, a line each. It is noted as a box's before anybody can check it out."""
+    tips = read_refs(Tree(), repository.git_dir).tips
+    old = {name: tip for name, tip in tips.items() if not name.startswith(f"{commits.refs}/")}
+    new = {f"refs/heads/{branch.name}": branch.new for branch in commits.branches}
+    reports = kept.layer.reports
+    introduced = read_introduced(reports) or frozenset()
+    found = load("guard.commits", "find_carried")(kept.bwrap, repository.git_dir, old, new, introduced)
+    _note(reports, found.entries, is_whole=not found.troubles)
+    return [*found.troubles, *(one.text for one in found.paths)]
+
+
+def _note(reports: str, entries: Set[bytes], *, is_whole: bool) -> None:
+    try:
+        note_introduced(reports, entries, is_whole=is_whole)
+    except OSError as error:
+        raise Problem(f"{reports}: {error.strerror}", "see whether the disk is full: df -h ~") from None
 
 
 def _fetch(layer: Layer) -> tuple[git.Repository | None, git.Commits] | None:

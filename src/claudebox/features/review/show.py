@@ -30,31 +30,29 @@ def diff_lines(layer: Layer, items: list[Item], style: Style) -> Iterator[str]:
     try:
         for item in items:
             change = item.change
-            old = _read(lower, change.path) if change.old is not None and change.what != DIRECTORY else None
+            old = read_in_project(lower, change.path) if change.old is not None and change.what != DIRECTORY else None
             is_new = change.kind in (ADDED, CHANGED) and change.what == FILE
-            new = _read_in_layer(upper, change) if is_new else None
+            new = read_in_layer(upper, change) if is_new else None
             yield from diff(item, old, new, style)
     finally:
         os.close(upper)
         os.close(lower)
 
 
-def _read(root: int, path: str) -> bytes | None:
+def read_in_project(root: int, path: str) -> bytes | None:
     """The beginning of a file; None if it is none, or cannot be read."""
     above, _, name = path.rpartition("/")
     try:
         parent = files.open_below(root, above)
+        try:
+            return _content(parent, name)
+        finally:
+            os.close(parent)
     except OSError:
         return None
-    try:
-        return _content(parent, name)
-    except OSError:
-        return None
-    finally:
-        os.close(parent)
 
 
-def _read_in_layer(root: int, change: Change) -> bytes | None:
+def read_in_layer(root: int, change: Change) -> bytes | None:
     """The same for a file of the layer, also if the modes of the directories around it forbid it.
 
     It has to be what would land: a descriptor of it may live in another box.

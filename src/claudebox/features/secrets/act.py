@@ -1,4 +1,4 @@
-"""Lays out the decoys of a box as files in the project's state, as long as the box lives.
+"""Lays out the decoys of a box as files in the project's state, and has their masks kept on as long as the box lives.
 
 bwrap could make them from memory, as in the command that `--dry-run` shows. But it unlinks such a file, the kernel then
 calls its path "deleted", and Claude Code refuses to read a file whose real path it cannot tell.
@@ -7,32 +7,114 @@ calls its path "deleted", and Claude Code refuses to read a file whose real path
 from __future__ import annotations
 
 import os
+import stat
 
 from claudebox import files
-from claudebox.model import MASK, Mount, Plan
+from claudebox.features.secrets import table
+from claudebox.model import MASK, RO, Mount, Origin, Plan
+from claudebox.paths import is_inside, parents
 from claudebox.problem import Problem
-from claudebox.process.companion import Companion
+from claudebox.process.companion import LONGEST_MESSAGE, READY, Companion, start_beside
+from claudebox.record import Record
+from claudebox.terminal import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from claudebox.facts import Masked
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
+DOTENVS = ",.local,.development,.production,.staging,.test,.development.local,.production.local,.test.local"
+MOST_LIVE, MOST_MOVED = 1 << 20, 5  # bytes of their paths; those of them that are named
+NOTES, MOST_NOTES = "notes", 4096  # a file beside the decoys: what to tell when the box has ended; its bytes
+MOVED = "moved away by the box, unless you did it: the next one may read it. Look for it, or replace the secret"
+LIVE = "live"  # another one: the files that were masked while the box ran
+SHARED = 1_000_000  # the number of an empty decoy, for all files that have none of their own
+DECOYS = Origin.of_rule("secrets", "made-up files, to mount them again")
+
+
+class Keeping(Record):
+    """What the keeper is given."""
+
+    project: str
+    directory: str  # of the decoys, on the host
+    place: str  # the same in the box
+    numbers: dict[str, int]  # the name of the decoy of each file that is masked
+    mounts: tuple[Mount, ...]
+    judge: Callable[[str, table.Kind | None], Masked | None]
+    errors: int  # a descriptor of standard error
+    is_review: bool  # of the whole project
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
-    """Write each decoy into a file that the box sees read-only in the place of the real one."""
-    assert plan.state is not None
-    directory = f"{plan.state.masks}/{os.urandom(8).hex()}"
+    """Write each decoy into a file that the box sees read-only in the place of the real one, and start the keeper."""
+    from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
+
+    judge, numbers = plan.judge, dict[str, int]()
+    assert judge is not None
+    # Where nothing is kept of the project, nothing stays of this box either.
+    is_kept = plan.state is not None and os.path.isdir(plan.state.directory)
+    masks = plan.state.masks if plan.state is not None and is_kept else f"/tmp/claudebox-{os.urandom(8).hex()}"
+    directory = f"{masks}/{os.urandom(8).hex()}"
+    place = "/run/claudebox-masks"
     try:
-        files.make_private(plan.state.masks)
-        os.close(os.open(plan.state.masks, files.DIRECTORY))  # which fails if it is a symlink
-        held = _hold(plan.state.masks)
+        files.make_private(masks)
+        os.close(os.open(masks, files.DIRECTORY))  # which fails if it is a symlink
+        held = _hold(masks)
         os.mkdir(directory, files.PRIVATE)
-        mounts = tuple(
-            _laid_out(mount, f"{directory}/{number}") if mount.kind == MASK else mount
-            for number, mount in enumerate(plan.mounts)
-        )
+        for name, mode in ((NOTES, 0o600), (LIVE, 0o600), (SHARED, 0o400)):
+            files.write_new(f"{directory}/{name}", b"", mode)
+        mounts = tuple(_laid_out(mount, directory, numbers) if mount.covers else mount for mount in plan.mounts)
+        is_review = plan.review is not None and plan.review.is_whole
+        if plan.review is not None and is_review:
+            plan = plan.replace(review=plan.review.replace(veil=_make_veil(plan.project, directory, numbers)))
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
-        raise Problem(f"cannot write {plan.state.masks}: {error.strerror}", hint) from None
-    return plan.replace(mounts=mounts), Companion(held, clean_up=lambda: _remove(directory))
+        raise Problem(f"cannot write {masks}: {error.strerror}", hint) from None
+    errors = os.dup(2)
+    keeping = Keeping(plan.project, directory, place, numbers, mounts, judge, errors, is_review)
+    ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
+    life = start_beside(lambda channel: _keep(keeping, channel), (held, errors), (ours, theirs))
+    mounts = (*mounts, Mount(RO, place, DECOYS, source=directory))
+    companion = Companion(life, ended, clean_up=lambda: _remove(directory if is_kept else masks))
+    return plan.replace(mounts=mounts, keeper=life), companion
+
+
+def _keep(keeping: Keeping, channel: int) -> None:
+    from claudebox.features.secrets.keeper import keep  # only in that process
+
+    keep(keeping, channel)
+
+
+def made(plan: Plan, root: str) -> Callable[[bool], None]:
+    """Have the keeper enter the box before a program starts there. At the end, say what was bare for a moment."""
+    os.write(plan.keeper, root.split("/")[2].encode())
+    said = os.read(plan.keeper, LONGEST_MESSAGE)
+    if said != READY:
+        message, _, hint = said.decode(errors="replace").partition("\0")
+        raise Problem(message, hint) if message else ended()
+    decoys = next(mount.source for mount in plan.mounts if mount.origin == DECOYS)
+    notes, live = (os.open(f"{decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
+    return lambda _: say(
+        _moved(plan.project, os.read(live, MOST_LIVE)) + os.read(notes, MOST_NOTES).decode(errors="replace")
+    )
+
+
+def _moved(project: str, live: bytes) -> str:
+    """Say which files that were masked while the box ran are no longer there: their directories were not pinned."""
+    from claudebox.view.text import escape, fill
+
+    paths = os.fsdecode(live).split("\0")[:-1]
+    gone = [path for path in paths if os.path.realpath(path) != path or not os.path.lexists(path)]
+    names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])
+    more = f" and {len(gone) - MOST_MOVED} more" if len(gone) > MOST_MOVED else ""
+    text = f"claudebox: {names}{more} {'was' if len(gone) == 1 else 'were'} {MOVED}"
+    return "\n  ".join(fill(text.split(), 2)) + "\n" if gone else ""
+
+
+def ended() -> Problem:
+    return Problem("the process that keeps masks on was ended, and the box with it", "start it again")
 
 
 def _hold(place: str) -> int:
@@ -43,12 +125,47 @@ def _hold(place: str) -> int:
             if name != LOCK:
                 _remove(f"{place}/{name}")
     files.take_lock(held, is_shared=True, waits=True)
+    os.utime(held)  # the last start, for the next one
     return held
 
 
-def _laid_out(mask: Mount, path: str) -> Mount:
-    files.write_new(path, mask.content, mask.mode)
-    return mask.replace(source=path)
+def _laid_out(mask: Mount, directory: str, numbers: dict[str, int]) -> Mount:
+    """A file that has several places in the box has one decoy. One that cannot be masked is an empty one."""
+    path = f"{directory}/{numbers.setdefault(mask.covers, len(numbers))}"
+    if not os.path.lexists(path):
+        files.write_new(path, mask.content, mask.mode)
+    return mask.replace(source=path) if mask.kind == MASK else mask
+
+
+def _make_veil(project: str, directory: str, masked: Iterable[str]) -> str:
+    """A layer over the project in which names of secrets are deleted: what somebody makes there later is never seen.
+
+    It lies below what the box writes, who can make a file of that name. Directories are as in the project.
+    """
+    veil, names = f"{directory}/veil", _names()
+    os.mkdir(veil, files.PRIVATE)
+    os.mknod(f"{directory}/deleted", stat.S_IFCHR)  # device 0: this is how overlays mark what is deleted
+    near = {above for path in masked if is_inside(path, project) for above in (path, *parents(path))}
+    for path in sorted(near | {f"{project}/x"}):
+        here = os.path.dirname(path)
+        there, status = veil + here[len(project) :], files.lstat(None, here)
+        if not is_inside(here, project) or status is None or not stat.S_ISDIR(status.st_mode):
+            continue
+        os.makedirs(there, exist_ok=True)
+        taken = {*os.listdir(here), *os.listdir(there)}
+        for name in names - taken:
+            os.link(f"{directory}/deleted", f"{there}/{name}")
+        os.chmod(there, stat.S_IMODE(status.st_mode))
+        os.utime(there, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return veil
+
+
+def _names() -> set[str]:
+    """Whole names that say "secret". Patterns have no end, and settings may hold one or not."""
+    words = [word for _, _, names in table.ROWS for word in names.split() if not {"*", "/"}.intersection(word)]
+    words += [f".env{rest}" for rest in DOTENVS.split(",")]
+    kinds = {name: table.kind_of(f"/{name}") for word in words for name in (word, f".{word.lstrip('.')}")}
+    return {name for name, kind in kinds.items() if kind is not None and kind[0] in (table.ALL, table.EMPTY)}
 
 
 def _remove(path: str) -> None:

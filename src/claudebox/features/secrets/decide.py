@@ -2,37 +2,66 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
-from claudebox.features.secrets import table
-from claudebox.features.secrets.table import RULE
-from claudebox.host import Host
-from claudebox.host.git.repository import Repository
-from claudebox.host.walk import DIRECTORY, UNREAD, Entry
-from claudebox.model import HIDE, MASK, Mount, Origin, Step
+from claudebox.features.secrets.table import RULE, Kind, strictest
+from claudebox.host.walk import DEEPEST, UNREAD
+from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
-from claudebox.settings.values import Settings
-from claudebox.state import Instance
+from claudebox.problem import Problem
 
 CLOSED = "cannot be looked into"
+MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
 LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    if facts.secrets is None:
-        return Contribution()
-    closed = [path for place in facts.secrets.closed for path in find_appearances(place, draft.mounts)]
-    masks = mask_mounts(facts.secrets, draft.mounts, draft.wished)
-    is_laid_out = facts.state is not None and any(mount.kind == MASK for mount in masks)
+    secrets = facts.secrets or Secrets()
+    closed = (*((place, CLOSED) for place in find_closed(facts)), *secrets.closed)
+    hides = [
+        Mount(HIDE, path, Origin.of_rule(RULE, why))
+        for place, why in closed
+        for path in find_appearances(place, draft.mounts)
+    ]
+    masks = mask_mounts(secrets, draft.mounts, draft.wished)
+    former = facts.state.masked if facts.state is not None else ""  # what was masked before, by inodes
+    gone = (Preparation(Preparation.GONE, former),) if former and facts.tree.lstat(former) is not None else ()
     return Contribution(
-        mounts=(
-            *masks,
-            *(Mount(HIDE, path, Origin.of_rule(RULE, CLOSED)) for path in closed),
-        ),
-        findings=facts.secrets.findings,
-        preparations=facts.secrets.preparations,
-        steps=(Step(Step.BESIDE, "secrets"),) if is_laid_out else (),
+        mounts=(*masks, *hides),
+        pins=tuple(mount.path for mount in (*masks, *hides)),  # else the agent moves a directory with a secret in it
+        findings=secrets.findings,
+        preparations=(*secrets.preparations, *gone),
+        # In a project without secrets somebody may make one while the box runs.
+        steps=(Step(Step.BESIDE, "secrets"), Step(Step.MADE, "secrets")),
+        decided=(("judge", lambda path, kind: judge_again(facts, path, kind)),),
     )
+
+
+def judge_again(facts: Facts, path: str, kind: Kind | None) -> Masked | None:
+    """Judge a file while the box runs, with a new look at the host: nothing that was read before counts.
+
+    What was masked at the start is judged as strictly as then. It stays masked, even by its own content.
+    """
+    from claudebox.features.secrets.finding import make_finder
+
+    before = next((one for one in facts.secrets.masked if one.path == path), None) if facts.secrets else None
+    kind = strictest((kind, (before.how, before.reason) if before else None))
+    finder = make_finder(facts)
+    masked = finder.judge(path, kind) if kind is not None else None
+    if masked is None and before is not None and finder.content is not None:
+        return before.replace(decoy=finder.content)
+    if masked is not None and before is None and masked.decoy and finder.content is not None and facts.secrets:
+        # What the box was shown, since git has it, is no secret in the next version of the file either.
+        return masked if differing(finder.content, masked.decoy) - facts.secrets.lines else None
+    return masked
+
+
+def differing(real: bytes, decoy: bytes) -> set[bytes]:
+    """The lines of a file that are made up in its decoy."""
+    pairs = zip_longest(real.splitlines(), decoy.splitlines())
+    return {old for old, new in pairs if old is not None and old != new}
 
 
 def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
@@ -49,53 +78,26 @@ def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> l
 def _mount(masked: Masked, path: str) -> Mount:
     origin = Origin.of_rule(RULE, masked.reason)
     identity = masked.device, masked.inode
-    if masked.decoy is None:
-        return Mount(HIDE, path, origin, is_dir=False, covers=masked.path, identity=identity)
     return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
 
 
-def find_secrets(
-    host: Host, settings: Settings, repository: Repository, state: Instance | None, entries: tuple[Entry, ...]
-) -> Secrets | None:
-    """Find the files that hold secrets, and make their decoys; None if nothing can hold one.
-
-    Most projects have no file whose name is in the table. Then no more than the table is loaded.
-    """
-    tree, project = host.tree, host.cwd
-    git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
-    git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
-    git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
-    git_dirs += [repository.outside] if repository.outside else []
-    found = [*table.find(tree, project, entries), *table.git_files(tree, git_dirs)]
-    closed = find_closed(host, settings, entries)
-    has_known = state is not None and tree.lstat(state.masked) is not None
-    if not (found or has_known or settings.reveal):
-        return Secrets(closed=closed) if closed else None
-    from claudebox.features.secrets import masks, memory
-
-    known = memory.recall(tree, state, host.person.uid)
-    found += memory.still_there(tree, project, known, settings.reveal)
-    inventor, drawn_before = memory.recall_inventor(tree, state, host.person.uid)
-    search = masks.Search(tree, project, repository.git_dir, host.person.home, settings, inventor)
-    secrets = masks.judge(search, found)
-    elsewhere = {path: one for path, one in known.items() if search.is_hidden(path) or not is_inside(path, project)}
-    noted = memory.remembering(state, known, elsewhere, secrets.masked)
-    if secrets.masked:
-        noted += memory.remembering_inventor(state, inventor, drawn_before)
-    return secrets.replace(closed=closed, preparations=noted)
-
-
-def find_closed(host: Host, settings: Settings, entries: tuple[Entry, ...]) -> tuple[str, ...]:
-    """Directories that cannot be listed now, but by the agent, who is their owner or goes there step by step."""
+def find_closed(facts: Facts) -> list[str]:
+    """Directories that are too deep, or cannot be listed now, but by the agent, their owner, or step by step."""
     found = []
-    revealed = [absolute(reveal.text, host.cwd, host.person.home) for reveal in settings.reveal]
-    for entry in entries:
-        status = host.tree.lstat(entry.path) if entry.kind == UNREAD else None
-        if entry.kind != UNREAD or (status is not None and status.st_uid != host.person.uid):
+    revealed = [absolute(reveal.text, facts.project, facts.host.person.home) for reveal in facts.settings.reveal]
+    for entry in facts.entries:
+        status = facts.tree.lstat(entry.path) if entry.kind == UNREAD else None
+        is_others = status is not None and status.st_uid != facts.host.person.uid
+        if entry.kind != UNREAD or (is_others and not facts.tree.entries(entry.path)):
             continue
         place = entry.path
         while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
             place = place.rpartition("/")[0]
-        is_shown = place == host.cwd or any(is_inside(place, one) for one in revealed)
+        is_shown = place == facts.project or any(is_inside(place, one) for one in revealed)
         found += [] if is_shown else [place]
-    return tuple(dict.fromkeys(found))
+    while len(places := dict.fromkeys(found)) > MOST_CLOSED:
+        found = [place.rpartition("/")[0] for place in places]
+        if facts.project in found:
+            hint = f"find . -type d ! -readable; find . -mindepth {DEEPEST} -type d"
+            raise Problem(f"more than {MOST_CLOSED} directories are too deep, or cannot be listed", hint)
+    return list(places)

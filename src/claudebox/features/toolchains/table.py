@@ -93,31 +93,12 @@ TOOLCHAINS = (
 )
 
 SHIMS = (
-    Shims(
-        "pyenv",
-        "~/.pyenv",
-        "versions/{version}",
-        "PYENV_ROOT",
-        "shims",
-        "PYENV_VERSION",
-        (".python-version",),
-        "version",
-    ),
-    Shims(
-        "rbenv", "~/.rbenv", "versions/{version}", "RBENV_ROOT", "shims", "RBENV_VERSION", (".ruby-version",), "version"
-    ),
-    Shims(
-        "nodenv",
-        "~/.nodenv",
-        "versions/{version}",
-        "NODENV_ROOT",
-        "shims",
-        "NODENV_VERSION",
-        (".node-version",),
-        "version",
-    ),
-    Shims(
-        "goenv", "~/.goenv", "versions/{version}", "GOENV_ROOT", "shims", "GOENV_VERSION", (".go-version",), "version"
+    *(
+        Shims(
+            *(name, f"~/.{name}", "versions/{version}", f"{name.upper()}_ROOT", "shims", f"{name.upper()}_VERSION"),
+            *((f".{language}-version",), "version"),
+        )
+        for name, language in (("pyenv", "python"), ("rbenv", "ruby"), ("nodenv", "node"), ("goenv", "go"))
     ),
     Shims("asdf", "~/.asdf", "installs/{tool}/{version}", "ASDF_DATA_DIR", files=(".tool-versions",)),
     Shims(

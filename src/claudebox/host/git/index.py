@@ -1,12 +1,13 @@
 """Reads from git's index what git has of a file, without starting git.
 
-The agent can write an index. So an entry is believed only if it names the very content of the file: either git has it,
-or the agent knew it already.
+The agent can write an index and objects. But who makes an object with the name of some content knows the content: what
+the repository has is no secret. That git tracks a file by its name says only where to look first.
 """
 
 from __future__ import annotations
 
 import posixpath
+import stat
 
 from claudebox.host.digest import git_blob
 from claudebox.host.git.repository import pointed_to
@@ -14,9 +15,15 @@ from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
 
-LARGEST_INDEX_BYTES = 1 << 26
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+LARGEST_INDEX_BYTES, MOST_SEARCHED, WORD = 1 << 26, 1 << 31, 1 << 32
 NAME_LENGTH = 0xFFF  # these bits of an entry's flags
 BLOB, FLAGS = 20, 2
+PACK_HEAD, PACK_NAMES, MOST_PACKS = b"\xfftOc\0\0\0\2", 8 + 256 * 4, 200
 
 
 class Indexes:
@@ -27,6 +34,8 @@ class Indexes:
         self.project = project
         self.git_dirs = {project: git_dir}
         self.content: dict[str, bytes] = {}
+        self.room = LARGEST_INDEX_BYTES  # of all of them
+        self.search = MOST_SEARCHED
 
     def repository(self, path: str) -> str:
         """The checkout that a file belongs to, "" if it is in none."""
@@ -38,19 +47,69 @@ class Indexes:
         return ""
 
     def has(self, path: str, content: bytes) -> bool:
-        """Whether git has this file with exactly this content."""
-        return bool(blob := self.blob(path)) and blob == git_blob(content)
+        """Whether the repository has this content, of whatever file: then the agent can read it there."""
+        git_dir = self._git_dir(self.repository(path) or self.project)
+        if not git_dir:
+            return False
+        common = (self.tree.read_plain(f"{git_dir}/commondir", 1 << 12) or b"").decode(errors="surrogateescape").strip()
+        objects = f"{normalize(posixpath.join(git_dir, common))}/objects"
+        # An agent can have a repository lead to one that it cannot read.
+        is_own = git_dir == self.git_dirs[self.project] or is_inside(objects, self.project)
+        blob = git_blob(content)
+        loose = f"{objects}/{blob.hex()[:2]}"
+        if not is_own or self.tree.resolve(objects) != objects:
+            return False
+        if self.tree.lstat_anew(f"{loose}/{blob.hex()[2:]}") is not None and self.tree.resolve(loose) == loose:
+            return True
+        packs = [name for name in self.tree.entries(f"{objects}/pack") if name.endswith(".idx")]
+        is_plain = self.tree.resolve(f"{objects}/pack") == f"{objects}/pack"
+        return is_plain and any(_is_packed(self.tree, f"{objects}/pack/{name}", blob) for name in packs[:MOST_PACKS])
 
     def blob(self, path: str) -> bytes:
         """The hash that the index has for this path; empty if it has none."""
         checkout = self.repository(path)
         if not checkout:
             return b""
+        return _blob(self._index(checkout), path[len(checkout) + 1 :].encode(errors="surrogateescape"))
+
+    def has_seen(self, path: str, length: int, status: os.stat_result) -> bool:
+        """Whether git has looked at this very file. Who has the index name one that is not there yet knows no numbers.
+
+        A file with other numbers has changed since, or git never saw it. They are not searched in too large indexes.
+        """
+        index, name = self._index(path[: length - 1]), path[length:].encode(errors="surrogateescape")
+        self.search -= len(index)
+        place = _place(index, name) if self.search > 0 else -1
+        start = place - FLAGS - BLOB - HASH - (FLAGS if index.startswith(b"DIRC\0\0\0\3") else 0)
+        seconds, part, inode, size = (
+            int.from_bytes(index[start + at : start + at + 4], "big") for at in (8, 12, 20, 36)
+        )
+        second, nanoseconds = divmod(status.st_mtime_ns, 10**9)
+        known = second % WORD, status.st_ino % WORD, status.st_size % WORD
+        return place >= 0 and (seconds, inode, size) == known and part in (0, nanoseconds)
+
+    def names(self, checkout: str) -> list[str]:
+        """The paths in a checkout that git tracks, in order. With an index that cannot be read it tracks nothing."""
+        return _paths(self._index(checkout))
+
+    def _index(self, checkout: str) -> bytes:
         if checkout not in self.content:
-            self.content[checkout] = (
-                self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
-            )
-        return _blob(self.content[checkout], path[len(checkout) + 1 :].encode(errors="surrogateescape"))
+            index = self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
+            self.room -= len(index)
+            self.content[checkout] = index if self.room > 0 else b""
+        return self.content[checkout]
+
+    def has_git(self, directory: str) -> bool:
+        return bool(self._git_dir(directory))
+
+    def ignoring(self, paths: Iterable[str]) -> bytes:
+        """Patterns that keep git from adding these files, each from the root of its repository."""
+        lines = []
+        for path in paths:
+            checkout = self.repository(path)
+            if checkout and not is_inside(path, f"{checkout}/.git"):
+                lines.append("/" + "".join(map(_literal, path[len(checkout) + 1 :])))
+        return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
 
     def _git_dir(self, directory: str) -> str:
         if directory not in self.git_dirs:
@@ -66,62 +125,190 @@ class Indexes:
         return named if is_inside(named, self.project) and self.tree.resolve(named) == named else ""
 
 
+def _is_packed(tree: Tree, path: str, blob: bytes) -> bool:
+    """Whether the list of a pack has an object: 256 amounts, by the first byte of names, and the names in order."""
+    status = tree.lstat(path)
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return False  # a FIFO would never end
+    try:
+        with open(tree.root + path, "rb") as file:
+            head = file.read(PACK_NAMES)
+            first, last = (int.from_bytes(head[at : at + 4], "big") for at in (4 + 4 * blob[0], 8 + 4 * blob[0]))
+            low, high = first if blob[0] else 0, last
+            while head.startswith(PACK_HEAD) and low < high:
+                middle = (low + high) // 2
+                file.seek(PACK_NAMES + BLOB * middle)
+                name = file.read(BLOB)
+                if name == blob:
+                    return True
+                low, high = (middle + 1, high) if name < blob else (low, middle)
+    except OSError:
+        pass
+    return False
+
+
+def _literal(character: str) -> str:
+    """A character of a pattern. For a newline, which a pattern cannot have, `?` stands, which is any character."""
+    return f"\\{character}" if character in "*?[\\ !#" else "?" if character in "\n\r" else character
+
+
 def _blob(index: bytes, name: bytes) -> bytes:
     """The hash of the first entry with this name, and of no other: a made-up index could have one for each guess."""
     if index.startswith(b"DIRC\0\0\0\4"):
         wanted = name.decode(errors="surrogateescape")
         return next((entry.blob for entry in _entries(index, BLOB, [LARGEST_INDEX_BYTES]) if entry.name == wanted), b"")
-    if not index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")):
-        return b""
-    place = index.find(name + b"\0")
-    while place >= 0:
-        flags = int.from_bytes(index[place - FLAGS : place], "big")
-        if flags & NAME_LENGTH == min(len(name), NAME_LENGTH):
-            return index[place - FLAGS - BLOB : place - FLAGS]
+    place = _place(index, name)
+    return index[place - FLAGS - BLOB : place - FLAGS] if place >= 0 else b""
+
+
+def _place(index: bytes, name: bytes) -> int:
+    """Where the first entry with this name has it, in the formats that spell names out; -1 if there is none."""
+    is_spelled = index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"))
+    place = index.find(name + b"\0") if is_spelled else -1
+    while place >= 0 and int.from_bytes(index[place - FLAGS : place], "big") & NAME_LENGTH != min(
+        len(name), NAME_LENGTH
+    ):
         place = index.find(name + b"\0", place + 1)
-    return b""
+    return place
 
 
-GITLINK = b"\0\0\xe0\0"  # the mode of an entry that is a submodule
-MODE, HASH = 24, 40  # where they are in an entry
+def _paths(index: bytes) -> list[str]:
+    """All paths of an index, which may have 100,000 and is read at every start."""
+    amount = int.from_bytes(index[8:12], "big")
+    if not index.startswith(b"DIRC\0\0\0\2"):
+        is_known = index.startswith((b"DIRC\0\0\0\3", b"DIRC\0\0\0\4"))
+        return [entry.name for entry in _entries(index, BLOB, [LARGEST_INDEX_BYTES])] if is_known else []
+    names: list[bytes] = []
+    if amount > MANY:
+        import re  # which takes as long as to read some thousand entries one by one
+
+        # The first bytes of an entry are a time, which is hardly ever zero.
+        names = re.compile(rb"(?s:.{62})([^\0]+)\0+").findall(index, 12)[:amount]
+    if len(names) < amount:
+        names, position, find = [], 12, index.find
+        for _ in range(amount):
+            end = find(0, position + 62)
+            if end < 0:
+                break  # not an index that git would read
+            names.append(index[position + 62 : end])
+            position += (end - position + 8) & -8
+    return b"\0".join(names).decode(errors="surrogateescape").split("\0")
+
+
+# Directories whose content tools make; the walk enters them, but nobody writes down a secret there.
+BUILDS = frozenset("build dist out vendor coverage htmlcov bin obj deps bazel-out cmake-build-debug".split())
+# Endings of files that are no text.
+NO_TEXT = frozenset(
+    "7z a avi bin bmp bz2 class db dll dylib eot exe gif gz ico jar jpeg jpg mo mov mp3 mp4 o ogg otf pdf png pyc so "
+    "sqlite svg tar tgz tiff ttf wasm wav webm webp whl woff woff2 xz zip zst map lock".split()
+)
+MANY = 10_000  # entries of an index
+MOST_COMPARED = 50_000  # names in directories of which git does not track everything
+MOST_LOOSE, MOST_LOOSE_BYTES, MOST_LOOKED_AT = 1_000, 4 << 20, 10_000
+LARGEST_LOOSE = 1 << 16
+
+
+class Loose:
+    """Collects the small files that git does not track. If they are too many, the youngest are those to look into.
+
+    Without git, these are all files. The agent can have an index name a file that the user has not made yet; so in
+    directories that have changed `since` the last box started, git has to have seen the file itself.
+    """
+
+    def __init__(self, indexes: Indexes, since: int = 0) -> None:
+        self.indexes, self.since = indexes, since  # nanoseconds; 0 if no box was ever started
+        self.found: list[tuple[int, int, str]] = []  # time of the last change, size and path
+        self.is_cut = False
+        self.room = MOST_COMPARED
+        # By directory: what git tracks in its checkout, and where its own part of such a path begins.
+        self.tracked: dict[str, tuple[list[str], int]] = {}
+        self.built: set[str] = set()
+
+    def files(self) -> list[str]:
+        files, room = [], MOST_LOOSE_BYTES
+        for _, size, path in sorted(self.found, reverse=True)[:MOST_LOOSE]:
+            room -= size
+            files += [path] if room >= 0 else []
+        self.is_cut |= len(files) < len(self.found)
+        return files
+
+    def look(self, directory: str, listing: list[os.DirEntry[str]], names: list[str]) -> None:
+        above, _, own = directory.rpartition("/")
+        if self.is_cut or above in self.built or (own in BUILDS and above in self.tracked):
+            self.built.add(directory)
+            return
+        if directory not in self.tracked:
+            is_checkout = (above not in self.tracked or ".git" in names) and self.indexes.has_git(directory)
+            self.tracked[directory] = (
+                (self.indexes.names(directory), len(directory) + 1) if is_checkout else self.tracked.get(above, ([], 0))
+            )
+        tracked, length = self.tracked[directory]
+        inner = f"{directory}/"[length:]
+        status = self.indexes.tree.lstat(directory) if self.since else None
+        is_young = status is not None and status.st_ctime_ns >= self.since
+        missing = _missing(tracked, inner, listing, names) if tracked else listing
+        self.room -= len(names) if missing else 0
+        self.is_cut = self.room < 0
+        known = set(listing).difference(missing) if is_young else set()
+        for entry in (*missing, *known):
+            if entry.name.rpartition(".")[2].lower() not in NO_TEXT and entry.is_file(follow_symlinks=False):
+                self._add(entry, directory, length if entry in known else 0)
+
+    def _add(self, entry: os.DirEntry[str], directory: str, length: int) -> None:
+        """Add a file, unless git tracks it: then there is the length of the path of its checkout."""
+        path = f"{directory}/{entry.name}"
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return
+        is_seen = length and (status.st_ctime_ns < self.since or self.indexes.has_seen(path, length, status))
+        if 0 < status.st_size <= LARGEST_LOOSE and not is_seen:
+            self.is_cut |= len(self.found) >= MOST_LOOKED_AT
+            self.found += [] if self.is_cut else [(status.st_ctime_ns, status.st_size, path)]
+
+
+def _missing(
+    tracked: list[str], inner: str, listing: list[os.DirEntry[str]], names: list[str]
+) -> list[os.DirEntry[str]]:
+    """What is in a directory and not tracked. In an index that the agent has written without order, less is found."""
+    from bisect import bisect_left
+
+    place = bisect_left(tracked, inner)
+    if tracked[place : place + len(names)] == sorted(map(inner.__add__, names)):
+        return []  # the common case, without a step of Python for each name, and without a set of 100,000 paths
+    paths = [(entry, inner + entry.name) for entry in listing]
+    return [entry for entry, path in paths if path not in tracked[(at := bisect_left(tracked, path)) : at + 1]]
+
+
+HASH = 40  # where it is in an entry
 HASHES = (20, 32)  # the bytes of a hash: SHA-1 or SHA-256, as the repository has it
 LONGER = 0x4000  # a flag: two more bytes come before the name
+ASSUME_UNCHANGED, SKIP_WORKTREE = 0x8000, 0x4000  # the first in these flags, the second in those two bytes
 NAMES_ARE_CUT = 4  # the version of an index in which a name has only what differs from the name before
 SHARED = "sharedindex."  # the prefix of the larger part of an index that was split in two
-
-
-def find_gitlinks(tree: Tree, git_dir: str, room: list[int]) -> list[str] | None:
-    """The paths of submodules in the checkout. None if the index is larger than the room that is left."""
-    own, shared = "index", [name for name in tree.entries(git_dir) if name.startswith(SHARED)]
-    found: list[str] = []
-    is_nameless = False
-    for name in (own, *shared):
-        status = tree.status(f"{git_dir}/{name}")  # git follows a symlink there
-        room[0] -= status.st_size if status is not None else 0
-        if room[0] < 0:
-            return None
-        index = tree.read(f"{git_dir}/{name}", status.st_size) or b"" if status is not None else b""
-        if not index.startswith(b"DIRC") or not (GITLINK in index or is_nameless):
-            continue
-        entries = [entry for size in HASHES for entry in _entries(index, size, room)]
-        if room[0] < 0:
-            return None
-        # An entry that replaces one of the shared part has no name here.
-        found += [entry.name for entry in entries if entry.name and (entry.is_link or is_nameless)]
-        is_nameless = is_nameless or any(entry.is_link and not entry.name for entry in entries)
-    return found
 
 
 class _Entry(Record):
     """A file, or a submodule, that git has."""
 
     name: str
-    is_link: bool
     blob: bytes
+    is_hidden: bool = False  # git was told not to look whether it has changed
+
+
+def find_hidden(index: bytes) -> set[str] | None:
+    """The files that git was told not to look at; None if that cannot be read here."""
+    if not index.startswith(b"DIRC") or len(index) < HASH:
+        return None if index else set()
+    for size in HASHES:
+        entries = _entries(index, size, [LARGEST_INDEX_BYTES])
+        if len(entries) == int.from_bytes(index[8:12], "big"):
+            return {entry.name for entry in entries if entry.is_hidden}
+    return None
 
 
 def _entries(index: bytes, hash_size: int, room: list[int]) -> list[_Entry]:
-    """Everything in an index. With the wrong size the names are nonsense, which does no harm.
+    """Everything in an index, up to what is wrong: with another size of hashes, that is the first entry.
 
     What a name has from the one before takes room, too: a few megabytes could spell names beyond all memory.
     """
@@ -130,7 +317,11 @@ def _entries(index: bytes, hash_size: int, room: list[int]) -> list[_Entry]:
     position, name, head = 12, b"", HASH + hash_size
     for _ in range(amount):
         start, flags = position, int.from_bytes(index[position + head : position + head + FLAGS], "big")
-        position += head + FLAGS + (2 if version >= 3 and flags & LONGER else 0)
+        position += head + FLAGS
+        is_hidden = bool(flags & ASSUME_UNCHANGED)
+        if version >= 3 and flags & LONGER:
+            is_hidden |= bool(int.from_bytes(index[position : position + 2], "big") & SKIP_WORKTREE)
+            position += 2
         shared = 0  # characters of the name before
         if version == NAMES_ARE_CUT:
             dropped, position = _number(index, position)
@@ -140,8 +331,10 @@ def _entries(index: bytes, hash_size: int, room: list[int]) -> list[_Entry]:
         if end < 0 or shared < 0 or room[0] < 0:
             break  # not an index that git would read, or one that is too large
         name = name[:shared] + index[position:end]
-        is_link = index[start + MODE : start + MODE + 4] == GITLINK
-        found.append(_Entry(name.decode(errors="surrogateescape"), is_link, index[start + HASH : start + head]))
+        if flags & NAME_LENGTH != min(len(name), NAME_LENGTH):
+            break  # the hashes have another size
+        blob = index[start + HASH : start + head]
+        found.append(_Entry(name.decode(errors="surrogateescape"), blob, is_hidden))
         # Entries begin at multiples of eight bytes, and a name ends with at least one zero.
         position = end + 1 if version == NAMES_ARE_CUT else start + (end - start + 8) // 8 * 8
     return found

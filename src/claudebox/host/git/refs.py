@@ -1,50 +1,21 @@
-"""Reads which commit is checked out, and whether there are refs of some kind, without git: git obeys a repository."""
+"""Reads which commit is checked out, and where refs are, without git: git obeys a repository."""
 
 from __future__ import annotations
 
+import os
 import posixpath
 
+from claudebox.host.git.detours import OPERATIONS
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
 HEX = frozenset("0123456789abcdef")
-LONGEST_PACKED = 1 << 24
-MOST_DIRECTORIES = 10_000
-LARGEST = 1 << 26  # bytes of a file with refs; they are sorted, and ours come before branches and tags
-LEFT = 4  # bytes of a name that are spelled out in a table, even right after `refs/claude/…`
-
-
-def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
-    """Whether something is called `prefix/…`. In doubt it is: who asks can look."""
-    packed = tree.read_plain(f"{git_dir}/packed-refs", LARGEST) or b""
-    is_packed = f" {prefix}/".encode() in packed
-    return is_packed or _is_loose(tree, f"{git_dir}/{prefix}") or _in_table(tree, git_dir, prefix)
-
-
-def _is_loose(tree: Tree, directory: str) -> bool:
-    """Whether there is a file in the directory, at any depth. Git leaves empty directories behind."""
-    waiting = [directory] if tree.is_plain_directory(directory) else []
-    for _ in range(MOST_DIRECTORIES):
-        if not waiting:
-            return False
-        here = waiting.pop()
-        below = [f"{here}/{name}" for name in tree.entries(here)]
-        waiting += [path for path in below if tree.is_plain_directory(path)]
-        if any(not tree.is_plain_directory(path) for path in below):
-            return True
-    return True
-
-
-def _in_table(tree: Tree, git_dir: str, prefix: str) -> bool:
-    """Whether a table of the newer format may have it. A name leaves out there what it shares with the one before."""
-    end = f"{prefix}/"[-LEFT:].encode()
-    left = LARGEST  # for all of them: an agent could leave more than anybody can wait for
-    for name in tree.entries(f"{git_dir}/reftable"):
-        content = tree.read_plain(f"{git_dir}/reftable/{name}", left) or b""
-        left -= len(content)
-        if end in content or not left:
-            return True
-    return False
+LONGEST_LOG = 1 << 24
+MOST_REFS = 50_000  # in files of their own
+LONGEST = 1 << 16  # bytes of such a file
+MOST_NOTES = 1000  # files of operations in progress
+MOST_LED = 5  # symbolic refs that git follows
+LARGEST = 1 << 26  # bytes of a file with refs
 
 
 class Head(Record):
@@ -55,27 +26,98 @@ class Head(Record):
 
 
 def read_head(tree: Tree, git_dir: str) -> Head:
-    text = _line(tree, f"{git_dir}/HEAD")
+    text = os.fsdecode(_text(tree, f"{git_dir}/HEAD").strip().encode("latin-1"))
     branch = text.removeprefix("ref: ") if text.startswith("ref: refs/heads/") else ""
     if not branch:
         return Head("", _commit(text))
-    above, name = posixpath.split(posixpath.dirname(git_dir))
-    common = above if name == "worktrees" else git_dir
     if ".." in branch.split("/"):
         return Head()
-    return Head(branch, _commit(_line(tree, f"{common}/{branch}")) or _packed(tree, common, branch))
+    loose = _commit(_text(tree, f"{common_dir(git_dir)}/{branch}"))
+    return Head(branch, loose or read_refs(tree, git_dir).tips.get(branch, ""))
 
 
-def _line(tree: Tree, path: str) -> str:
-    return (tree.read_plain(path, 1 << 12) or b"").decode(errors="surrogateescape").strip()
+def common_dir(git_dir: str) -> str:
+    """Where the refs and objects are: linked worktrees share those of their repository."""
+    above, name = posixpath.split(posixpath.dirname(git_dir))
+    return above if name == "worktrees" else git_dir
 
 
-def _packed(tree: Tree, common: str, branch: str) -> str:
-    content = tree.read_plain(f"{common}/packed-refs", LONGEST_PACKED) or b""
-    ending = b" " + branch.encode(errors="surrogateescape")
-    lines = (line for line in content.split(b"\n") if line.endswith(ending))
-    return next((_commit(line.split(b" ")[0].decode(errors="replace")) for line in lines), "")
+class Refs(Record):
+    """Where refs are at one moment, as git's files have it: most boxes move none, so nothing is parsed before."""
+
+    loose: dict[str, str]  # commits by name
+    packed: bytes
+    tables: bytes  # which files have refs in the newer format, whose content nobody reads here
+    is_whole: bool
+
+    @property
+    def tips(self) -> dict[str, str]:
+        lines = (line.split(maxsplit=1) for line in self.packed.decode(errors="surrogateescape").split("\n"))
+        found: dict[str, str] = {}
+        for name, commit in ((words[1], _commit(words[0])) for words in lines if len(words) > 1):
+            if commit:  # a name may stand there twice, and git takes one of them
+                found[name if found.get(name, commit) == commit else f"{name} {commit}"] = commit
+        return found | self.loose
+
+
+def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
+    """All refs of a repository with its worktrees: also what is checked out without a branch, and each stash.
+
+    A branch may lead to any file beside HEAD that is called like it, such as ORIG_HEAD, so those count, too; and what
+    the files of an operation in progress name, which `git rebase --abort` may go back to.
+    """
+    common = common_dir(git_dir)
+    places = [common, *(f"{common}/worktrees/{name}" for name in tree.entries(f"{common}/worktrees"))]
+    paths = [f"{place}/{name}" for place in places for name in tree.entries(place) if name.isupper()]
+    waiting = [f"{place}/refs" for place in places]
+    while waiting and len(paths) < MOST_REFS:
+        try:
+            with os.scandir(tree.root + waiting.pop()) as listing:
+                for entry in listing:
+                    path = entry.path[len(tree.root) :]
+                    (waiting if entry.is_dir(follow_symlinks=False) else paths).append(path)
+        except OSError:
+            continue
+    texts = {path[len(common) + 1 :]: _led(tree, common, _text(tree, path)) for path in paths}
+    found = {name: commit for name, text in texts.items() if (commit := _commit(text))}
+    under_way = [f"{place}/{name}" for place in places for name in OPERATIONS]
+    notes = [path for path in paths if posixpath.basename(path).isupper()]  # MERGE_HEAD has several
+    notes += [f"{one}/{name}" for one in under_way for name in tree.entries(one)]
+    for path in notes[:MOST_NOTES]:
+        name = path[len(common) + 1 :]
+        texts[name] = text = _text(tree, path)
+        found |= {f"{name} {commit}": commit for word in text.split() if (commit := _commit(word))}
+    stashes = (tree.read_plain(f"{common}/logs/refs/stash", LONGEST_LOG) or b"").decode(errors="replace")
+    commits = (_commit(line.partition(" ")[2]) for line in stashes.split("\n"))
+    found |= {f"refs/stash@{{{commit}}}": commit for commit in commits if commit}
+    packed = tree.read_plain(f"{common}/packed-refs", largest) or b""
+    tables = tree.read_plain(f"{common}/reftable/tables.list") or b""
+    is_read = len(notes) < MOST_NOTES and all(len(text) < LONGEST for text in texts.values())
+    return Refs(found, packed, tables, is_read and len(paths) < MOST_REFS and len(packed) < largest)
+
+
+def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
+    """Whether something is called `prefix/…`. In doubt it is: who asks can look."""
+    refs = read_refs(tree, git_dir)
+    return bool(refs.tables) or not refs.is_whole or any(name.startswith(f"{prefix}/") for name in refs.tips)
+
+
+def _text(tree: Tree, path: str) -> str:
+    """A file of git, in which a word ends at a zero byte, too."""
+    return (tree.read_plain(path, LONGEST) or b"").replace(b"\0", b"\n").decode("latin-1")
+
+
+def _led(tree: Tree, common: str, text: str) -> str:
+    """What git finds where a symbolic ref leads: that may be any file of its directory. Refs are read anyway."""
+    for _ in range(MOST_LED):
+        name = text[4:].lstrip().partition("\n")[0].rstrip()
+        if not text.startswith("ref:") or name.startswith("refs/") or ".." in name.split("/"):
+            break
+        text = _text(tree, f"{common}/{name}")
+    return text
 
 
 def _commit(text: str) -> str:
-    return text if len(text) in (40, 64) and HEX.issuperset(text) else ""
+    """The name of a commit, as git reads it: in letters of any size, up to the first space."""
+    word = "".join(text.split(maxsplit=1)[:1]).lower()
+    return word if len(word) in (40, 64) and HEX.issuperset(word) else ""

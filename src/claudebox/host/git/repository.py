@@ -7,6 +7,7 @@ names points back at the project, because the agent cannot write there.
 from __future__ import annotations
 
 import posixpath
+from itertools import islice
 
 from claudebox.host.git import config as gitconfig
 from claudebox.host.tree import Tree
@@ -16,10 +17,16 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MOST_ALTERNATES = 100
-DEEPEST_MODULE = 8  # parts of a submodule's name
+DEEPEST_MODULE = 12  # parts of a submodule's name
+MOST_MODULES = 5000  # and worktrees, of a repository
+# Directories that git makes in each repository.
+PARTS = frozenset("branches hooks info logs objects refs modules worktrees lfs rr-cache annex".split())
+CONFIG_FILES = ("config", "config.worktree", "credentials")
+LARGEST_CONFIG = 1 << 18
+PASSWORDS = (b"header", b"token", b"pass", b"secret", b"key", b"credential", b"auth", b"proxy")
 
 
 class Repository(Record):
@@ -132,19 +139,61 @@ def _is_submodule_of(tree: Tree, git_dir: str, project: str) -> bool:
     return bool(work_tree) and tree.resolve(posixpath.join(git_dir, work_tree)) == project
 
 
-def find_submodules(tree: Tree, modules: str) -> Iterator[str]:
-    """Find the submodules that a directory `modules` of git holds. They may have submodules of their own."""
-    level = [modules]
-    for _ in range(DEEPEST_MODULE):  # one may be called `a/b`
-        paths = [f"{directory}/{name}" for directory in level for name in tree.entries(directory)]
-        level = []
-        for path in filter(tree.is_plain_directory, paths):
-            head, config = (tree.lstat(f"{path}/{name}") for name in ("HEAD", "config"))
-            if head is not None or config is not None:
-                yield path
-            # Another submodule may be called so. Without HEAD, git takes it for no repository.
-            if head is None or tree.is_plain_directory(f"{path}/HEAD"):
-                level.append(path)
+def is_repository(tree: Tree, directory: str) -> bool:
+    """Whether git takes a directory for one of its own: HEAD, and objects here or in a common directory."""
+    return tree.lstat(f"{directory}/HEAD") is not None and (
+        tree.lstat(f"{directory}/objects") is not None or tree.lstat(f"{directory}/commondir") is not None
+    )
+
+
+def find_submodules(
+    tree: Tree, modules: str, entries: Callable[[str], list[str]] | None = None, unseen: list[str] | None = None
+) -> Iterator[str]:
+    """Find the submodules that a directory `modules` of git holds. They may have submodules of their own.
+
+    One may be called `a/b`, and lie in another one, so nothing that is there ends the search, but what git itself makes
+    in a repository. `entries` lists a directory; `unseen` takes in those that are too deep or one too many.
+    """
+    level, seen = [modules], 0
+    for _ in range(DEEPEST_MODULE):
+        below: list[str] = []
+        for directory in level:
+            is_gits = directory != modules and is_repository(tree, directory)
+            for name in (entries or tree.entries)(directory):
+                path = f"{directory}/{name}"
+                if not tree.is_plain_directory(path) or (is_gits and name in PARTS and not is_repository(tree, path)):
+                    continue
+                if is_repository(tree, path) or tree.lstat(f"{path}/config") is not None:
+                    yield path
+                below.append(path)
+        seen += len(below)
+        if seen > MOST_MODULES:
+            break
+        level = below
+    if unseen is not None:
+        unseen += level
+
+
+def find_configs(tree: Tree, git_dirs: Iterable[str]) -> list[str]:
+    """The files of repositories, their submodules and worktrees that may hold a password."""
+    found = []
+    for git_dir in dict.fromkeys(git_dirs):
+        directories = [git_dir]
+        directories += [f"{git_dir}/worktrees/{name}" for name in tree.entries(f"{git_dir}/worktrees")[:MOST_MODULES]]
+        for directory in directories:
+            if len(directories) < MOST_MODULES and tree.is_plain_directory(f"{directory}/modules"):
+                directories += islice(find_submodules(tree, f"{directory}/modules"), MOST_MODULES)
+            files = [f"{directory}/{name}" for name in CONFIG_FILES]
+            found += [path for path in files if tree.lstat(path) is not None and _may_hold_password(tree, path)]
+    return found
+
+
+def _may_hold_password(tree: Tree, path: str) -> bool:
+    """Look quickly: every repository is asked this at every start. What cannot be read may hold one."""
+    content = tree.read_plain(path, LARGEST_CONFIG)
+    if content is None or len(content) == LARGEST_CONFIG:
+        return True
+    return (b"://" in content and b"@" in content) or any(word in content.lower() for word in PASSWORDS)
 
 
 def _by_hand(git_dir: str) -> str:

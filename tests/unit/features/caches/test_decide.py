@@ -91,7 +91,7 @@ def test_what_somebody_mounts_is_there_instead_of_a_link(machine: Machine, place
 
 
 @pytest.mark.req("SEC-01")
-@pytest.mark.parametrize("place", [".cache", ".cache/pip", ".npm", ".cargo", "go"])
+@pytest.mark.parametrize("place", [".cache/pip", ".npm", ".cargo", "go"])
 def test_writable_cache_of_the_host_is_flagged(machine: Machine, place: str) -> None:
     machine.plant(f"~/{place}/file")
     flagged = [finding for finding in machine.plan("--mount-rw", f"~/{place}").flagged if "run later" in finding.text]

@@ -35,55 +35,18 @@ def found(tmp_path: Path, description: str, **environ: str) -> list[tuple[str, s
         ("~/.config -> shop/config\n~/shop/config/x", ("config", "~/.config leads here")),
         ("~/.tool/plugin -> ../shop/plugin", ("plugin", "~/.tool/plugin leads here")),
         ("/opt/mine/x -> /home/alice/shop/x", ("x", "/opt/mine/x leads here")),
-        ("~/.bashrc: . $HOME/shop/env\\n", ("env", "~/.bashrc names it")),
-        ("~/.bashrc: . ${HOME}/shop/env;ls\\n", ("env", "~/.bashrc names it")),
-        ('~/.bashrc: . "$HOME/shop/env"\\n', ("env", "~/.bashrc names it")),
-        ('~/.bashrc: . "$HOME"/shop/env\\n', ("env", "~/.bashrc names it")),
-        ("~/.bashrc: if x; then . /home/alice/shop/env; fi\\n", ("env", "~/.bashrc names it")),
-        ("~/.config/fish/config.fish: set -x D ~/shop\\nsource $D/env\\n",
-         ("env", "~/.config/fish/config.fish names it")),
-        ("~/.vimrc: set runtimepath+=~/shop/vim\\n\n~/shop/vim/x", ("vim", "~/.vimrc names it")),
-        ("~/.bashrc: . ~/shop/now/env\\n\n~/shop/now -> v1\n~/shop/v1/env", ("v1/env", "~/.bashrc names it")),
-        ("/var/spool/cron/crontabs/alice: @daily cd ~/shop && ./x.sh\\n\n~/shop/x.sh",
-         ("x.sh", "/var/spool/cron/crontabs/alice names it")),
-        ("~/.config/systemd/user/a.service.d/x.conf: ExecStart=%h/shop/x -y\\n",
-         ("x", "~/.config/systemd/user/a.service.d/x.conf names it")),
         ("/usr/local/bin/x -> /home/alice/shop/x", ("x", "/usr/local/bin/x leads here")),
-        ("/etc/systemd/system/x.service: ExecStart=/home/alice/shop/x\\n",
-         ("x", "/etc/systemd/system/x.service names it")),
-        ("/etc/cron.daily/x -> /home/alice/shop/x", ("x", "/etc/cron.daily/x leads here")),
-        ("~/.bashrc: . ~/shop/a\\n\n~/shop/a: . ~/shop/b\\n", ("b", "~/shop/a names it")),
-        ("~/.bashrc -> shop/rc\n~/shop/rc: . ~/shop/b\\n", ("b", "~/.bashrc names it")),
-        ("~/.zshenv: export D=~/shop\\n\n~/.zshrc: . $D/b\\n", ("b", "~/.zshrc names it")),
-        ("~/.config/systemd/user/x.service: WorkingDirectory=%h/shop/src\\nExecStart=/usr/bin/python3 x\\n",
-         ("src/x", "~/.config/systemd/user/x.service names it")),
-        ("~/.bashrc: . $DOT/a; . ${SRC}/shop/b\\n", ("b", "~/.bashrc names it")),
-        ("~/.bashrc: . $DOT/a; . ${SRC}/shop/b\\n", ("a", "~/.bashrc names it")),
-        ("~/.local/bin/go: #!/bin/sh\\nexec ~/shop/go\\n", ("go", "~/.local/bin/go names it")),
-        ('~/.claude/settings.json: {\\n"command": "~/shop/hook.sh"}',
-         ("hook.sh", "~/.claude/settings.json names it")),
     ],
-)  # fmt: skip
+)
 def test_way_is_found(tmp_path: Path, description: str, expected: tuple[str, str]) -> None:
-    environ = {"PATH": "/opt/mine:/usr/bin", "DOT": P, "SRC": "/home/alice"}
-    assert expected in found(
-        tmp_path, f"/etc/passwd: alice:x:1000:1000::/home/alice:/bin/sh\\n\n{description}", **environ
-    )
+    assert expected in found(tmp_path, description, PATH="/opt/mine:/usr/local/bin:/usr/bin")
 
 
 @pytest.mark.parametrize(
     "description",
     [
         "~/work -> shop",
-        "~/.bashrc: alias s='cd ~/shop'\\n",
-        "~/.bashrc: alias s='cd ~/shop/src'\\n",
-        "~/.bashrc: # . ~/shop/env\\n",
-        "~/.bashrc: . ~/shop2/env\\n",
-        "~/.bashrc: . /mnt/home/alice/shop/env\\n",
-        "~/.bashrc: . ~/shop/../other/env\\n",
-        "~/.bashrc: export CDPATH=~/shop/src\\n",
-        "~/.bash_history: . ~/shop/env\\n",
-        "~/.viminfo: ~/shop/src/x\\n",
+        "~/.bashrc: . ~/shop/env\\n",  # scripts named in the text of a file are not looked for
         "~/.local/bin/x -> /usr/bin/x\n/usr/bin/x",
         "~/.bashrc -> .bashrc",
         "~/.config/a/b/c/d/e -> /home/alice/shop/x",
@@ -101,9 +64,6 @@ def test_what_is_no_way(tmp_path: Path, description: str) -> None:
         ({"PATH": f"{P}/./bin/"}, [("bin", ways.ON_PATH)]),
         ({"PATH": "tools:/usr/bin"}, [("tools", ways.ON_PATH)]),
         ({"PATH": f"{P}"}, [(P, ways.ON_PATH)]),
-        ({"BASH_ENV": f"{P}/env"}, [("env", "your variable BASH_ENV names it")]),
-        ({"LD_PRELOAD": f"/x.so {P}/y.so"}, [("y.so", "your variable LD_PRELOAD names it")]),
-        ({"NODE_OPTIONS": f"--require={P}/x.js"}, [("x.js", "your variable NODE_OPTIONS names it")]),
         ({"OLDPWD": P, "PWD": f"{P}/src"}, []),
         ({"PATH": f"{P}/node_modules/.bin:{P}/.venv/bin:{P}/target/debug"}, []),
         ({"PATH": ":/usr/bin"}, []),
@@ -145,17 +105,8 @@ def test_audit_names_the_ways_and_how_to_open_them(tmp_path: Path) -> None:
     machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
     machine.plant("\n".join(f"~/.rc{number} -> shop/rc{number}\n~/shop/rc{number}" for number in range(3)))
     shown = audit(machine.plan("--run", "true"), Style(False)).partition("Guarded")[2].partition("Network")[0]
-    assert shown.splitlines()[-4:] == [
-        "  read-only        rc0 (~/.rc0 leads here)",
-        "                   rc1 (~/.rc1 leads here)",
-        "                   rc2 (~/.rc2 leads here)",
-        "                   (if that is what the agent is to work on: --writable PATH)",
-    ]
-
-
-def test_many_ways_are_held_by_their_directories(tmp_path: Path) -> None:
-    many = "\n".join(f"~/.config/f{number} -> ../shop/d{number % 3}/{number}" for number in range(ways.MOST_WAYS + 1))
-    assert [path for path, _ in found(tmp_path, many)] == ["d0", "d1", "d2"]
+    assert all(f" rc{number} (~/.rc{number} leads here)\n" in shown for number in range(3))
+    assert " (if that is what the agent is to work on: --writable PATH)\n" in shown
 
 
 def test_look_at_the_home_has_an_end(tmp_path: Path) -> None:

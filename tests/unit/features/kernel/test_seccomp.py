@@ -16,7 +16,6 @@ from claudebox.problem import Problem
 pytestmark = pytest.mark.req("SEC-02")
 
 ALLOW, KILL = "allow", "kill"
-LONGEST_JUMP = 255
 HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h"}
 NEWER_THAN_HEADERS = {"open_tree_attr"}
 MOST_STEPS = 30
@@ -71,15 +70,6 @@ def test_every_call_gets_the_answer_of_the_table(machine: str, with_namespaces: 
     refused = refused_numbers(machine, with_namespaces)
     wanted = {call: wanted_of(machine, call, refused) for call in range(600)}
     assert {call: answer(program, machine, call) for call in range(600)} == wanted
-
-
-@pytest.mark.parametrize("with_namespaces", [False, True])
-def test_jumps_fit_into_their_bytes(machine: str, with_namespaces: bool) -> None:
-    """A jump that is too long would spill into the next field."""
-    program = call_filter(machine, with_namespaces=with_namespaces)
-    instructions = list(struct.iter_unpack("<HBBI", program))
-    assert {code for code, *_ in instructions} <= {0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06}
-    assert len(instructions) <= LONGEST_JUMP
 
 
 def test_calls_of_another_architecture_are_the_end(machine: str) -> None:
@@ -138,10 +128,13 @@ def test_mode_counts_only_where_something_is_made(machine: str) -> None:
 
 
 @pytest.mark.parametrize("upper", [0, 0xDEADBEEF << 32])
-def test_terminal_requests(machine: str, upper: int) -> None:
+def test_terminal_requests_and_leases(machine: str, upper: int) -> None:
     program, ioctl = call_filter(machine), table.IOCTL[table.MACHINES.index(machine)]
     for request in (0x5412, 0x541C, 0x541D, 0x5423):  # TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD
         assert answer(program, machine, ioctl, 0, request | upper) == table.NOT_PERMITTED
+    fcntl = table.FCNTL[table.MACHINES.index(machine)]
+    assert answer(program, machine, fcntl, 0, 1024 | upper) == table.NOT_PERMITTED  # F_SETLEASE
+    assert answer(program, machine, fcntl, 0, 1030 | upper) == ALLOW  # F_DUPFD_CLOEXEC
     for request in (0x5401, 0x5410, 0x5413, 0x5414, 0x540E):  # TCGETS, TIOCSPGRP, the window's size, TIOCSCTTY
         assert answer(program, machine, ioctl, 0, request | upper) == ALLOW
 
@@ -209,7 +202,13 @@ def numbers_in(header: str) -> Iterator[tuple[str, int]]:
 def test_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     known, index = dict(numbers_in(HEADERS[machine])), table.MACHINES.index(machine)
     named = {name: numbers[index] for refused in table.REFUSED for name, numbers in refused.calls.items()}
-    inspected = {"ioctl": table.IOCTL, "socket": table.SOCKET, "socketpair": table.SOCKETPAIR, "clone": table.CLONE}
+    inspected = {
+        "fcntl": table.FCNTL,
+        "ioctl": table.IOCTL,
+        "socket": table.SOCKET,
+        "socketpair": table.SOCKETPAIR,
+        "clone": table.CLONE,
+    }
     named |= {name: numbers[index] for name, numbers in inspected.items()} | {"unshare": table.UNSHARE[index]}
     wrong = {name: number for name, number in named.items() if known.get(name, table.ABSENT) != number}
     assert wrong.keys() <= NEWER_THAN_HEADERS

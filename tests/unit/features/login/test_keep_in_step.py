@@ -218,36 +218,6 @@ def test_login_that_somebody_stored_while_the_host_was_locked_is_not_overwritten
     assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [1, 1]
 
 
-def former(login: Login, number: int) -> Path:
-    """The login that all boxes of claudebox 0.1.0 shared."""
-    path = Path(login.all_projects.former_login)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(credentials(number))
-    return path
-
-
-def test_former_shared_login_is_rescued_if_it_is_newer(tmp_path: Path) -> None:
-    from claudebox.features.login.act import stamp
-
-    login = login_of(tmp_path, "/shop")
-    Path(login.file).write_text(credentials(0))
-    former(login, 1)
-    Path(login.all_projects.former_note).write_text(stamp(login.file))
-    bring_into_step(login)
-    assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [1, 1]
-
-
-@pytest.mark.parametrize("note", [None, "", "another stamp"])
-def test_former_shared_login_does_not_win_over_what_the_user_did_since(tmp_path: Path, note: str | None) -> None:
-    login = login_of(tmp_path, "/shop")
-    Path(login.file).write_text(credentials(0))
-    former(login, 1)
-    if note is not None:
-        Path(login.all_projects.former_note).write_text(note)
-    bring_into_step(login)
-    assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [0, 0]
-
-
 def end_in(path: str) -> int:
     end: int = json.loads(Path(path).read_text())["claudeAiOauth"]["expiresAt"]
     return end

@@ -112,8 +112,8 @@ def test_log_and_suggestion(notes: Notes) -> None:
     entries = read_journal(notes.path)
     assert [line[16:] for line in log_text(entries).splitlines()] == [
         "           sent  received  host",
-        "allowed    1.2k       57M  registry.npmjs.org:443",
-        "allowed       5         0  github.com:22",
+        "allowed      1K       54M  registry.npmjs.org:443",
+        "allowed      5B        0B  github.com:22",
         "refused                    tracker.example",
         "refused                    git.example:2222",
         " failed                    down.example:80 (no answer)",

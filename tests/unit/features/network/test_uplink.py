@@ -10,10 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.network.act import listening_ports
 from claudebox.features.network.uplink import Resolver, find_resolvers, internet_only, nothing
 from claudebox.host.network import Neighbourhood
-from claudebox.model import Origin, Port
 from claudebox.settings.types import LAST_PORT
 from hosts.machine import HOME_NETWORK
 from patience import PATIENCE
@@ -298,10 +296,3 @@ def _around(address: Address) -> list[Address]:
 def _is_in_a_set(filters: Filter, address: Address) -> bool:
     networks = filters.four if isinstance(address, IPv4Address) else filters.six
     return any(address in network for network in networks)  # type: ignore[operator]
-
-
-@pytest.mark.req("NET-04")
-def test_carrier_listens_where_nobody_else_wants_to() -> None:
-    asked = ((3000, 3000), (8080, 65534), (9000, 80))
-    ports = tuple(Port(host, box, Origin.of_option("--publish")) for host, box in asked)
-    assert listening_ports(ports, {65535}) == {3000: 65533, 8080: 65532, 9000: 65531}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.fetch import Progress, find_reason, read_paths
+from claudebox.features.nix.fetch import find_reason, read_paths
 from claudebox.features.nix.packages import find_nix, plan_inquiry
 from claudebox.host import pinned
 from hosts.machine import Machine
@@ -120,37 +119,3 @@ def test_reason_is_the_last_error(lines: list[str], reason: str) -> None:
 )
 def test_reason_says_what_to_do(line: str, word: str) -> None:
     assert word in find_reason([line])
-
-
-class Screen(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    screen = Screen()
-    progress = Progress(screen, ["hello", "jq"])
-    progress.show([("hello", f"building '{HELLO}.drv'...\x1b[2J")])
-    progress.note("hello", [HELLO], "")
-    progress.show([("jq", "x" * 200)])
-    progress.clear()
-    lines = screen.getvalue().split("\r\x1b[K")
-    assert lines[1] == "claudebox: packages 0 of 2, 0 s: hello: building 'hello-2.12.drv'...\\x1b[2J"
-    assert lines[2].startswith("claudebox: packages 1 of 2, 0 s: jq: xxx")
-    assert len(lines[2]) == 79
-    assert lines[3:] == [""]
-
-
-def test_progress_is_plain_lines_elsewhere() -> None:
-    screen = io.StringIO()
-    progress = Progress(screen, ["hello", "nosuch"])
-    progress.show([("hello", "building")])
-    progress.note("hello", [HELLO], "")
-    progress.note("nosuch", [], "it is \x1b[1mnot there")
-    progress.clear()
-    assert screen.getvalue().splitlines() == [
-        "claudebox: asking Nix for hello, nosuch",
-        "claudebox: hello: hello-2.12 (1 of 2)",
-        "claudebox: warning: nosuch is not in the box: it is \\x1b[1mnot there",
-    ]

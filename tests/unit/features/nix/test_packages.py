@@ -107,7 +107,7 @@ def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
     keep(machine)
     host, request = machine.host(), parse(["--run", "x"])
     settings = Settings(packages=(Word("hello", SAID), Word("nosuch", SAID)))
-    left = give_up(host, settings, {"nixpkgs#nosuch": "it is not there"})
+    left = give_up(settings, {"nixpkgs#nosuch": "it is not there"})
     plan = make_plan(host, request, left)
     assert [package.reference for package in plan.packages] == ["nixpkgs#hello"]
     assert Finding(Finding.NOTE, "nosuch", "not in the box: it is not there") in plan.findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.guard.held import why_apart
+from claudebox.features.guard.table import why
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, LINK, Change
 from claudebox.model import Guarded
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.req("LAND-01")
 
 
 def reasons(*changes: Change, on_host: tuple[str, ...] = ()) -> dict[str, str]:
-    items = judge(changes, "/home/alice/shop", lambda path: path in on_host, (), why_apart)
+    items = judge(changes, "/home/alice/shop", lambda path: path in on_host, (), why)
     return {item.change.path: item.reason for item in items if item.reason}
 
 
@@ -29,6 +29,7 @@ def reasons(*changes: Change, on_host: tuple[str, ...] = ()) -> dict[str, str]:
         # Nobody knows all files that an agent obeys.
         *(".claude/scheduled_tasks.json", ".claude/launch.json", ".cursor/worktrees.json", ".gemini/x/y.toml"),
         *(".claude/md", ".github/.claude/x.sh", ".codex/environments/setup", ".claude/worktrees/x/.cursor/y.json"),
+        *(".github/extensions/x.md", ".gitlab/duo/x.md", ".unheard-of/x", ".npmrc"),
     ],
 )
 def test_file_that_the_host_runs_is_set_apart(path: str) -> None:
@@ -39,21 +40,19 @@ def test_file_that_the_host_runs_is_set_apart(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("src/main.py", "Makefile", ".claude/notes/x.md", ".claude/rules/X.MD", ".cursor/rules/x.mdc", "HEAD"),
-        *(".github/README.md", ".github/ISSUE_TEMPLATE/bug.yml", ".claude/worktrees/side/src/main.py"),
-        *(".claude/worktrees/side/.claude/worktrees/inner/main.py", ".claude/worktrees/side/.github/bug.yml"),
+        *("src/main.py", "Makefile", ".claude/rules/X.MD", ".cursor/rules/x.mdc", "HEAD", ".gitignore"),
+        *(".github/README.md", ".github/ISSUE_TEMPLATE/bug.md", ".claude/worktrees/side/src/main.py"),
+        *(".claude/worktrees/side/.claude/worktrees/inner/main.py", "node_modules/.bin/x"),
     ],
 )
 def test_work_of_the_agent_is_not(path: str) -> None:
     assert reasons(Change(path, CHANGED, FILE)) == {}
 
 
-def test_room_for_the_work_is_not_set_apart() -> None:
-    assert reasons(Change(".claude/notes", ADDED, DIRECTORY), Change(".claude", ADDED, DIRECTORY)) == {}
-    assert reasons(Change(".claude/skills", ADDED, DIRECTORY), Change(".claude/notes", DELETED, DIRECTORY)).keys() == {
-        ".claude/skills",
-        ".claude/notes",
-    }
+def test_new_directory_is_judged_like_a_text_in_it() -> None:
+    rooms = [Change(name, ADDED, DIRECTORY) for name in (".claude", ".claude/rules", ".claude/skills", ".vscode", "a")]
+    assert reasons(*rooms).keys() == {".claude/skills", ".vscode"}
+    assert reasons(Change(".claude", DELETED, DIRECTORY), Change(".x", DELETED, DIRECTORY)).keys() == {".claude", ".x"}
 
 
 def test_place_that_something_leads_to_is_set_apart() -> None:
@@ -64,7 +63,7 @@ def test_place_that_something_leads_to_is_set_apart() -> None:
         Change("scripts/other", CHANGED, FILE),
         Change("scripts", DELETED, DIRECTORY, gone=2),
     ]
-    items = judge(changes, "/home/alice/shop", lambda _: False, held, why_apart)
+    items = judge(changes, "/home/alice/shop", lambda _: False, held, why)
     assert [item.change.path for item in items if item.reason] == ["scripts/deploy", "scripts"]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from claudebox.features.broker.server.credentials import Fixed, Revoked, Subscription, Unavailable
 from claudebox.features.broker.server.messages import (
@@ -22,17 +24,14 @@ from claudebox.features.broker.server.messages import (
     read_request,
 )
 from claudebox.features.broker.server.policy import (
-    CODINGS,
     FAILED,
     FORBIDDEN,
-    REASONS,
     TOO_LARGE,
     Cutter,
     Leak,
     Refusal,
     answered_headers,
     check_request,
-    decompressed,
     malformed,
     sent_headers,
 )
@@ -46,7 +45,6 @@ LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
 LARGE_BODY = 1024 * 1024
 UNAUTHORIZED = 401
 FREE = "/v1/messages/count_tokens"  # it answers with a number, and costs nothing
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -91,7 +89,8 @@ class Exchange:
         self.reader.next_message()
         stays_open, self.is_in_step = False, False
         try:
-            head = self._head()
+            with self._noting(""):
+                head = read_request(self.reader)
             stays_open = "close" not in dict(head.headers).get("connection", "").lower()
             is_forwarded, body = self._take(head)
             if is_forwarded:
@@ -105,11 +104,13 @@ class Exchange:
                 self._linger()
         return stays_open
 
-    def _head(self) -> RequestHead:
+    @contextmanager
+    def _noting(self, target: str) -> Iterator[None]:
+        """Note what is refused meanwhile in the journal."""
         try:
-            return read_request(self.reader)
+            yield
         except Refusal as refusal:
-            self.session.journal.note_refusal("", refusal.status)
+            self.session.journal.note_refusal(target[:100], refusal.status)
             raise
 
     def _take(self, head: RequestHead) -> tuple[bool, bytes]:
@@ -123,22 +124,16 @@ class Exchange:
             is_forwarded = check_request(head.method, head.target, head.headers, self.session.dummy)
         except Refusal as error:
             refusal = error
-        try:
-            if refusal is None or not head.expects_continue:
-                body = self._body(head, keeps=refusal is None)
-                self.is_in_step = True
+        with self._noting(head.target):
+            body = self._body(head, keeps=refusal is None)
+            self.is_in_step = True
             if refusal is not None:
                 raise refusal
-        except Refusal as error:
-            self.session.journal.note_refusal(head.target[:100], error.status)
-            raise
         return is_forwarded, body
 
     def _body(self, head: RequestHead, *, keeps: bool) -> bytes:
         if head.framing.length > LARGEST_BODY:
             raise _too_large()
-        if head.expects_continue:
-            self.client.sendall(CONTINUE)
         body, size = bytearray(), 0
         try:
             for piece in read_body(self.reader, head.framing):
@@ -159,7 +154,8 @@ class Exchange:
 
     def _forward(self, head: RequestHead, body: bytes, *, stays_open: bool) -> None:
         session = self.session
-        self._admit(head)
+        with self._noting(head.target):
+            session.meter.admit()
         started = time.monotonic()
         status, usage = 0, Usage(is_stream=True)
         try:
@@ -192,13 +188,6 @@ class Exchange:
         # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
         self.client.sendall(LAST_CHUNK)
 
-    def _admit(self, head: RequestHead) -> None:
-        try:
-            self.session.meter.admit()
-        except Refusal as refusal:
-            self.session.journal.note_refusal(head.target[:100], refusal.status)
-            raise
-
     def _ask(self, head: RequestHead, body: bytes) -> tuple[Connection, AnswerHead]:
         """Get the API's answer, which is never that the credential is wrong. Raises a Refusal."""
         try:
@@ -221,9 +210,9 @@ class Exchange:
         if 300 <= answer.status < 400:
             connection.close()
             raise Refusal(502, FAILED, "claudebox: the API leads elsewhere, where the credential does not go")
-        if dict(answer.headers).get("content-encoding", "").lower() not in CODINGS:
+        if dict(answer.headers).get("content-encoding", "identity").lower() != "identity":
             connection.close()
-            raise Refusal(502, FAILED, "claudebox: the answer is compressed in a way that cannot be looked into")
+            raise Refusal(502, FAILED, "claudebox: the answer is compressed, although the broker asked for a plain one")
         return connection, answer
 
     def _ask_once(
@@ -248,18 +237,16 @@ class Exchange:
     def _relay(self, connection: Connection, answer: AnswerHead, usage: Usage, *, stays_open: bool) -> None:
         """Pass the answer on piece by piece, except for its end. Without that, the box sees that it was cut off."""
         cutter = Cutter(self.session.credential.secrets)
-        coding = dict(answer.headers).get("content-encoding", "").lower()
         kept = answered_headers(answer.headers, cutter.is_clean)
         closing = () if stays_open else (("connection", "close"),)
-        first = f"HTTP/1.1 {answer.status} {REASONS.get(answer.status, 'Answer')}"
+        first = f"HTTP/1.1 {answer.status} Answer"
         framed = (*kept, *closing, ("transfer-encoding", "chunked"))
         try:
             self.client.sendall(head_bytes(first, framed))
-            pieces = decompressed(read_body(connection.reader, answer.framing), coding)
-            for piece in cutter.pieces(pieces):
+            for piece in cutter.pieces(read_body(connection.reader, answer.framing)):
                 usage.feed(piece)
                 self.client.sendall(chunk(piece))
-        except (BadBody, ValueError):
+        except BadBody:
             raise Gone from None
 
     def _refuse(self, refusal: Refusal, *, stays_open: bool) -> None:
@@ -271,7 +258,7 @@ class Exchange:
             ("x-should-retry", "true" if refusal.may_retry else "false"),
             *(() if stays_open else (("connection", "close"),)),
         )
-        self.client.sendall(head_bytes(f"HTTP/1.1 {refusal.status} {REASONS[refusal.status]}", headers) + body)
+        self.client.sendall(head_bytes(f"HTTP/1.1 {refusal.status} Refused", headers) + body)
 
     def _linger(self) -> None:
         """Read on for a moment: what is not read would make the end of the connection an error, and lose the answer."""

@@ -12,7 +12,6 @@ LARGEST_HEAD = 32 * 1024
 MOST_HEADERS = 100
 
 REQUEST_LINE = re.compile(rb"([A-Za-z]{1,16}) ([\x21-\x7e]{1,2048}) HTTP/1\.1")
-ANY_REQUEST_LINE = re.compile(rb"[^ ]+ [^ ]+ HTTP/[0-9.]+")
 STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: [\t\x20-\x7e\x80-\xff]*)?")
 NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 VALUE = re.compile(rb"[\t\x20-\x7e]*")
@@ -50,7 +49,6 @@ class RequestHead(Record):
     target: str
     headers: Headers
     framing: Framing
-    expects_continue: bool
 
 
 class AnswerHead(Record):
@@ -71,8 +69,6 @@ def read_request(reader: Reader) -> RequestHead:
     first, *lines = head.split(b"\r\n")
     match = REQUEST_LINE.fullmatch(first)
     if match is None:
-        if ANY_REQUEST_LINE.fullmatch(first):
-            raise Refusal(505, INVALID, "malformed request: not HTTP/1.1")
         raise malformed("request line")
     try:
         headers = _headers(lines, VALUE)
@@ -81,10 +77,9 @@ def read_request(reader: Reader) -> RequestHead:
         raise malformed(str(error)) from None
     if _values(headers, "host") == []:
         raise malformed("no host")
-    expectation = [value.lower() for value in _values(headers, "expect")]
-    if expectation not in ([], ["100-continue"]):
-        raise Refusal(417, INVALID, "malformed request: expectation")
-    return RequestHead(match[1].decode(), match[2].decode(), headers, framing, bool(expectation))
+    if _values(headers, "expect"):
+        raise Refusal(417, INVALID, "malformed request: expectation")  # whoever has one then sends everything at once
+    return RequestHead(match[1].decode(), match[2].decode(), headers, framing)
 
 
 def read_answer(reader: Reader) -> AnswerHead:
@@ -237,7 +232,8 @@ def read_body(reader: Reader, framing: Framing) -> Iterator[bytes]:
         elif framing.length >= 0:
             yield from _exactly(reader, framing.length)
         else:
-            yield from _until_closed(reader)
+            while piece := reader.rest():
+                yield piece
     except Ended:
         raise Truncated from None
     except TooLong:
@@ -248,11 +244,6 @@ def _exactly(reader: Reader, length: int) -> Iterator[bytes]:
     while length:
         piece = reader.some(min(length, PIECE))
         length -= len(piece)
-        yield piece
-
-
-def _until_closed(reader: Reader) -> Iterator[bytes]:
-    while piece := reader.rest():
         yield piece
 
 

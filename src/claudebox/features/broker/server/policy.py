@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from hmac import compare_digest
 
@@ -27,7 +26,6 @@ FORWARDED = frozenset(
     )
 )
 CHECKED = ("HEAD", "/")  # Claude looks whether somebody is there. We are.
-HOSTS = ("127.0.0.1", "localhost")  # with whichever port a forwarder in the box has
 
 # The API needs these. The credential is not among them: the broker adds the real one.
 SENT_HEADERS = frozenset(
@@ -54,29 +52,6 @@ TOO_LARGE = "request_too_large"
 TOO_MANY = "rate_limit_error"
 FAILED = "api_error"
 
-REASONS = {
-    400: "Bad Request",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout",
-    411: "Length Required",
-    413: "Payload Too Large",
-    417: "Expectation Failed",
-    421: "Misdirected Request",
-    426: "Upgrade Required",
-    429: "Too Many Requests",
-    431: "Request Header Fields Too Large",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    504: "Gateway Timeout",
-    505: "HTTP Version Not Supported",
-}
-
-MOST_AT_ONCE = 256 * 1024  # bytes that are unpacked of a compressed piece
-CODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
-GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-
 # A character as JSON or an address writes it. JSON in JSON has more backslashes, an address in an address more `25`.
 # How many is bounded: a long row of them must not cost more than its length.
 IN_JSON = re.compile(rb'\\\\{0,14}(?:u00([2-7][0-9A-Fa-f])|(["/]))')
@@ -88,8 +63,11 @@ MOST_BYTES = 12  # that one character of a secret takes
 
 
 def check_request(method: str, target: str, headers: Headers, dummy: str) -> bool:
-    """Whether the request goes to the API; if not, it only asks whether somebody is there. Raises a Refusal."""
-    _check_kind(method, target, headers)
+    """Whether the request goes to the API; if not, it only asks whether somebody is there. Raises a Refusal.
+
+    Another host, method or protocol needs no rule of its own: what is sent on is a path of the list, by POST, with
+    headers of the list, to the one address that the broker knows.
+    """
     if (method, target) == CHECKED:
         return False
     if target not in FORWARDED:
@@ -99,18 +77,6 @@ def check_request(method: str, target: str, headers: Headers, dummy: str) -> boo
     if not shows(headers, dummy):
         raise Refusal(403, FORBIDDEN, "claudebox: not the token of this box")
     return True
-
-
-def _check_kind(method: str, target: str, headers: Headers) -> None:
-    """Refuse what would lead to another host, or to another protocol."""
-    if method in ("CONNECT", "TRACE"):
-        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
-    if not target.startswith("/"):
-        raise Refusal(421, INVALID, "claudebox: no other host can be reached")
-    if any(name == "host" and value.lower().partition(":")[0] not in HOSTS for name, value in headers):
-        raise Refusal(421, INVALID, "claudebox: no other host can be reached")
-    if any(name == "upgrade" for name, _ in headers):
-        raise Refusal(426, INVALID, "claudebox: no other protocol can be spoken")
 
 
 def shows(headers: Headers, dummy: str) -> bool:
@@ -241,26 +207,3 @@ def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
 def _finished(text: bytes) -> bytes:
     """The text without what may become another character when more of it is there: one form may be in another."""
     return UNFINISHED.sub(b"", UNFINISHED.sub(b"", text))
-
-
-def decompressed(pieces: Iterable[bytes], coding: str) -> Iterator[bytes]:
-    """Unpack pieces that the API has compressed although it was asked not to. Raises ValueError."""
-    if coding in ("", "identity"):
-        yield from pieces
-        return
-    if coding not in CODINGS:
-        raise ValueError("it is compressed in a way that cannot be looked into")
-    unpacker = zlib.decompressobj(GZIP_OR_ZLIB)
-    try:
-        for piece in pieces:
-            left = piece
-            while left and not unpacker.eof:
-                if plain := unpacker.decompress(left, MOST_AT_ONCE):
-                    yield plain
-                left = unpacker.unconsumed_tail
-            while not unpacker.eof and (plain := unpacker.decompress(b"", MOST_AT_ONCE)):
-                yield plain
-        if not unpacker.eof:
-            raise ValueError("it ends too early")
-    except zlib.error:
-        raise ValueError("it cannot be unpacked") from None

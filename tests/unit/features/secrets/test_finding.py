@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from claudebox.agreement import agreement, find_news
-from claudebox.features.secrets import memory
-from claudebox.features.secrets.keys import _block, throw_away_certificate
-from claudebox.features.secrets.memory import FORM, OLD_HEADER, recall
+from claudebox.features.secrets import finding
 from claudebox.host.tree import Tree
-from claudebox.model import MASK, Finding, Plan
+from claudebox.model import HIDE, MASK, RW, Finding, Plan
 from claudebox.problem import Problem
-from claudebox.state import State
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
 from claudebox.view.sandbox import sandbox_md
@@ -109,7 +104,7 @@ KEYS = """~/shop/.env.local: PORT=1\\nDB_PASSWORD=hunter2\\nOTHER_TOKEN=hunter3\
 ~/shop/secrets.json: {"db": {"password": "hunter5", "token": "hunter6"}}
 ~/shop/.envrc: export A_TOKEN=hunter7 B_TOKEN=hunter8\\n
 ~/shop/database.yml: x:\\n  password: hunter9\\n  token: hunter0\\n
-~/shop/wp-config.php: define('DB_PASSWORD', 'hunterA'); define('AUTH_KEY', 'hunterB');
+~/shop/wp-config.php: define('DB_PASSWORD', 'hunterA'); define('AUTH_KEY', 'hunterB9x7Qz2');
 """
 
 
@@ -141,7 +136,7 @@ def test_value_that_is_not_there_is_an_error_that_names_the_others(machine: Mach
     machine.plant(KEYS)
     with pytest.raises(Problem, match="has no value called DB_PASS") as caught:
         machine.plan("--reveal", ".env.local:DB_PASS")
-    assert caught.value.hint == "it has: PORT, DB_PASSWORD, OTHER_TOKEN, URL"
+    assert caught.value.hint == "it has: DB_PASSWORD, OTHER_TOKEN, URL"
     assert "hunter" not in str(caught.value) + (caught.value.hint or "")
 
 
@@ -168,56 +163,6 @@ def test_project_file_cannot_reveal_by_itself(machine: Machine, word: str) -> No
     assert all(b"hunter2" not in mount.content for mount in machine.plan().mounts)
 
 
-PAIRS = [
-    *(("PRIVATE KEY", kind) for kind in ("rsa2048", "rsa3072", "rsa4096", "p256", "p384", "p521")),
-    *(("RSA PRIVATE KEY", kind) for kind in ("rsa2048", "rsa4096")),
-    *(("EC PRIVATE KEY", kind) for kind in ("p256", "p384")),
-]
-
-
-@pytest.mark.parametrize(("label", "kind"), PAIRS)
-def test_certificate_goes_with_its_masked_key(machine: Machine, label: str, kind: str, tmp_path: Path) -> None:
-    """A server would not start with the real certificate and a worthless key.
-
-    Any pair is good for this, even one of the worthless ones.
-    """
-    shop, other = machine.root / "home/alice/shop", "p384" if kind == "p256" else "p256"
-    (shop / "localhost-key.pem").write_text(block(label, kind))
-    (shop / "localhost.pem").write_text(block("CERTIFICATE", kind) + block("CERTIFICATE", "ed25519"))
-    (shop / "other.crt").write_text(block("CERTIFICATE", other))
-    plan = machine.plan()
-    assert {"localhost.pem", "localhost-key.pem"} <= masked(plan)
-    assert "other.crt" not in masked(plan), "it is of another key"
-    shown = {mount.path.rpartition("/")[2]: mount.content for mount in plan.mounts if mount.kind == MASK}
-    for name in ("localhost.pem", "localhost-key.pem"):
-        (tmp_path / name).write_bytes(shown[name])
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "localhost.pem", tmp_path / "localhost-key.pem")
-    assert "localhost.pem" not in masked(machine.plan("--reveal", "localhost.pem"))
-
-
-def block(label: str, kind: str) -> str:
-    return throw_away_certificate(kind) if label == "CERTIFICATE" else _block(label, kind)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("config.json", '{"db": {"password": "hunter2"}}'),
-        ("settings.py", "DATABASES = {'default': {'PASSWORD': 'hunter2'}}\\n"),
-        ("config.yml", "db:\\n  password: hunter2\\n"),
-    ],
-)
-def test_settings_with_a_password_are_mentioned(machine: Machine, name: str, content: str) -> None:
-    machine.plant(f"~/shop/{name}: {content}")
-    plan = machine.plan()
-    assert name not in masked(plan)
-    ((kind, _, text),) = findings(plan, name)
-    assert kind == Finding.NOTE
-    assert text == f"not masked, and something in it looks like a password: to keep it out, --hide {name}"
-    assert "hunter2" not in text
-
-
 def test_told_to_the_user_and_to_the_agent(machine: Machine) -> None:
     plan = machine.plan()
     shown = audit(plan, Style(False))
@@ -240,111 +185,58 @@ def test_agent_is_told_that_it_cannot_write_and_what_to_do(machine: Machine, wor
     assert "an example file such as `.env.example`" in told
 
 
-def test_many_are_counted(machine: Machine) -> None:
+def test_many_are_counted_and_too_many_hidden(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(60):
-        machine.plant(f"~/shop/keys/{number}.env: PASSWORD=hunter2\\n")
+        machine.plant(f"~/shop/keys/{number % 2}/{number}.env: PASSWORD=hunter2\\n")
+    assert len(masked(machine.plan())) == 62
+    assert "- and 32 more" in sandbox_md(machine.plan())
+    monkeypatch.setattr(finding, "MOST_MASKS", 40)
     plan = machine.plan()
-    assert len(masked(plan)) == 62
-    assert sum(mount.kind == MASK for mount in plan.mounts) == 50, "the others are seen empty"
-    assert "- and 32 more" in sandbox_md(plan)
+    (hidden,) = [mount for mount in plan.mounts if mount.kind == HIDE and mount.origin.is_rule("secrets")]
+    assert hidden.path in (f"{SHOP}/keys/0", f"{SHOP}/keys/1"), "the nearest directory that has enough of them"
+    assert hidden.origin.reason == finding.TOO_MANY
+    assert len(masked(plan)) == 33
 
 
-def test_remembered_outside_of_the_box(machine: Machine) -> None:
-    (kept,) = [item for item in machine.plan().preparations if item.path.endswith("/masked")]
-    assert kept.is_private
-    assert b"/home/alice/shop/app/.env" in kept.content
-    assert b"hunter2" not in kept.content
+CRUEL = {
+    "lone surrogate": b'{"password": "\\ud800hunter2", "token": "\xed\xa0\x80hunter2"}',
+    "not UTF-8": b"PASSWORD=\xff\xfehunter2\n",
+    "one line": b"PASSWORD=" + b"hunter2" * 5_000,
+    "nothing but quotes": b"'\"`" * 1_000 + b"PASSWORD=hunter2",
+    "deep": b"[" * 10_000 + b'"hunter2"',
+    "zeros": b"\0" * 100 + b"PASSWORD=hunter2",
+}
 
 
-def keep_memory(machine: Machine, plan: Plan) -> Path:
-    """Write down what the plan would remember of masks, as a launch does."""
-    (memory,) = (one for one in plan.preparations if one.path.endswith("/masked"))
-    path = machine.root / memory.path.lstrip("/")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(memory.content)
-    return path
+@pytest.mark.parametrize("content", CRUEL.values(), ids=CRUEL)
+def test_whatever_a_file_holds_the_start_goes_on(machine: Machine, content: bytes) -> None:
+    path = machine.root / "home/alice/shop/secrets.json"
+    path.write_bytes(content)
+    (mount,) = [one for one in machine.plan().mounts if one.path == f"{SHOP}/secrets.json"]
+    assert b"hunter2" not in mount.content
 
 
-def test_junk_does_not_push_a_masked_secret_out_of_memory(machine: Machine) -> None:
-    keep_memory(machine, machine.plan())
-    deep = "/".join(["x" * 220] * 4)
-    machine.plant("\n".join(f"~/shop/a{number}/{deep}/.env: KEY=junk\\n" for number in range(285)))
-    keep_memory(machine, machine.plan())
-    moved_away(machine)
-    assert "node_modules/app/.env" in masked(machine.plan())
+def test_what_cannot_be_read_appears_empty_and_is_said(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tree, "read_plain", lambda _, path, *__: None if "shop/" in path else b"")
+    (mount,) = [one for one in machine.plan().mounts if one.path == f"{SHOP}/.env"]
+    assert (mount.kind, mount.content) == (MASK, b"")
+    assert "cannot be read" in " ".join(audit(machine.plan(), Style(False)).split())
 
 
-def moved_away(machine: Machine) -> None:
-    """As an agent does it: to where nobody looks for secrets."""
-    shop = machine.root / "home/alice/shop"
-    (shop / "node_modules").mkdir()
-    (shop / "app").rename(shop / "node_modules/app")
+def test_masked_directories_stay_where_they_are(machine: Machine) -> None:
+    machine.plant("~/shop/a/b/c/.env: PASSWORD=hunter2\\n")
+    pinned = {mount.path for mount in machine.plan().mounts if mount.kind == RW}
+    assert {f"{SHOP}/a", f"{SHOP}/a/b", f"{SHOP}/a/b/c", f"{SHOP}/app"} <= pinned
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda _: b"",
-        lambda _: b"\xff",
-        lambda whole: whole[:-1],
-        lambda whole: whole[:-40],
-        lambda whole: whole[: whole.rindex(b"\n", 0, -5)],
-        lambda whole: b"x" + whole,
-        lambda whole: whole.replace(b"\t", b" "),
-        lambda whole: whole.replace(b"(format 2)", b"(format 3)"),
-        lambda whole: whole.replace(b"app/.env", b"app/\\q.env"),
-        lambda whole: whole.replace(b"\nend\n", b"\n" + b"x" * FORM.largest + b"\nend\n"),
-        lambda whole: f"{OLD_HEADER}\0".encode() + whole,
-    ],
-)
-def test_damaged_memory_of_masks_refuses_the_start(machine: Machine, damage: Callable[[bytes], bytes]) -> None:
-    path = keep_memory(machine, machine.plan())
-    path.write_bytes(damage(path.read_bytes()))
-    moved_away(machine)
-    with pytest.raises(Problem, match="which files have to stay masked, and is damaged") as caught:
-        machine.plan()
-    assert caught.value.hint.endswith(f"rm {path.as_posix().removeprefix(str(machine.root))}")
-
-
-def test_memory_of_masks_that_is_somebody_elses_refuses_the_start(machine: Machine) -> None:
-    keep_memory(machine, machine.plan())
-    machine.uid += 1  # who sits there is no longer who wrote it
-    host = machine.host()
-    instance = State(host.person.home).instance(SHOP)
-    with pytest.raises(Problem, match="belongs to another user"):
-        recall(Tree(str(machine.root)), instance, machine.uid)
-
-
-def test_memory_of_masks_that_is_a_symlink_refuses_the_start(machine: Machine) -> None:
-    path = keep_memory(machine, machine.plan())
-    path.rename(path.with_name("moved"))
-    path.symlink_to("moved")
-    with pytest.raises(Problem, match="it is not a plain file"):
-        machine.plan()
-
-
-def test_more_masks_than_can_be_remembered_refuse_the_start(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of them must not be written, and the next box must not start with half of them."""
-    monkeypatch.setattr(memory, "FORM", FORM.replace(largest=100))
-    with pytest.raises(Problem, match="too many to remember"):
-        machine.plan()
-
-
-@pytest.mark.parametrize("name", ["plain", "new\nline", "tab\tand \\ and '\"", "\udcff", "\x1b[2J", "日本"])
-def test_masked_file_of_any_name_is_remembered(machine: Machine, name: str) -> None:
-    directory = machine.root / "home/alice/shop" / name
-    directory.mkdir()
-    (directory / ".env").write_text("KEY=hunter2\n")
-    path = keep_memory(machine, machine.plan())
-    assert all(line.isprintable() for line in path.read_text().splitlines(keepends=False) if "\t" not in line)
-    (machine.root / "home/alice/shop/node_modules").mkdir()
-    directory.rename(machine.root / "home/alice/shop/node_modules" / name)
-    assert f"node_modules/{name}/.env" in masked(machine.plan())
-
-
-def test_memory_of_masks_in_the_first_format_is_understood(machine: Machine) -> None:
-    inode = (machine.root / "home/alice/shop/app/.env").stat().st_ino
-    path = keep_memory(machine, machine.plan())
-    path.write_text(f"{OLD_HEADER}\0{inode}\nvalues\nvariables of the program\n{SHOP}/app/.env")
-    moved_away(machine)
-    assert masked(machine.plan()) == {".env", "node_modules/app/.env"}
+def test_finder_judges_a_file_again(machine: Machine) -> None:
+    finder = finding.make_finder(machine.facts())
+    path = machine.root / "home/alice/shop/.env"
+    first = finder.judge(f"{SHOP}/.env")
+    assert first is not None
+    path.write_bytes(first.decoy)
+    assert finder.judge(f"{SHOP}/.env") is None, "a copy of what the agent saw is no secret"
+    path.write_text("PORT=3000\nKEY=changeme\n")
+    assert finder.judge(f"{SHOP}/.env") is None
+    path.unlink()
+    assert finder.judge(f"{SHOP}/.env") is None

@@ -1,0 +1,181 @@
+"""A box commits what this host runs in ways that the work tree does not show: each such commit is named."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Box, git, make_repository
+
+pytestmark = [pytest.mark.req("GUARD-01")]
+
+# `carry PARENTS PATH…` makes a commit with these files, of which there is none in the work tree.
+PLUMBING = r"""
+set -e
+carry() {
+    blob=$(echo evil | git hash-object -w --stdin)
+    parents=$1; shift; export GIT_INDEX_FILE=/tmp/index; rm -f /tmp/index
+    for one in $parents; do git read-tree "$one"; break; done
+    printf "100755 $blob\t%s\n" "$@" | git update-index --add --index-info
+    git commit-tree -m innocent $(for one in $parents; do echo "-p $one"; done) "$(git write-tree)"
+    unset GIT_INDEX_FILE
+}
+"""
+WAYS = r"""
+git update-ref refs/heads/fix "$(carry "$(carry HEAD src/a)" .github/workflows/ci.yml)"
+git update-ref refs/heads/orphan "$(carry '' .husky/pre-commit)"
+git tag -a -m v1 v1 "$(carry HEAD deep/.vscode/tasks.json)"
+git tag light "$(carry "$(carry HEAD src/b)" .mcp.json)"
+git update-ref refs/hidden/x "$(carry HEAD .gitlab-ci.yml)"
+git update-ref refs/heads/merge "$(carry "HEAD $(carry HEAD src/c)" Jenkinsfile)"
+mkdir .idea; echo x > .idea/one.xml; git stash -qu; mkdir -p .idea; echo x > .idea/two.xml; git stash -qu
+git update-ref refs/heads/far "$(carry HEAD src/d .circleci/config.yml)"
+git replace refs/heads/far HEAD
+echo "$(carry HEAD a/.envrc | tr a-f A-F) x" > .git/refs/heads/loud && git rev-parse -q --verify loud
+mkdir -p .git/lfs; carry HEAD e/.envrc > .git/lfs/x
+printf 'ref: %99s' lfs/x > .git/refs/heads/loose && git rev-parse -q --verify loose
+tree=$(git rev-parse "$(carry HEAD src/.vscode/tasks.json):src")
+{ printf '40755 src\0'; python3 -c "import sys; sys.stdout.buffer.write(bytes.fromhex('$tree'))"; } > /tmp/tree
+git update-ref refs/heads/odd "$(git commit-tree -m x "$(git hash-object -t tree --literally -w /tmp/tree)")"
+merged=$(carry HEAD d/.envrc); aborted=$(carry HEAD f/.envrc)
+git checkout -q --detach HEAD && git update-ref HEAD "$(carry HEAD .travis.yml)" && git reset -q
+carry HEAD b/.envrc > .git/ORIG_HEAD; echo ref: ORIG_HEAD > .git/refs/heads/led && git rev-parse -q --verify led
+printf '%s\trefs/heads/tab\n' "$(carry HEAD c/.envrc)" >> .git/packed-refs && git rev-parse -q --verify tab
+echo $merged > .git/AUTO_MERGE; echo ref: AUTO_MERGE > .git/refs/tags/auto && git rev-parse -q --verify auto
+mkdir .git/rebase-merge; echo $aborted > .git/rebase-merge/orig-head
+"""
+NAMED = {
+    "commit 2 of branch fix changes .github/workflows/ci.yml",
+    "commit 1 of branch orphan changes .husky/pre-commit",
+    "commit 1 of tag v1 changes deep/.vscode/tasks.json",
+    "commit 2 of tag light changes .mcp.json",
+    "commit 1 of refs/hidden/x changes .gitlab-ci.yml",
+    "commit 2 of branch merge changes Jenkinsfile",
+    "commit 1 of a stash changes .idea/one.xml",
+    "commit 1 of a stash changes .idea/two.xml",
+    "commit 1 of branch far changes .circleci/config.yml",
+    "commit 1 of HEAD changes .travis.yml",
+    "commit 1 of branch loud changes a/.envrc",
+    "commit 2 of ORIG_HEAD changes b/.envrc",
+    "commit 2 of branch tab changes c/.envrc",
+    "commit 1 of AUTO_MERGE changes d/.envrc",
+    "commit 1 of branch loose changes e/.envrc",
+    "commit 1 of branch odd changes src/.vscode/tasks.json",
+    "commit 1 of rebase-merge/orig-head changes f/.envrc",
+}
+
+
+@pytest.fixture
+def repository(shop: Box) -> Path:
+    return make_repository(shop.account, shop.project)
+
+
+def said(box: Box, script: str) -> set[str]:
+    """What the whole report of a box says of commits."""
+    done = box.inside("sh", "-c", PLUMBING + script, options=("--quiet",))
+    assert done.returncode == 0, done.stderr
+    text = box.claudebox("--report").stdout.partition("All of it:\n")[2] if done.stderr else ""
+    lines = {line.strip() for line in text.splitlines()}
+    return {line for line in lines if " changes " in line or "looked at" in line or "new commits" in line}
+
+
+def test_every_way_to_carry_something_is_named(shop: Box, repository: Path) -> None:
+    assert said(shop, WAYS) == NAMED
+    assert said(shop, "git branch other fix; git tag -f light fix") == set()
+
+
+def test_repository_in_the_project_is_looked_at(shop: Box, repository: Path) -> None:
+    make_repository(shop.account, shop.account.write(repository / "vendor/lib/x").parent)
+    script = 'cd vendor/lib; git update-ref refs/heads/fix "$(carry HEAD .envrc)"'
+    assert said(shop, script) == {"commit 1 of branch fix of vendor/lib changes .envrc"}
+
+
+def test_commits_of_a_review_are_named_when_they_arrive(shop: Box, repository: Path) -> None:
+    script = PLUMBING + 'git update-ref refs/heads/fix "$(carry HEAD .envrc)"'
+    done = shop.inside("sh", "-c", script, options=("--review", "--land", "all"))
+    assert "  commit 1 of branch fix changes .envrc\n" in done.stderr
+
+
+def test_crowd_of_files_hides_nothing(shop: Box, repository: Path) -> None:
+    script = """
+    git update-ref refs/heads/crowd "$(carry HEAD $(seq -f .envrc.%.0f 9) $(seq -f d%.0f/.vscode/x 3000))"
+    git update-ref refs/heads/crowd "$(carry crowd .github/workflows/evil.yml)"
+    """
+    done = shop.inside("sh", "-c", PLUMBING + script, options=("--quiet",))
+    assert "commit 2 of branch crowd changes .github/workflows/evil.yml" in done.stderr
+    assert " -- .envrc.1\n" in done.stderr, "how to see it"
+    assert len(done.stderr.splitlines()) < 24
+    whole = shop.claudebox("--report").stdout
+    assert "commit 1 of branch crowd changes d3000/.vscode/x" in whole
+
+
+def test_ordinary_work_is_silent(shop: Box, repository: Path) -> None:
+    shop.account.write(repository / ".husky/pre-commit", "true\n")
+    git(shop.account, repository, "add", "-A")
+    git(shop.account, repository, "commit", "-qm", "mine")
+    git(shop.account, repository, "branch", "topic2", "HEAD~1")
+    script = """
+    for number in 1 2 3; do echo $number > src$number; git add -A; git commit -qm $number; done
+    git checkout -qb topic HEAD~2; echo y > y; git add y; git commit -qm y; git rebase -q main; git checkout -q main
+    git merge -q --no-ff -m merged topic; git tag -a -m v v; echo z > z; git stash -qu; git stash pop -q; git gc -q
+    git checkout -q topic2; git cherry-pick -x main~4; echo z > z; git add z; git commit -q --amend -m other
+    """
+    assert said(shop, script) == set()
+
+
+def test_worktree_and_submodule_are_looked_at(shop: Box, repository: Path) -> None:
+    account, library = shop.account, shop.account.home / "library"
+    make_repository(account, account.write(library / "l").parent)
+    git(account, repository, "submodule", "--quiet", "add", str(library), "lib")
+    git(account, repository, "commit", "-qm", "with submodule")
+    script = 'cd lib; git update-ref refs/heads/x "$(carry HEAD .envrc)"'
+    assert said(shop, script) == {"commit 1 of branch x of submodule lib changes .envrc"}
+    linked = account.home / "linked"
+    git(account, repository, "worktree", "add", "-q", "-b", "side", str(linked))
+    script = 'git update-ref refs/heads/side "$(carry HEAD .envrc)"'
+    assert said(Box(account, linked), script) == {"commit 1 of branch side changes .envrc"}
+
+
+def test_object_that_is_not_what_its_name_says_is_told(shop: Box, repository: Path) -> None:
+    """A later box could put the real one back, and no ref would have moved."""
+    script = """
+    commit=$(carry HEAD .envrc); git update-ref refs/heads/lie $commit
+    place() { echo .git/objects/$(echo $1 | cut -c-2)/$(echo $1 | cut -c3-); }
+    chmod u+w "$(place $commit)"; cp "$(place $(git rev-parse HEAD))" "$(place $commit)"
+    """
+    (line,) = said(shop, script)
+    assert line.startswith("not all commits of branch lie were looked at: object ")
+
+
+def test_many_commits_hide_nothing_and_take_no_longer(shop: Box, repository: Path) -> None:
+    script = r"""
+    { echo reset refs/heads/many; for number in $(seq 100000); do
+        printf 'commit refs/heads/many\ncommitter a <a@b> %s +0000\ndata 1\nx\n' $((1000000000 + number))
+        [ $number != 50000 ] || printf 'M 100644 inline .envrc\ndata 1\nx\n'
+    done; } | git fast-import --quiet
+    """
+    before = time.monotonic()
+    assert said(shop, "true") == set()
+    empty = time.monotonic() - before
+    done = said(shop, script + "date +%s > ended")
+    assert time.time() - int((repository / "ended").read_text()) < 15 + 3 * empty
+    assert "branch many changes .envrc" in done
+    assert any(line.startswith("not all commits of branch many were looked at: ") for line in done)
+
+
+def test_directories_in_each_other_many_times_hide_nothing_and_take_no_longer(shop: Box, repository: Path) -> None:
+    script = r"""
+    blob=$(echo x | git hash-object -w --stdin); tree=$(printf "100644 blob $blob\t.envrc\n" | git mktree)
+    for level in 1 2 3 4 5 6 7 8 9; do
+        tree=$(for name in 1 2 3 4 5 6 7 8 9; do printf "040000 tree $tree\t$name\n"; done | git mktree)
+    done
+    tree=$( (git ls-tree $tree; printf "100644 blob $blob\tlefthook.yml\n") | git mktree)
+    git update-ref refs/heads/bomb "$(git commit-tree -m x -p "$(git commit-tree -m x $tree)" "HEAD^{tree}")"
+    """
+    before = time.monotonic()
+    found = said(shop, script)
+    assert any(line.startswith("not all commits of branch bomb") for line in found)
+    assert "commit 1 of branch bomb changes lefthook.yml" in found
+    assert time.monotonic() - before < 30

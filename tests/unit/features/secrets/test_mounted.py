@@ -1,0 +1,46 @@
+"""Credentials in what somebody mounts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudebox.features.secrets import mounted
+from claudebox.model import HIDE, Finding
+from claudebox.problem import Problem
+from errors.scene import Scene
+from hosts.machine import Machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Scene(tmp_path, monkeypatch).machine
+
+
+@pytest.mark.req("SAND-09")
+def test_source_code_and_the_project_are_left_alone(machine: Machine) -> None:
+    names = "auth.py session.json keys/a.txt .docker/x .env id_rsa.pub".split()
+    machine.plant("\n".join(f"~/{place}/{name}" for place in ("code/lib", "code/shop") for name in names))
+    machine.cwd = "/home/alice/code/shop"
+    hidden = [mount.path for mount in machine.plan("--mount-ro", "~/code").mounts if mount.kind == HIDE]
+    assert [path for path in hidden if "/code/" in path] == ["/home/alice/code/lib/.env"]
+
+
+@pytest.mark.req("SAND-09", "SEC-01")
+def test_agent_cannot_push_a_credential_out_of_sight(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounted, "MOST", 3)
+    machine.plant("\n".join(f"~/.config/app/{name}" for name in ("a/token", "b", "c", "token")))
+    plan = machine.plan("--mount-rw", "~/.config/app")
+    text = "3 files were searched for credentials, and not all"
+    assert Finding(Finding.RISK, "/home/alice/.config/app", text) in plan.flagged
+
+
+@pytest.mark.req("SAND-09")
+@pytest.mark.parametrize("variable", [{"XDG_CONFIG_HOME": "/data"}, {"ANTHROPIC_CONFIG_DIR": "/data/anthropic"}])
+def test_secret_place_is_where_a_variable_puts_it(machine: Machine, variable: dict[str, str]) -> None:
+    machine.plant("/data/anthropic/credentials/default.json")
+    machine.plan("--mount-ro", "/data/anthropic")
+    machine.environ |= variable
+    with pytest.raises(Problem, match="/data/anthropic is secret"):
+        machine.plan("--mount-ro", "/data/anthropic")
