@@ -90,7 +90,10 @@ def person(name: str) -> Iterator[Person]:
         yield made
     finally:
         if os.geteuid() == 0:
-            subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
+            # It is refused while a process of the account still ends.
+            removed = [["userdel", "--remove", name]] * 50 + [["userdel", "--force", "--remove", name]]
+            while subprocess.run(removed.pop(0), check=False, capture_output=True).returncode and removed:
+                time.sleep(0.2)
         else:
             shutil.rmtree(directory.parent, ignore_errors=True)
 

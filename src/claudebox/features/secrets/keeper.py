@@ -361,7 +361,10 @@ class Head:
         self.links[path] = ""
         telling = [link for link in self.links if self.is_telling(link)]
         for link in dict.fromkeys((*telling[-MOST_MASKS:], *[*self.links][-FEW:])):
-            target = os.path.realpath(link)
+            try:
+                target = os.path.realpath(link)
+            except OSError:  # replaced meanwhile, which is an event of its own
+                continue
             if is_below(target, self.keeping.project) and target != self.links[link]:
                 self.links[link] = target
                 os.write(self.hand, (ASK if self.is_telling(link) else WATCH) + b" " + os.fsencode(target))

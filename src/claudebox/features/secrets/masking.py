@@ -397,7 +397,7 @@ class _Spans:
         return (name, place + (sign in ("=", ":", ">", ","))) if is_key else ("", 0)
 
     def _is_left_over(self, start: int, sign: int, name: str) -> bool:
-        """Whether nothing follows the sign, nor lies below it: then a mixed word is no key, but ends in Base64's `=`."""
+        """Whether nothing follows the sign or lies below it: a mixed word then ends in Base64's `=`, and is no key."""
         rest = self.rest
         if not self.is_all or not _is_mixed(name) or rest[sign + 1 : self.end].strip(" \t\r\"'`=,;:])}")[:1].isalnum():
             return False
