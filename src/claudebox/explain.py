@@ -41,6 +41,7 @@ from claudebox.model import (
     TMPFS,
     WRITABLE,
     Mount,
+    Names,
     Origin,
     Plan,
     SecretPlace,
@@ -157,9 +158,10 @@ def _endpoint(plan: Plan, text: str) -> list[Answer]:
     if endpoint is None:
         return []
     address = find_address(plan, endpoint.host)
-    if plan.names is None or (address is not None and (address.is_loopback or address.is_unspecified)):
+    names = plan.get(Names)
+    if names is None or (address is not None and (address.is_loopback or address.is_unspecified)):
         return [explain_endpoint(plan, endpoint)]
-    return [explain_host(plan, plan.names, endpoint.text, str(address or endpoint.host), endpoint.port)]
+    return [explain_host(plan, names, endpoint.text, str(address or endpoint.host), endpoint.port)]
 
 
 def _unknown(thing: str) -> Problem:

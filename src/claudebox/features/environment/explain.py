@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
-from claudebox.model import EnvVar, Finding, Origin, Plan
+from claudebox.model import Broker, EnvVar, Finding, Origin, Plan
 from claudebox.settings.values import Settings
 from claudebox.trust.secret_values import looks_secret
 from claudebox.trust.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
@@ -26,7 +26,7 @@ def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> A
     if variable is not None:
         because = (*_entering(variable, host), *notes)
         return Answer(VARIABLE, name, IN, "in the box", because, tuple(dict.fromkeys(_ways_out(variable, undone))))
-    if name in dict(plan.kept_out) and plan.broker is not None:
+    if name in dict(plan.kept_out) and plan.get(Broker) is not None:
         because = (Because("--auth broker keeps credentials, and the way to them, outside"),)
         ways = [Change("lets it in", ("--auth", "passthrough"))]
     elif drops := [drop.origin for drop in settings.drop_env if drop.text == name]:

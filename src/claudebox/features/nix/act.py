@@ -23,7 +23,7 @@ from claudebox.features.nix.packages import find_nix, give_up, nix_environment, 
 from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
-from claudebox.model import Plan
+from claudebox.model import Nix, Plan
 from claudebox.problem import Problem
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings.table import AUTO, DAEMON, OFF
@@ -40,10 +40,11 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
 
     A package that is not available is given up, with a note.
     """
-    if plan.nix is not None and plan.nix.needs_trial:
+    nix = plan.get(Nix)
+    if nix is not None and nix.needs_trial:
         try_builds(facts.host)
-    if plan.nix is not None and plan.nix.roots:
-        look_up_closure(facts.host, plan.nix.roots)
+    if nix is not None and nix.roots:
+        look_up_closure(facts.host, nix.roots)
     missing = tuple(package for package in to_resolve(plan.packages) if package.reference not in facts.answered)
     if not missing:
         return facts
