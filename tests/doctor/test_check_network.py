@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.doctor import report_text
+from claudebox.commands.check import report_text
 from claudebox.features.network import check as uplink
 from claudebox.features.network.uplink import OPEN_FOR_GOOD, OPEN_NOW, TUN
 from claudebox.host.tree import Tree

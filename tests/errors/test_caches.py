@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox import instances, uninstall
+from claudebox.commands import instances, uninstall
 from claudebox.features.caches import act
 from claudebox.problem import FAILED
 from claudebox.settings.words import parse

@@ -9,8 +9,8 @@ from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem, quote
-from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
+from claudebox.state.memory import path_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
