@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
-from claudebox.model import EnvVar, Finding, Origin, Plan
-from claudebox.settings.values import Settings
+from claudebox.model import EnvVar, Finding, Origin
 from claudebox.trust.secret_values import looks_secret
 from claudebox.trust.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
-from claudebox.view.explanation import IN, OUT, VARIABLE, Answer, Because, Change, describe_origin, undo, with_reason
+from claudebox.view.explanation import (
+    IN,
+    OUT,
+    VARIABLE,
+    Answer,
+    Because,
+    Change,
+    Question,
+    describe_origin,
+    undo,
+    with_reason,
+)
 
 LONGEST_VALUE = 200
 SETTABLE = ("PATH", "SHELL")
 
 
-def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> Answer:
+def explain(question: Question) -> list[Answer]:
+    return [_explain_variable(question, question.variable)] if question.variable else []
+
+
+def _explain_variable(question: Question, name: str) -> Answer:
+    plan, host, settings = question.plan, question.host, question.settings
     variable = next((variable for variable in plan.environment if variable.name == name), None)
     if name == "PWD" and variable is None:
         # bwrap sets it where it starts the program.

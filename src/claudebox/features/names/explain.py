@@ -8,47 +8,69 @@ from claudebox.features.names.rules import NameList, as_written, is_address, is_
 from claudebox.host.ranges import rejected_range
 from claudebox.model import Allowed, Names, Plan
 from claudebox.settings.table import FULL, INET
-from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, because_of_tier, undo
+from claudebox.view.explanation import (
+    ADDRESS,
+    DEPENDS,
+    IN,
+    OUT,
+    Answer,
+    Because,
+    Change,
+    Question,
+    because_of_tier,
+    other_tiers,
+    undo,
+)
 
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
 
-def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
-    """What the list says about a host, and about one port of it, if `port` is not 0."""
+def explain(question: Question) -> list[Answer]:
+    """What the list says about a host, and about a port of it, if one is named."""
+    plan, names, endpoint = question.plan, question.plan.names, question.endpoint
+    if names is None or endpoint is None or endpoint.is_own:
+        return []
+    host, port = str(endpoint.address or endpoint.host), endpoint.port
     rows = NameList(names.allowed).rows_for(host)
-    if not rows:
-        return _not_listed(plan, names, subject, host, port)
     fitting = [row for row in rows if not port or not row.ports or port in row.ports]
+
+    def answer(state: str, verdict: str, why: list[Because], changes: list[Change]) -> list[Answer]:
+        because = (*why, because_of_tier(plan))
+        return [Answer(ADDRESS, endpoint.text, state, verdict, because, tuple(changes))]
+
+    if not rows:
+        return answer(OUT, "not reachable", *_not_listed(plan, names, host, port))
     if not fitting:
-        ports = ", ".join(dict.fromkeys(_ports(row) for row in rows))
-        why = Because(f"of {host}, the list has {ports}", rows[0].origin)
-        change = Change("adds this port", ("--allow", f"{as_written(host)}:{port}"))
-        return Answer(ADDRESS, subject, OUT, "not reachable", (why, because_of_tier(plan)), (change,))
+        why = Because(f"of {host}, the list has {_all_ports(rows)}", rows[0].origin)
+        add = Change("adds this port", ("--allow", f"{as_written(host)}:{port}"))
+        return answer(OUT, "not reachable", [why], [add])
     because = [Because(_listed(row), row.origin) for row in fitting]
-    changes = tuple(undo(fitting[0].origin, fitting[0].group or fitting[0].host))
+    changes = undo(fitting[0].origin, fitting[0].group or fitting[0].host)
     if is_address(host):
-        return Answer(ADDRESS, subject, IN, "reachable", (*because, because_of_tier(plan)), changes)
-    verdict = "reachable" if port else f"reachable: {', '.join(dict.fromkeys(_ports(row) for row in fitting))}"
-    return Answer(ADDRESS, subject, DEPENDS, verdict, (*because, Because(PRIVATE_TOO), because_of_tier(plan)), changes)
+        return answer(IN, "reachable", because, changes)
+    verdict = "reachable" if port else f"reachable: {_all_ports(fitting)}"
+    return answer(DEPENDS, verdict, [*because, Because(PRIVATE_TOO)], changes)
 
 
-def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
-    wanted = f"{as_written(host)}:{port}" if port and port not in (80, 443) else as_written(host)
+def _not_listed(plan: Plan, names: Names, host: str, port: int) -> tuple[list[Because], list[Change]]:
     why = Because("it is not in the list" if names.allowed else "the list is empty")
     rejected = rejected_range(ip_address(host), names.near) if is_address(host) else None
     if rejected is not None:
         private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
-        change = Change("reaches everything that this host reaches, its own localhost too", ("--network", FULL))
-        return Answer(ADDRESS, subject, OUT, "not reachable", (why, private, because_of_tier(plan)), (change,))
-    changes = [Change("adds it to the list", ("--allow", wanted))] if is_name(host) or is_address(host) else []
-    changes.append(Change("reaches the internet, and nothing near", ("--network", INET)))
-    return Answer(ADDRESS, subject, OUT, "not reachable", (why, because_of_tier(plan)), tuple(changes))
+        return [why, private], other_tiers(plan, FULL)
+    wanted = f"{as_written(host)}:{port}" if port and port not in (80, 443) else as_written(host)
+    add = [Change("adds it to the list", ("--allow", wanted))] if is_name(host) or is_address(host) else []
+    return [why], [*add, *other_tiers(plan, INET)]
 
 
 def _listed(row: Allowed) -> str:
     """Which row it is, and why it is there."""
     group = f" in {row.group} ({row.reason})" if row.group else ""
     return f"the list has {row.host}{group}, {_ports(row)}, by {row.origin.shown}"
+
+
+def _all_ports(rows: list[Allowed]) -> str:
+    return ", ".join(dict.fromkeys(map(_ports, rows)))
 
 
 def _ports(row: Allowed) -> str:

@@ -6,7 +6,19 @@ from claudebox.features.nix.references import NIXPKGS, short_name
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
-from claudebox.view.explanation import DEPENDS, IN, NIX, OUT, PACKAGE, Answer, Because, Change, describe_origin, undo
+from claudebox.view.explanation import (
+    DEPENDS,
+    IN,
+    NIX,
+    OUT,
+    PACKAGE,
+    Answer,
+    Because,
+    Change,
+    Question,
+    describe_origin,
+    undo,
+)
 
 MOST_NAMED = 6
 EFFECTS = {
@@ -17,7 +29,14 @@ EFFECTS = {
 }
 
 
-def explain_nix(plan: Plan) -> Answer:
+def explain(question: Question) -> list[Answer]:
+    """An answer for each package that the word names, that is at this path of the store, or that needs the path."""
+    plan, thing = question.plan, question.word or question.path
+    packages = [answer for package in plan.packages if (answer := _explain_package(plan, package, thing)) is not None]
+    return [*([_explain_nix(plan)] if question.word == "nix" and not packages else []), *packages]
+
+
+def _explain_nix(plan: Plan) -> Answer:
     if plan.nix is None:
         because = Because("this host has no /nix/store")
         way = Change("a store of this project's own, if nix is installed", ("--nix", PRIVATE))
@@ -41,20 +60,11 @@ def _because(nix: Nix) -> list[Because]:
     return [chosen, *judged]
 
 
-def explain_packages(plan: Plan, word: str) -> list[Answer]:
-    """An answer for each package that the word names, that is at this path of the store, or that needs the path."""
-    return [answer for package in plan.packages if (answer := _answer(plan, package, word)) is not None]
-
-
-def is_named(plan: Plan, word: str) -> bool:
-    return any(_names(package, word) for package in plan.packages)
-
-
 def _names(package: Package, word: str) -> bool:
     return package.reference in (word, NIXPKGS + word)
 
 
-def _answer(plan: Plan, package: Package, word: str) -> Answer | None:
+def _explain_package(plan: Plan, package: Package, word: str) -> Answer | None:
     is_own = _names(package, word) or any(is_inside(word, path) for path in package.paths)
     if not is_own and not any(is_inside(word, path) for path in package.closure):
         return None
