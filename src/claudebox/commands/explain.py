@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 from claudebox.features.environment import explain as environment
 from claudebox.features.guard.decide import is_guard
@@ -49,16 +50,7 @@ from claudebox.settings.values import MountWish, Settings
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_places import refuse_readable, secret_places
 from claudebox.trust.secret_values import secret_value
-from claudebox.trust.variables import split_port
 from claudebox.view.explanation import (
-    HIDDEN,
-    IN,
-    MADE,
-    MASKED,
-    OTHER,
-    OUT,
-    PATH,
-    PROGRAM,
     Answer,
     Because,
     Change,
@@ -131,12 +123,12 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     path = absolute(word, host.cwd, host.person.home)
     is_file = word.rpartition(".")[2].lower() in FILE_ENDINGS and "." in word
     is_path = "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None
-    names = (*host.environ, *(variable.name for variable in plan.environment))
-    is_variable = is_variable_name(word) and (word.isupper() or word in names)
+    known = (*host.environ, *(variable.name for variable in plan.environment))
+    is_variable = is_variable_name(word) and (word.isupper() or word in known)
     is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
     answers = [PathQuestion(plan, host, word).answer()] if is_path else []
     if "/" not in word and (file := _find_program(plan, host, word)):
-        answers.append(PathQuestion(plan, host, file).answer().replace(kind=PROGRAM))
+        answers.append(PathQuestion(plan, host, file).answer().replace(kind=Answer.PROGRAM))
     answers += answer(
         about.replace(
             path=path if is_path else "",
@@ -151,7 +143,7 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     answers = answer(about.replace(endpoint=read_endpoint(plan, word)))
     if not is_variable_name(word):
         return answers
-    return [one.replace(verdict=f"as a host, {one.verdict}", because=(*one.because, guess)) for one in answers]
+    return [one.replace(verdict=f"as a host, {one.verdict}", because=[*one.because, guess]) for one in answers]
 
 
 def _unknown(thing: str) -> Problem:
@@ -165,18 +157,19 @@ def _unknown(thing: str) -> Problem:
 
 def read_endpoint(plan: Plan, text: str) -> Endpoint | None:
     """What a URL, `host:port`, `[address]:port` or a bare host names; None if it is none of these."""
-    scheme, is_url, rest = text.partition("://")
-    server = rest if is_url else text
-    for end in "/?#" if is_url else "":
-        server = server.partition(end)[0]
-    server = server.rpartition("@")[2] if is_url else server
-    is_bare = server.count(":") > 1 and not server.startswith("[")
-    name, port = (server, "") if is_bare else split_port(server)
-    if (read_address(name) is None and not _is_host_name(name)) or (port and not read_port(port)):
+    is_url = "://" in text
+    if not is_url and not {*"/?#@"}.isdisjoint(text):
         return None
-    usual = {"http": 80, "https": 443, "ssh": 22}.get(scheme.lower(), 0) if is_url else 0
-    host = name.lower().rstrip(".")
-    return Endpoint(host, read_port(port) or usual, _find_address(plan, host))
+    server = f"[{text}]" if ":" in text and read_address(text) is not None else text
+    try:
+        parts = urlsplit(text if is_url else f"//{server}")
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return None
+    if port == 0 or (read_address(host) is None and not _is_host_name(host)):
+        return None
+    usual = {"http": 80, "https": 443, "ssh": 22}.get(parts.scheme, 0)
+    return Endpoint(host, port or usual, _find_address(plan, host))
 
 
 def read_port(text: str) -> int:
@@ -344,37 +337,39 @@ class PathQuestion:
             verdict = ", and ".join(f"{ACCESS[spot.access]}{self._place(spot)}" for spot in shown)
             verdict += "; what changes lands when you say so" if shown[0].mount.kind == LAYER else ""
             because += self._found() + self._hides_below(shown)
-            return self._answer(IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
+            return self._answer(Answer.IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
         if self.spot.mount.origin.is_rule(SECRETS):
             instead = "with made-up values" if self.spot.mount.kind == MASK else "empty"
             name = self.target.removeprefix(f"{self.plan.project}/")
             ways = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
-            return self._answer(MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)
+            return self._answer(Answer.MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)
         if hidden:
             never = [Change("cannot be changed: no option shows it")]
             changes = [change for spot in hidden for change in undo(spot.mount.origin) or never]
-            return self._answer(HIDDEN, "not in the box, hidden", because, changes, self.spot)
+            return self._answer(Answer.HIDDEN, "not in the box, hidden", because, changes, self.spot)
         because = [self._why(self.spot), *self._secret()]
         if self.spot.exists and self.spot.host:
             verdict = f"in, {ACCESS[self.spot.access]}: {self._short(self.spot.host)} of this host"
             ways = [*(self._ways_in() if self.real else []), *_undo_mount(self.spot.mount)]
-            return self._answer(OTHER, verdict, because, ways, self.spot)
+            return self._answer(Answer.OTHER, verdict, because, ways, self.spot)
         if self.spot.exists:
             verdict = f"made for the box, {ACCESS[self.spot.access]}"
-            return self._answer(MADE, verdict, because, self._ways_in(), self.spot)
+            return self._answer(Answer.MADE, verdict, because, self._ways_in(), self.spot)
         if self.real is None and self.spot.host:
             verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
-            return self._answer(OUT, verdict, because, [], self.spot)
+            return self._answer(Answer.OUT, verdict, because, [], self.spot)
         because = self._secret() or [Because("no rule shows it")]
         if self.spot.links:
             because.insert(0, Because(f"the symlink {self._short(self.spot.links[-1])} in the box leads to it"))
         because += [Because("this host does not have it")] if self.real is None else []
-        return self._answer(OUT, "not in the box", because, self._ways_in(), self.spot)
+        return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        access, place = (spot.access, spot.path) if state in (IN, OTHER, MADE, MASKED) else ("", "")
+        access, place = (
+            (spot.access, spot.path) if state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED) else ("", "")
+        )
         ways = tuple(dict.fromkeys(changes))
-        return Answer(PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
+        return Answer(Answer.PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
 
     def _appearances(self) -> list[Spot]:
         """What is at each place of the box where a mount would show the file, its own path first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from claudebox.host import Host
@@ -15,22 +16,6 @@ from claudebox.view.as_json import dump
 from claudebox.view.text import BOLD, DIM, Style, escape, fill
 
 INDENT = 16
-
-PATH = "path"
-VARIABLE = "variable"
-ADDRESS = "address"
-PORT = "port"
-NIX = "nix"
-PACKAGE = "package"
-PROGRAM = "program"
-
-IN = "in"
-OUT = "out"
-HIDDEN = "hidden"  # something shows it, and something else covers it
-OTHER = "other"  # the box has something else at this path than the host
-MADE = "made"  # the box has one of its own
-MASKED = "masked"  # it is in the box, with made-up values
-DEPENDS = "depends"  # the answer depends on something that is not known yet
 
 # What somebody gets who chooses a network.
 TIERS = {
@@ -90,12 +75,30 @@ class Change(Record):
 class Answer(Record):
     """What is true of one thing."""
 
+    # What it is about.
+    PATH = "path"
+    VARIABLE = "variable"
+    ADDRESS = "address"
+    PORT = "port"
+    NIX = "nix"
+    PACKAGE = "package"
+    PROGRAM = "program"
+
+    # Whether the box has it.
+    IN = "in"
+    OUT = "out"
+    HIDDEN = "hidden"  # something shows it, and something else covers it
+    OTHER = "other"  # the box has something else at this path than the host
+    MADE = "made"  # the box has one of its own
+    MASKED = "masked"  # it is in the box, with made-up values
+    DEPENDS = "depends"  # the answer depends on something that is not known yet
+
     kind: str
     subject: str
     state: str
     verdict: str
-    because: tuple[Because, ...]
-    changes: tuple[Change, ...]
+    because: Sequence[Because]
+    changes: Sequence[Change]
     access: str = ""  # for a path: ro or rw
     place: str = ""  # for a path: where it is in the box
 

@@ -8,19 +8,7 @@ from claudebox.features.names.rules import NameList, as_written, is_address, is_
 from claudebox.host.ranges import rejected_range
 from claudebox.model import Allowed, Names, Plan
 from claudebox.settings.table import FULL, INET
-from claudebox.view.explanation import (
-    ADDRESS,
-    DEPENDS,
-    IN,
-    OUT,
-    Answer,
-    Because,
-    Change,
-    Question,
-    because_of_tier,
-    other_tiers,
-    undo,
-)
+from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
@@ -35,21 +23,20 @@ def explain(question: Question) -> list[Answer]:
     fitting = [row for row in rows if not port or not row.ports or port in row.ports]
 
     def answer(state: str, verdict: str, why: list[Because], changes: list[Change]) -> list[Answer]:
-        because = (*why, because_of_tier(plan))
-        return [Answer(ADDRESS, endpoint.text, state, verdict, because, tuple(changes))]
+        return [Answer(Answer.ADDRESS, endpoint.text, state, verdict, [*why, because_of_tier(plan)], changes)]
 
     if not rows:
-        return answer(OUT, "not reachable", *_not_listed(plan, names, host, port))
+        return answer(Answer.OUT, "not reachable", *_not_listed(plan, names, host, port))
     if not fitting:
         why = Because(f"of {host}, the list has {_all_ports(rows)}", rows[0].origin)
         add = Change("adds this port", ("--allow", f"{as_written(host)}:{port}"))
-        return answer(OUT, "not reachable", [why], [add])
+        return answer(Answer.OUT, "not reachable", [why], [add])
     because = [Because(_listed(row), row.origin) for row in fitting]
     changes = undo(fitting[0].origin, fitting[0].group or fitting[0].host)
     if is_address(host):
-        return answer(IN, "reachable", because, changes)
+        return answer(Answer.IN, "reachable", because, changes)
     verdict = "reachable" if port else f"reachable: {_all_ports(fitting)}"
-    return answer(DEPENDS, verdict, [*because, Because(PRIVATE_TOO)], changes)
+    return answer(Answer.DEPENDS, verdict, [*because, Because(PRIVATE_TOO)], changes)
 
 
 def _not_listed(plan: Plan, names: Names, host: str, port: int) -> tuple[list[Because], list[Change]]:

@@ -6,19 +6,7 @@ from claudebox.features.nix.references import NIXPKGS, short_name
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
-from claudebox.view.explanation import (
-    DEPENDS,
-    IN,
-    NIX,
-    OUT,
-    PACKAGE,
-    Answer,
-    Because,
-    Change,
-    Question,
-    describe_origin,
-    undo,
-)
+from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo
 
 MOST_NAMED = 6
 EFFECTS = {
@@ -30,23 +18,26 @@ EFFECTS = {
 
 
 def explain(question: Question) -> list[Answer]:
-    """An answer for each package that the word names, that is at this path of the store, or that needs the path."""
-    plan, thing = question.plan, question.word or question.path
-    packages = [answer for package in plan.packages if (answer := _explain_package(plan, package, thing)) is not None]
-    return [*([_explain_nix(plan)] if question.word == "nix" and not packages else []), *packages]
+    """About Nix itself, about a package by its name, or about those that are at a path of the store or need it."""
+    plan, word, path = question.plan, question.word, question.path
+    named = [package for package in plan.packages if package.reference in (word, NIXPKGS + word)]
+    if word == "nix" and not named:
+        return [_explain_nix(plan)]
+    needing = [one for one in plan.packages if any(is_inside(path, place) for place in (*one.paths, *one.closure))]
+    return [_explain_package(plan, package, path) for package in named or needing]
 
 
 def _explain_nix(plan: Plan) -> Answer:
     if plan.nix is None:
         because = Because("this host has no /nix/store")
         way = Change("a store of this project's own, if nix is installed", ("--nix", PRIVATE))
-        return Answer(NIX, "nix", OUT, "not in the box", (because,), (way,))
+        return Answer(Answer.NIX, "nix", Answer.OUT, "not in the box", [because], [way])
     nix = plan.nix
     others = [mode for mode in (DAEMON, PRIVATE, STORE, OFF) if mode != nix.mode and (mode != DAEMON or nix.holes)]
-    changes = tuple(Change(EFFECTS[mode], ("--nix", mode)) for mode in others)
-    state, verdict = OUT if nix.mode == OFF else IN, f"{nix.mode}: {nix.meaning}"
+    changes = [Change(EFFECTS[mode], ("--nix", mode)) for mode in others]
+    state, verdict = Answer.OUT if nix.mode == OFF else Answer.IN, f"{nix.mode}: {nix.meaning}"
     back = undo(nix.origin, nix.mode, "then it is chosen by what is safe")
-    return Answer(NIX, "nix", state, verdict, tuple(_because(nix)), (*back, *changes))
+    return Answer(Answer.NIX, "nix", state, verdict, _because(nix), [*back, *changes])
 
 
 def _because(nix: Nix) -> list[Because]:
@@ -60,29 +51,23 @@ def _because(nix: Nix) -> list[Because]:
     return [chosen, *judged]
 
 
-def _names(package: Package, word: str) -> bool:
-    return package.reference in (word, NIXPKGS + word)
-
-
-def _explain_package(plan: Plan, package: Package, word: str) -> Answer | None:
-    is_own = _names(package, word) or any(is_inside(word, path) for path in package.paths)
-    if not is_own and not any(is_inside(word, path) for path in package.closure):
-        return None
+def _explain_package(plan: Plan, package: Package, path: str) -> Answer:
+    """About a package, or about a path that comes with it."""
     name, origin = short_name(package.reference), package.origin
+    subject = f"package {name}" if path else name
     because = [Because(f"{describe_origin(origin)} asks for {name}", origin)]
+
+    def answer(state: str, verdict: str) -> Answer:
+        return Answer(Answer.PACKAGE, subject, state, verdict, because, undo(origin, name))
+
+    is_own = not path or any(is_inside(path, place) for place in package.paths)
     if not is_own:
         because.append(Because(f"{name} needs it"))
     if not package.paths:
         because.append(Because("Nix was not asked for it yet: that happens when a box starts"))
-        return _package(DEPENDS, package, word, "not resolved yet", because)
+        return answer(Answer.DEPENDS, "not resolved yet")
     shown = ", ".join(package.paths[:MOST_NAMED])
     because.append(Because(f"Nix resolved it to {shown}, paths with all that it needs: {len(package.closure)}"))
     notes = [finding for finding in plan.findings if finding.kind == Finding.NOTE and finding.subject == name]
     because += [Because(finding.text) for finding in notes]
-    return _package(IN, package, word, "in the box" if notes or not is_own else "in the box, on PATH", because)
-
-
-def _package(state: str, package: Package, word: str, verdict: str, because: list[Because]) -> Answer:
-    name = short_name(package.reference)
-    subject = name if _names(package, word) else f"package {name}"
-    return Answer(PACKAGE, subject, state, verdict, tuple(because), tuple(undo(package.origin, name)))
+    return answer(Answer.IN, "in the box" if notes or not is_own else "in the box, on PATH")
