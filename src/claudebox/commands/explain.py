@@ -10,11 +10,11 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-from claudebox.features.environment import explain as environment
+from claudebox.features.environment import diagnosis as environment
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.names import explain as names
-from claudebox.features.network import explain as network
-from claudebox.features.nix import explain as nix
+from claudebox.features.names import diagnosis as names
+from claudebox.features.network import diagnosis as network
+from claudebox.features.nix import diagnosis as nix
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host

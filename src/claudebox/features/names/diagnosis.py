@@ -1,15 +1,32 @@
-"""Explains whether a box on tier `names` reaches a host. Nothing is looked up and nothing is sent."""
+"""`--explain` and `--check` about tier `names`: whether a box reaches a host, and whether there can be such a network.
+
+For an explanation nothing is looked up and nothing is sent. A check makes such a network,
+and looks where a connection arrives.
+"""
 
 from __future__ import annotations
 
+import socket
 from ipaddress import ip_address
 
+from claudebox.features.names.namespace import CONNECTIONS, make_network
 from claudebox.features.names.rules import NameList, as_written, is_address, is_name
+from claudebox.features.names.server.relay import original_destination
+from claudebox.host import Host
 from claudebox.host.ranges import rejected_range
 from claudebox.model import Allowed, Names, Plan
-from claudebox.settings.table import FULL, INET
+from claudebox.problem import Problem
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
+from claudebox.settings.table import FULL, INET, NAMES
+from claudebox.settings.values import Settings
+from claudebox.trust.programs import choose_uplink
+from claudebox.trust.reach import reach_of
 from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 
+NAME = "network names"
+MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
+ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
+PATIENCE_SECONDS = 3
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
 
@@ -62,3 +79,43 @@ def _all_ports(rows: list[Allowed]) -> str:
 
 def _ports(row: Allowed) -> str:
     return f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
+
+
+# Whether there can be such a network
+
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    """A row about tier `names`, which is a failure only if the user's settings need it."""
+    lacking = FAIL if settings.network.text == NAMES else NOTE
+    try:
+        (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    except Problem:
+        return [CheckRow(lacking, NAME, "not tried: it needs nft")]
+    try:
+        lost = run_in_namespaces(lambda: _lost_addresses(nft))
+    except Problem as problem:
+        is_filters = "filter cannot be loaded" in problem.message
+        why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
+        return [CheckRow(lacking, NAME, problem.message, why, (MODULES,) if is_filters else ())]
+    if lost:
+        why = "connections of the box would be refused; nothing leaves it"
+        return [CheckRow(lacking, NAME, f"nft did not lead here: {' and '.join(lost)}", why)]
+    return [CheckRow(OK, NAME, "nft led a connection to where the list is known, with its address")]
+
+
+def _lost_addresses(nft: str) -> list[str]:
+    """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
+    listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
+    tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
+    return [address for (address, port), own in tried if not _arrives(own, address, port)]
+
+
+def _arrives(listener: socket.socket, address: str, port: int) -> bool:
+    """Whether a connection to this address arrives here, and is known for what it is."""
+    listener.settimeout(PATIENCE_SECONDS)
+    try:
+        with socket.create_connection((address, port), PATIENCE_SECONDS):
+            packed, seen = original_destination(listener.accept()[0])
+    except OSError:
+        return False
+    return (socket.inet_ntop(listener.family, packed), seen) == (address, port)

@@ -1,4 +1,4 @@
-"""Explains why a variable is in the box or not."""
+"""`--explain` about a variable: why it is in the box or not."""
 
 from __future__ import annotations
 

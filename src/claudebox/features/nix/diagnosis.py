@@ -1,14 +1,24 @@
-"""Explains why the box uses Nix as it does, and which packages it has."""
+"""`--explain` and `--check` about Nix: how the box uses it, which packages it has, and what this machine can do."""
 
 from __future__ import annotations
 
+from claudebox.features.nix.decide import plan_nix
+from claudebox.features.nix.packages import find_nix
 from claudebox.features.nix.references import NIXPKGS, short_name
+from claudebox.host import Host
+from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
+from claudebox.problem import Problem
+from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
+from claudebox.settings.values import Settings
+from claudebox.state import find_state
 from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo
 
 MOST_NAMED = 6
+IN_THE_BOX = "Nix in the box"
+ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
 EFFECTS = {
     DAEMON: "the daemon, all the same: the agent can do through it what is said above",
     PRIVATE: "a store of this project's own: builds stay in the box",
@@ -71,3 +81,25 @@ def _explain_package(plan: Plan, package: Package, path: str) -> Answer:
     notes = [finding for finding in plan.findings if finding.kind == Finding.NOTE and finding.subject == name]
     because += [Because(finding.text) for finding in notes]
     return answer(Answer.IN, "in the box" if notes or not is_own else "in the box, on PATH")
+
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    if settings.nix.text in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
+        return []
+    nix = find_nix(host)
+    if not nix:
+        program = CheckRow(NOTE, "nix", "not found", "the store is there, but no nix that is not an agent's")
+    else:
+        program = CheckRow(OK, "nix", f"{program_version(nix)}, {nix}")
+    try:
+        is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
+        plan = plan_nix(host, settings, find_state(host).instance(host.cwd), is_nix_host=is_nix_host)
+    except Problem as problem:
+        return [program, CheckRow.of_problem(IN_THE_BOX, problem)]
+    why = "; ".join(plan.holes)
+    if plan.mode == DAEMON and plan.holes:
+        return [program, CheckRow(NOTE, IN_THE_BOX, "the daemon, although it is a way out of the box", why)]
+    if plan.holes:
+        return [program, CheckRow(NOTE, IN_THE_BOX, f"{plan.meaning}: {ALTERNATIVES}", f"the daemon: {why}")]
+    untried = " (if a build that is tried at the first start sees nothing of this host)" if plan.needs_trial else ""
+    return [program, CheckRow(OK, IN_THE_BOX, plan.meaning + untried)]
