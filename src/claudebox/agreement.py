@@ -12,7 +12,6 @@ agreed to, and where somebody opens it, a finding says so.
 
 from __future__ import annotations
 
-from claudebox import remembered
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -40,9 +39,9 @@ from claudebox.model import (
 )
 from claudebox.paths import move, parents
 from claudebox.record import Record
-from claudebox.remembered import Form, Memory, escape, path_note
 from claudebox.settings.table import FULL, INET, TIERS
-from claudebox.state import Instance
+from claudebox.state import Instance, memory
+from claudebox.state.memory import Form, Memory, escape, path_note
 from claudebox.trust.variables import LEADING, shown_way
 
 TYPE_CHECKING = False
@@ -254,7 +253,7 @@ def recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[Agreement, 
     """Every agreement for this project. A damaged file counts as none: then the user is asked again."""
     if instance is None:
         return ()
-    return read_agreements(remembered.recall(tree, instance.agreed, FORM, uid))
+    return read_agreements(memory.recall(tree, instance.agreed, FORM, uid))
 
 
 def note_agreement(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
@@ -276,12 +275,12 @@ def _covers(more: Agreement, less: Agreement) -> bool:
     return less <= more and all(line in less for line in more if _protects(line))
 
 
-def read_agreements(memory: Memory) -> tuple[Agreement, ...]:
-    text = "\n".join(memory.lines)
+def read_agreements(recalled: Memory) -> tuple[Agreement, ...]:
+    text = "\n".join(recalled.lines)
     if not (text.startswith("\n") and text.endswith("\n")):
         return ()
     return tuple(frozenset(group.split("\n")) for group in text[1:-1].split("\n\n"))
 
 
 def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
-    return remembered.write(FORM, ["", *(line for group in agreements for line in (*group, ""))])
+    return memory.write(FORM, ["", *(line for group in agreements for line in (*group, ""))])

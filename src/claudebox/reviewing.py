@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
+from claudebox.commands.instances import measure
 from claudebox.features.review.act import usable_mounts
 from claudebox.features.review.commits import BUNDLE, HEAD, KNOWN
 from claudebox.features.review.end import Kept, end, in_advance, land_chosen
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import Host, read_host
 from claudebox.host.git.repository import find_repository
-from claudebox.instances import measure
 from claudebox.launch import launch
 from claudebox.layers import store
 from claudebox.layers.recovery import read_journal, recover

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from claudebox import remembered
 from claudebox.agreement import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
 from claudebox.model import (
     BY_DEFAULT,
@@ -26,7 +25,7 @@ from claudebox.model import (
 )
 from claudebox.mounts import arrange
 from claudebox.settings.table import TIERS
-from claudebox.state import Instance, State
+from claudebox.state import Instance, State, memory
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 # Few names, so that paths meet; some are hostile.
@@ -91,7 +90,7 @@ plans = st.builds(
 
 
 def read(content: bytes) -> tuple[Agreement, ...]:
-    return read_agreements(remembered.read(content, FORM))
+    return read_agreements(memory.read(content, FORM))
 
 
 def agreed(*answered: Plan) -> tuple[frozenset[str], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox import instances, uninstall
+from claudebox.commands import instances, uninstall
 from claudebox.features.caches import act
 from claudebox.model import Launch
 from claudebox.problem import FAILED

@@ -10,9 +10,9 @@ from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Names, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.problem import Problem, quote
-from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.state import Cache
+from claudebox.state.memory import path_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -212,7 +212,7 @@ def _subscription(tree: Tree, file: str) -> str:
 
 
 def _login(tree: Tree, file: str) -> dict[str, Any]:
-    from claudebox.login import login_in, parse
+    from claudebox.state.login import login_in, parse
 
     return login_in(parse(tree.read(file) or b""))
 

@@ -5,7 +5,6 @@ The box sees it path by path, read-only. Nix in the box is told that these are t
 
 from __future__ import annotations
 
-from claudebox import remembered
 from claudebox.features.nix import NIX
 from claudebox.features.nix.decide import RULE
 from claudebox.features.nix.references import is_store_path, store_paths
@@ -16,9 +15,9 @@ from claudebox.host.tree import Tree
 from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
-from claudebox.remembered import Form
 from claudebox.settings.values import Word
-from claudebox.state import find_state
+from claudebox.state import find_state, memory
+from claudebox.state.memory import Form
 
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
 REGISTRATION = "/etc/nix/claudebox-registration"
@@ -82,13 +81,13 @@ def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
 
 def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
     """What Nix said about these paths and all that they need; empty if it has to be asked again."""
-    memory = remembered.recall(host.tree, find_state(host).closure(roots), FORM, host.person.uid)
-    return "".join(f"{line}\n" for line in memory.lines).encode()
+    recalled = memory.recall(host.tree, find_state(host).closure(roots), FORM, host.person.uid)
+    return "".join(f"{line}\n" for line in recalled.lines).encode()
 
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
     lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
-    return remembered.note_with_directory(find_state(host).closure(roots), FORM, lines)
+    return memory.note_with_directory(find_state(host).closure(roots), FORM, lines)
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
-from claudebox import remembered
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.nix import NIX as FEATURE
 from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
@@ -33,10 +32,10 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside, normalize
 from claudebox.problem import Problem
-from claudebox.remembered import Form
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings
-from claudebox.state import SHOWN, Instance, find_state
+from claudebox.state import SHOWN, Instance, find_state, memory
+from claudebox.state.memory import Form
 from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_values import secret_value
 
@@ -267,13 +266,13 @@ def recall_outcome(host: Host) -> str:
     The daemon's configuration is not enough: the daemon may have been started with other options, or before the file
     was changed, or root may have a file of its own.
     """
-    lines = remembered.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
+    lines = memory.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
     return known if known in OUTCOMES else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
-    return remembered.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
+    return memory.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
 
 
 def copying(place: str, content: bytes, nonce: str) -> str:

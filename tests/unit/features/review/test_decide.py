@@ -184,13 +184,13 @@ def test_agreement_to_walls_covers_layers(machine: Machine) -> None:
 
 
 def test_command_to_paste_has_walls_and_says_so(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from claudebox import showing
+    from claudebox.commands import show
 
     shown: list[str] = []
     machine.plant(SOME)
-    monkeypatch.setattr(showing, "read_host", machine.host)
-    monkeypatch.setattr(showing, "show", shown.append)
-    showing.show_dry_run(parse(["--dry-run", *WITHOUT_CLAUDE]))
+    monkeypatch.setattr(show, "read_host", machine.host)
+    monkeypatch.setattr(show, "show", shown.append)
+    show.show_dry_run(parse(["--dry-run", *WITHOUT_CLAUDE]))
     assert shown[0].startswith("# Only claudebox itself can keep changes until you land them.")
     assert "the rest is written at once: .claude .github .vscode\n" in shown[0]
     walls = machine.plan("--review", "off", *WITHOUT_CLAUDE)

@@ -16,6 +16,7 @@ from typing import Any
 
 from claudebox import files
 from claudebox.archive import own_command
+from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
@@ -24,7 +25,6 @@ from claudebox.model import FROM_HOST, Nix, Plan
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, OFF, ON
