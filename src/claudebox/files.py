@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox.errors import Problem, quote
 from claudebox.model import Preparation
-from claudebox.problem import Problem, quote
 from claudebox.process.isolation import c_function
 
 TYPE_CHECKING = False

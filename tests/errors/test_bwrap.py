@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox import launch
-from claudebox.problem import CANNOT_EXECUTE, FAILED
+from claudebox.errors import CANNOT_EXECUTE, FAILED
 from errors.scene import Problems, Scene, program_from_the_project
 
 

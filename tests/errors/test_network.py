@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from claudebox.errors import FAILED
 from claudebox.features.network import act as network
-from claudebox.problem import FAILED
 from claudebox.process import isolation
-from claudebox.process.programs import filter_problem
+from claudebox.process.companion import filter_problem
 from errors.scene import Problems, Scene, pasta_ends
 
 

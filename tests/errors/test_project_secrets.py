@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import FAILED
 from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
-from claudebox.problem import FAILED
 from errors.scene import Problems, Scene
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from claudebox import terminal
+from claudebox.errors import FAILED, Problem
 from claudebox.launch import keeper, launch, relay
-from claudebox.problem import FAILED, Problem
 from claudebox.process import isolation
 from errors.scene import Problems, Scene
 

@@ -9,8 +9,8 @@ import pytest
 
 import claudebox
 from claudebox import state
+from claudebox.errors import Problem
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
 from claudebox.state import SHOWN, Below, Instance, State, find_state

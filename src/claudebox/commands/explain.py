@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.names.explain import explain_host
@@ -24,6 +25,7 @@ from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import find
+from claudebox.host.secrets import refuse_readable, secret_places, secret_value
 from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import (
     ABSENT,
@@ -47,13 +49,11 @@ from claudebox.model import (
 )
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import MountWish, Settings
-from claudebox.trust.reach import reach_of
-from claudebox.trust.secret_places import refuse_readable, secret_places
-from claudebox.trust.secret_values import secret_value
+from claudebox.state.reach import reach_of
+from claudebox.text import some
 from claudebox.view.explanation import (
     HIDDEN,
     IN,
@@ -71,7 +71,6 @@ from claudebox.view.explanation import (
     undo,
     with_reason,
 )
-from claudebox.view.text import some
 
 FILE_URL = "file://"
 KINDS = "a path, variable, program, host, address, port or package, or nix"

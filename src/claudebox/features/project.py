@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.state.memory import path_note
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.host.programs import another
+from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_STORE, System
 from claudebox.host.tree import Tree
 from claudebox.model import (
@@ -26,9 +29,6 @@ from claudebox.model import (
     Step,
 )
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.trust.programs import another
-from claudebox.trust.secret_values import secret_value
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")

@@ -9,12 +9,12 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 from __future__ import annotations
 
 from claudebox.facts import Draft, Facts
+from claudebox.features.claude.users_settings import PROJECT_SETTINGS
 from claudebox.host.system import NIX_STORE, PLAIN_PATH
+from claudebox.host.variables import JUDGED, LEADING
 from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record
 from claudebox.settings.table import AUTO, BROKER, CLAUDE, FULL, NAMES, NONE, OFF, PASSTHROUGH
-from claudebox.trust.claude_settings import PROJECT_SETTINGS
-from claudebox.trust.variables import JUDGED, LEADING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

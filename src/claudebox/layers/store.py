@@ -18,9 +18,9 @@ import stat
 from _json import encode_basestring_ascii  # the part of `json` in C: the rest takes as long as making a layer
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.layers.changes import DELETED, Baseline, Changes, Never, read_changes
 from claudebox.paths import is_below, is_inside
-from claudebox.problem import Problem
 from claudebox.process.isolation import c_function
 from claudebox.record import Record
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ docs/state.md says of each who writes it, whether a box sees it, and what happen
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.host import Host
-from claudebox.host.digest import sha256
-from claudebox.host.tree import Tree
-from claudebox.problem import Problem, quote
+from claudebox.host.tree import Tree, sha256
 from claudebox.record import Record
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from claudebox.errors import quote
 from claudebox.model import Origin, Plan
-from claudebox.problem import quote
 from claudebox.record import Record
+from claudebox.text import BOLD, DIM, Style, escape, fill
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, Style, escape, fill
 
 INDENT = 16
 

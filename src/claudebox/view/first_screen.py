@@ -12,6 +12,7 @@ from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Finding, Mount, Plan
 from claudebox.paths import shorten_home
 from claudebox.record import Record
+from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 from claudebox.view.audit import (
     findings_lines,
     host_text,
@@ -21,7 +22,6 @@ from claudebox.view.audit import (
     shown_argument,
     variable_text,
 )
-from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 
 INDENT = 15
 TOOLCHAIN = "toolchain"  # the rule

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
 from claudebox.files import make_private
+from claudebox.host.variables import BASE_URL, read_address
 from claudebox.model import Broker, Plan
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import c_function
-from claudebox.trust.variables import BASE_URL, read_address
 
 NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once

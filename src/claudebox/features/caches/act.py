@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.features.caches.decide import PLACE
 from claudebox.model import Plan, Step
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function
 from claudebox.state import CACHE_LOCK

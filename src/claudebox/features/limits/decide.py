@@ -6,10 +6,10 @@ that would not hold is a Problem.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
-from claudebox.problem import Problem
 from claudebox.settings.values import Amount
 
 LIMITS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 
+from claudebox.errors import Problem
 from claudebox.features.names.namespace import CONNECTIONS, make_network
 from claudebox.features.names.server.relay import original_destination
-from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import NAMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from claudebox.features.names.rules import NameList, as_written, is_address, is_name
-from claudebox.host.ranges import rejected_range
+from claudebox.host.network import rejected_range
 from claudebox.model import Allowed, Names, Plan
 from claudebox.settings.table import FULL, INET
 from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, because_of_tier, undo

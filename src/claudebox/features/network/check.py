@@ -6,18 +6,18 @@ import os
 import socket
 from typing import Any
 
+from claudebox.errors import Problem
 from claudebox.features.network.act import connect
 from claudebox.features.network.uplink import TUN, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
+from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.model import Origin, Uplink
-from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import INET
 from claudebox.settings.values import Settings, Word
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
 from claudebox.view.argv import called_pasta
 
 NAME = "network inet"

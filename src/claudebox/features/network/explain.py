@@ -6,13 +6,13 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
-from claudebox.host.ranges import Address, rejected_range
+from claudebox.host.network import Address, rejected_range
+from claudebox.host.variables import split_port
 from claudebox.model import BY_DEFAULT, FILE, Origin, Plan, Port
-from claudebox.process.programs import FIRST_FREE_PORT
+from claudebox.process.companion import FIRST_FREE_PORT
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.types import LAST_PORT
-from claudebox.trust.variables import split_port
 from claudebox.view.explanation import (
     ADDRESS,
     DEPENDS,

@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import tempfile
 
+from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.decide import (
@@ -24,7 +25,6 @@ from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Plan
-from claudebox.problem import Problem
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings.table import AUTO, DAEMON, OFF
 from claudebox.settings.values import Settings

@@ -6,8 +6,9 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_head, read_refs
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import Baseline
@@ -15,7 +16,6 @@ from claudebox.layers.introduced import is_alone
 from claudebox.layers.store import Layer
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Mount, Plan, Review
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion
 from claudebox.process.isolation import c_function, layer_label
 from claudebox.terminal import say

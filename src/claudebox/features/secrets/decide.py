@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets.table import RULE, Kind, strictest
 from claudebox.host.walk import DEEPEST, UNREAD
 from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
-from claudebox.problem import Problem
 
 CLOSED = "cannot be looked into"
 MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole

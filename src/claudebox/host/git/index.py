@@ -9,8 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.host.digest import git_blob
-from claudebox.host.git.repository import pointed_to
+from claudebox.host.git import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
@@ -55,7 +54,7 @@ class Indexes:
         objects = f"{normalize(posixpath.join(git_dir, common))}/objects"
         # An agent can have a repository lead to one that it cannot read.
         is_own = git_dir == self.git_dirs[self.project] or is_inside(objects, self.project)
-        blob = git_blob(content)
+        blob = _git_blob(content)
         loose = f"{objects}/{blob.hex()[:2]}"
         if not is_own or self.tree.resolve(objects) != objects:
             return False
@@ -123,6 +122,15 @@ class Indexes:
         said = pointed_to((self.tree.read_plain(dot_git, 1 << 12) or b"").decode(errors="surrogateescape"))
         named = normalize(posixpath.join(posixpath.dirname(dot_git), said)) if said else ""
         return named if is_inside(named, self.project) and self.tree.resolve(named) == named else ""
+
+
+def _git_blob(content: bytes) -> bytes:
+    """The hash under which git stores a file with this content."""
+    try:
+        from _sha1 import sha1 as digest  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha1 as digest
+    return bytes(digest(b"blob %d\0" % len(content) + content).digest())  # noqa: S324  (git's choice)
 
 
 def _is_packed(tree: Tree, path: str, blob: bytes) -> bool:

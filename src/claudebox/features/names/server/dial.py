@@ -14,8 +14,7 @@ import time
 from ipaddress import IPv6Address, ip_address
 
 from claudebox.features.names.server.greeting import Refusal
-from claudebox.host.network import read_neighbourhood
-from claudebox.host.ranges import Address, rejected_range
+from claudebox.host.network import Address, read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
 
 NEAR_SECONDS = 5.0  # for which what is near counts: somebody may join another network while the box runs
