@@ -11,7 +11,7 @@ from claudebox.errors import Problem
 from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.model import SecretPlace
-from claudebox.paths import absolute, is_inside, move, normalize, parents
+from claudebox.paths import OWN, absolute, is_inside, move, normalize, parents
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("Anthropic login", "~/.config/anthropic"),
     ("Claude's login and the history of all projects", "~/.claude"),
     ("Claude's state and MCP tokens", "~/.claude.json"),
-    ("state of all boxes", "~/.claudebox"),
+    ("state of all boxes", f"~/{OWN}"),
     ("browser passwords and cookies", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium"),
     ("browser passwords and cookies", "~/.config/BraveSoftware", "~/.config/microsoft-edge"),
     ("mail and its passwords", "~/.thunderbird"),

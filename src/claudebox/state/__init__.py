@@ -8,6 +8,7 @@ from __future__ import annotations
 from claudebox.errors import Problem, quote
 from claudebox.host import Host
 from claudebox.host.tree import Tree, sha256
+from claudebox.paths import OWN
 from claudebox.record import Record
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
@@ -42,7 +43,7 @@ class State(Record):
 
     @property
     def directory(self) -> str:
-        return f"{self.home}/.claudebox"
+        return f"{self.home}/{OWN}"
 
     config = Below(CONFIG)  # settings that the user writes
     profiles = Below(PROFILES)

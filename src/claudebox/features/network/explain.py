@@ -6,7 +6,7 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6
-from claudebox.host.network import Address, rejected_range
+from claudebox.host.network import rejected_range
 from claudebox.host.variables import split_port
 from claudebox.model import BY_DEFAULT, FILE, Origin, Plan, Port
 from claudebox.process.companion import FIRST_FREE_PORT
@@ -26,6 +26,10 @@ from claudebox.view.explanation import (
     because_of_tier,
     undo,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 LOCALHOST = IPv4Address("127.0.0.1")
 DNS = 53
