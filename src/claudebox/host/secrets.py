@@ -260,8 +260,6 @@ WEAK_WORDS = frozenset(
 )
 # These count as a word of the name or at its end, as in `storePass`, unless the value is a path.
 PASS_WORDS = ("pass", "pwd", "psk", "otp", "pw")
-# With one of these as a word of its name, even a short or common word is a secret.
-SECRET_WORDS = frozenset("key otp pass pat pin pw pwd salt seed".split())
 NO_PASS_WORDS = frozenset("bypass compass overpass cwd pwd_cwd".split())
 # What has such a part in its name is no secret because of that.
 HARMLESS_PARTS = "tokeniz public_key publickey primary_key foreign_key sort_key cache_key key_name".split()
@@ -341,14 +339,6 @@ def in_words(name: str) -> str:
     for part in HARMLESS_PARTS:
         lower = lower.replace(part, "")
     return lower
-
-
-def names_secret(name: str) -> bool:
-    """Whether even a short or common word is a secret under this name."""
-    words = in_words(name)
-    return any(word in words for word in STRONG_WORDS) or any(
-        part in SECRET_WORDS or part.endswith(("pass", "pwd")) for part in words.split("_")
-    )
 
 
 def secret_value(value: str) -> str:

@@ -120,26 +120,17 @@ def _value(tree: Tree, path: str) -> str:
     return (tree.text(path) or "").strip()
 
 
-INSTALL = {
-    "apt": "sudo apt install",
-    "dnf": "sudo dnf install",
-    "pacman": "sudo pacman -S",
-    "zypper": "sudo zypper install",
-    "apk": "sudo apk add",
-    "nix": "nix profile install",
-}
-MANAGER_OF = {
-    "debian": "apt",
-    "ubuntu": "apt",
-    "fedora": "dnf",
-    "rhel": "dnf",
-    "centos": "dnf",
-    "arch": "pacman",
-    "suse": "zypper",
-    "opensuse": "zypper",
-    "alpine": "apk",
-    "nixos": "nix",
-}
+# Package managers, how they install, and whose they are.
+_MANAGERS = (
+    ("apt", "sudo apt install", "debian ubuntu"),
+    ("dnf", "sudo dnf install", "fedora rhel centos"),
+    ("pacman", "sudo pacman -S", "arch"),
+    ("zypper", "sudo zypper install", "suse opensuse"),
+    ("apk", "sudo apk add", "alpine"),
+    ("nix", "nix profile install", "nixos"),
+)
+INSTALL = {manager: command for manager, command, _ in _MANAGERS}
+MANAGER_OF = {name: manager for manager, _, names in _MANAGERS for name in names.split()}
 # Programs whose package has another name.
 PACKAGE_OF = {"bwrap": "bubblewrap", "pasta": "passt", "nft": "nftables", "env": "coreutils"}
 

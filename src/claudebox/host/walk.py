@@ -39,42 +39,17 @@ TICK_NANOSECONDS = 10_000_000  # by this much the time of a file may be behind t
 
 GIT = ".git"
 
-# Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
-SKIPPED = {
-    GIT: "git's own: a feature that needs something in there knows where it is",
-    ".hg": "Mercurial's own",
-    ".svn": "Subversion's own",
-    ".jj": "Jujutsu's own",
-    "node_modules": "packages of npm",
-    "bower_components": "packages of Bower",
-    ".pnpm-store": "packages of pnpm",
-    ".venv": "a virtual environment",
-    "venv": "a virtual environment",
-    "site-packages": "packages of pip",
-    "__pycache__": "compiled Python",
-    ".tox": "environments of tox",
-    ".nox": "environments of nox",
-    ".mypy_cache": "a cache",
-    ".pytest_cache": "a cache",
-    ".ruff_cache": "a cache",
-    ".cache": "a cache",
-    ".parcel-cache": "a cache",
-    ".turbo": "a cache",
-    ".gradle": "a cache of Gradle",
-    ".direnv": "a cache of direnv",
-    ".next": "built by Next.js",
-    ".nuxt": "built by Nuxt",
-    ".svelte-kit": "built by SvelteKit",
-    "target": "built by Cargo or Maven",
-    ".terraform": "providers of Terraform",
-    ".bundle": "packages of Bundler",
-    "Pods": "packages of CocoaPods",
-    ".dart_tool": "packages of Dart",
-    "_build": "built by Mix, Dune or Sphinx",
-    ".stack-work": "built by Stack",
-    "dist-newstyle": "built by Cabal",
-    ".zig-cache": "a cache of Zig",
-}
+# Directories that are not entered. They are found themselves if their name is of interest.
+SKIPPED = frozenset(
+    (
+        *(GIT, ".hg", ".svn", ".jj"),  # a feature that needs something in there knows where it is
+        *"node_modules bower_components .pnpm-store .venv venv site-packages".split(),  # packages
+        *".bundle Pods .dart_tool .terraform".split(),
+        *"__pycache__ .tox .nox .mypy_cache .pytest_cache .ruff_cache .cache .parcel-cache .turbo .gradle".split(),
+        *".direnv .zig-cache".split(),
+        *"target .next .nuxt .svelte-kit _build .stack-work dist-newstyle".split(),  # what tools have built
+    )
+)
 
 
 class Entry(Record):
@@ -234,7 +209,7 @@ def _behind(tree: Tree, project: str, link: str) -> str:
     """The directory in a skipped one to which a symlink leads; "" if there is none."""
     target = (tree.resolve(link) if link.rpartition("/")[2] not in SKIPPED else None) or ""
     names = target[len(project) + 1 :].split("/") if target.startswith(f"{project}/") else []
-    is_skipped = GIT not in names and not SKIPPED.keys().isdisjoint(names)
+    is_skipped = GIT not in names and not SKIPPED.isdisjoint(names)
     return target if is_skipped and tree.is_plain_directory(target) else ""
 
 

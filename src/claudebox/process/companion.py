@@ -12,7 +12,7 @@ import os
 from claudebox.errors import Problem
 from claudebox.model import Port
 from claudebox.process import signal
-from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, advice, c_function, close_all_but
+from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, advice, c_call, close_all_but
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -128,8 +128,7 @@ def _become_worker(work: Callable[[], None], keep: tuple[int, ...]) -> None:
 
 
 def die_with_parent() -> None:
-    control = c_function("prctl")
-    if control is None or control(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0) != 0:
+    if c_call("prctl", SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0) != 0:
         os._exit(1)
 
 

@@ -92,7 +92,7 @@ def killed_at(moment: int, deed: Callable[[], None]) -> bool:
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system that cannot exchange two names."""
-    monkeypatch.setattr(files, "_function", lambda _: None)
+    monkeypatch.setattr(files, "c_call", lambda *_: -1)
 
 
 def on_two_disks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -279,7 +279,7 @@ class Comparison:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
-        is_looked_at = walk.SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, of_git.PROGRAM)
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, of_git.PROGRAM)
         if place.path in self.known or is_looked_at:
             return False
         statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]

@@ -217,7 +217,7 @@ class Finder:
             self._say(kind, name, f"not masked ({masked.reason}): git has it as it is")
             self.lines.update(content.splitlines())
             return None
-        if content and not self.is_live and self.indexes.blob(path):
+        if content and not self.is_live and self.indexes.tracks(path):
             text = f"masked ({masked.reason}), although git has it: a commit in the box would have the made-up values"
             self._say(Finding.NOTE, name, text)
         return masked
