@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
+from claudebox.features.claude import users_settings
 from claudebox.features.claude.decide import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
@@ -11,20 +13,18 @@ from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import FEATURES
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
+from claudebox.host.programs import check_named, choose_bwrap
+from claudebox.host.secrets import check_project, secret_places
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.paths import absolute
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, find_state
-from claudebox.trust import claude_settings
-from claudebox.trust.programs import check_named, choose_bwrap
-from claudebox.trust.reach import TrustedSource, find_own_repository, host_certificates, reach_of
-from claudebox.trust.secret_places import check_project, secret_places
+from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -56,7 +56,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     trusted = TrustedSource(reach, claude.users, host.person.homes, places)
-    users = claude_settings.look(trusted, claude, host.person.uid)
+    users = users_settings.look(trusted, claude, host.person.uid)
     return Facts(
         host=host,
         request=request,

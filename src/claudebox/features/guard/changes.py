@@ -11,6 +11,7 @@ import posixpath
 import stat
 import time
 
+from claudebox.errors import quote
 from claudebox.features.guard import git as of_git
 from claudebox.features.guard import others
 from claudebox.features.guard.commits import look_at_refs
@@ -18,15 +19,14 @@ from claudebox.features.guard.decide import find_places, own_settings
 from claudebox.features.guard.git import CONFIG, DETOUR, INCLUDED, git_directories
 from claudebox.features.guard.table import BY_NAME, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
 from claudebox.host import walk
-from claudebox.host.fingerprint import REST, Fingerprint
+from claudebox.host.git import is_repository
 from claudebox.host.git.detours import STRANGE
 from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
 from claudebox.host.git.refs import Refs, common_dir
-from claudebox.host.git.repository import is_repository
 from claudebox.host.tree import Tree
+from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.problem import quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -279,7 +279,7 @@ class Comparison:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
-        is_looked_at = walk.SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, of_git.PROGRAM)
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, of_git.PROGRAM)
         if place.path in self.known or is_looked_at:
             return False
         statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]

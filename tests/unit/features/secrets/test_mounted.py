@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.secrets import mounted
 from claudebox.model import HIDE, Finding
-from claudebox.problem import Problem
 from errors.scene import Scene
 from hosts.machine import Machine
 
