@@ -7,7 +7,6 @@ collects them.
 from __future__ import annotations
 
 from claudebox.errors import Problem
-from claudebox.features.claude.users_settings import UsersSettings
 from claudebox.host import Host
 from claudebox.host.git import Repository
 from claudebox.host.programs import ClaudeInstall
@@ -37,6 +36,7 @@ from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import MountWish, Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
+from claudebox.state.claude_settings import UsersSettings
 from claudebox.state.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False

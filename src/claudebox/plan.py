@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
-from claudebox.features.claude import users_settings
 from claudebox.features.claude.decide import find_claude
 from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
@@ -23,7 +22,7 @@ from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.paths import absolute
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import Instance, State, check_state, find_state
+from claudebox.state import Instance, State, check_state, claude_settings, find_state
 from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
@@ -56,7 +55,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     trusted = TrustedSource(reach, claude.users, host.person.homes, places)
-    users = users_settings.look(trusted, claude, host.person.uid)
+    users = claude_settings.look(trusted, claude, host.person.uid)
     return Facts(
         host=host,
         request=request,

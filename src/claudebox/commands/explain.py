@@ -19,7 +19,6 @@ from claudebox.features.nix import diagnosis as nix
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
-from claudebox.host.network import Address
 from claudebox.host.programs import find
 from claudebox.host.secrets import refuse_readable, secret_places, secret_value
 from claudebox.host.tree import MOST_LINKS, Tree
@@ -61,6 +60,10 @@ from claudebox.view.explanation import (
     undo,
     with_reason,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 EXPLAINING = (nix.explain, environment.explain, network.explain, names.explain)
 FILE_URL = "file://"

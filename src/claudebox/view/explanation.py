@@ -7,13 +7,16 @@ from typing import Any
 
 from claudebox.errors import quote
 from claudebox.host import Host
-from claudebox.host.network import Address
 from claudebox.model import Origin, Plan
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings
 from claudebox.text import BOLD, DIM, Style, escape, fill
 from claudebox.view.as_json import dump
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 INDENT = 16
 

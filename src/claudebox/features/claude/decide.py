@@ -5,7 +5,6 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
 from claudebox.features.claude import CLAUDE_CODE
-from claudebox.features.claude.users_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
 from claudebox.host import Host
 from claudebox.host.programs import (
     PACKAGE,
@@ -38,6 +37,7 @@ from claudebox.paths import is_below, is_inside, parents
 from claudebox.settings.table import BROKER, CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
+from claudebox.state.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
 from claudebox.state.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False

@@ -5,11 +5,11 @@ from __future__ import annotations
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Draft, Facts
 from claudebox.features.claude.decide import home_preparations
-from claudebox.features.claude.users_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
 from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY
 from claudebox.model import Broker, Finding, Plan, Preparation
 from claudebox.state import check_state, memory
+from claudebox.state.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
 from claudebox.state.memory import Form
 from claudebox.state.reach import TrustedSource
 
