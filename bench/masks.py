@@ -59,7 +59,8 @@ def sed(path: Path, content: str) -> None:
 
 
 def vim(path: Path, content: str) -> None:
-    words = ["vim", "-es", "-u", "NONE", "-i", "NONE", "-c", "set backupcopy=no", "-c", f"1s/.*/{content.splitlines()[0]}/", "-c", "wq", path]
+    substitute = f"1s/.*/{content.splitlines()[0]}/"
+    words = ["vim", "-es", "-u", "NONE", "-i", "NONE", "-c", "set backupcopy=no", "-c", substitute, "-c", "wq", path]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
 
 
