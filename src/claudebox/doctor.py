@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 
 from claudebox import __version__
+from claudebox.features.allowlist.check import allowlist_rows
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.names.check import names_rows
 from claudebox.features.network.check import chosen, uplink_rows
 from claudebox.features.nix.act import nix_rows
 from claudebox.features.system import signal_shim
@@ -111,12 +111,12 @@ def _file_rows(host: Host, _: Settings) -> list[CheckRow]:
     ]
 
 
-def _names_rows(host: Host, settings: Settings) -> list[CheckRow]:
+def _allowlist_rows(host: Host, settings: Settings) -> list[CheckRow]:
     try:
         nft = chosen("nft", host, settings)
     except Problem:
         nft = ""
-    return names_rows(settings, nft)
+    return allowlist_rows(settings, nft)
 
 
 def _state_rows(host: Host, _: Settings) -> list[CheckRow]:
@@ -147,7 +147,7 @@ LOOKS: dict[str, Callable[[Host, Settings], list[CheckRow]]] = {
     "claude": _claude_rows,
     "git": _file_rows,
     "network inet": uplink_rows,
-    "network names": _names_rows,
+    "network allowlist": _allowlist_rows,
     "Nix in the box": nix_rows,
     STATE: _state_rows,
 }

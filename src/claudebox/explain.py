@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.features.allowlist.explain import explain_host
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.names.explain import explain_host
 from claudebox.features.network.explain import (
     explain_endpoint,
     explain_port,
@@ -157,9 +157,9 @@ def _endpoint(plan: Plan, text: str) -> list[Answer]:
     if endpoint is None:
         return []
     address = find_address(plan, endpoint.host)
-    if plan.names is None or (address is not None and (address.is_loopback or address.is_unspecified)):
+    if plan.allowlist is None or (address is not None and (address.is_loopback or address.is_unspecified)):
         return [explain_endpoint(plan, endpoint)]
-    return [explain_host(plan, plan.names, endpoint.text, str(address or endpoint.host), endpoint.port)]
+    return [explain_host(plan, plan.allowlist, endpoint.text, str(address or endpoint.host), endpoint.port)]
 
 
 def _unknown(thing: str) -> Problem:

@@ -33,7 +33,7 @@ AUDIT = {
     "environment": [{"name": str, "value": maybe(str), "secret": maybe(str), "rule": str, "reason": str}],
     "packages": [{"reference": str, "paths": [str], "rule": str}],
     "network": {
-        "tier": either("full", "inet", "names", "none"),
+        "tier": either("full", "inet", "allowlist", "none"),
         "meaning": str,
         "rule": str,
         "published": [{"host": int, "box": int}],
@@ -149,7 +149,7 @@ def test_dry_run_tells_the_words_of_bwrap(plan: Plan) -> None:
     told = read(dry_run_json(plan))
     assert told["executable"] == plan.bwrap
     assert told["options"] == [
-        [as_told(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))
+        [as_told(word) for word in operation] for operation in bwrap_operations(plan.replace(allowlist=None))
     ]
     assert len(told["program"]) == len(program_words(plan))
     assert told["environment"] == {

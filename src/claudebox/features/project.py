@@ -118,7 +118,7 @@ def _keeps_nothing(facts: Facts, plan: Plan, wished: list[str]) -> bool:
     What a box can write beyond its project is noted all the same: settings that are written later may name it.
     """
     has_store = plan.nix is not None and bool(plan.nix.directory)
-    has_journal = plan.names is not None
+    has_journal = plan.allowlist is not None
     has_cache = plan.cache is not None
     return (
         not has_store

@@ -12,7 +12,7 @@ from claudebox.facts import Draft, Facts
 from claudebox.host.system import NIX_STORE, PLAIN_PATH
 from claudebox.model import LAYER, RO, RW
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, BROKER, CLAUDE, FULL, NAMES, NONE, OFF, PASSTHROUGH
+from claudebox.settings.table import ALLOWLIST, AUTO, BROKER, CLAUDE, FULL, NONE, OFF, PASSTHROUGH
 from claudebox.trust.claude_settings import PROJECT_SETTINGS
 from claudebox.trust.variables import JUDGED, LEADING
 
@@ -47,13 +47,13 @@ def _has_own_network(facts: Facts) -> bool:
     return facts.settings.network.text != FULL
 
 
-def _goes_by_names(facts: Facts) -> bool:
-    return facts.settings.network.text == NAMES
+def _has_allowlist(facts: Facts) -> bool:
+    return facts.settings.network.text == ALLOWLIST
 
 
 def _has_idle_list(facts: Facts) -> bool:
     settings = facts.settings
-    return settings.network.text != NAMES and bool(settings.allow or settings.ask.text != OFF)
+    return settings.network.text != ALLOWLIST and bool(settings.allow or settings.ask.text != OFF)
 
 
 def _has_nix(facts: Facts) -> bool:
@@ -118,8 +118,8 @@ DECIDING = (
     Decision("system", "decide_etc", _always),
     Decision("network.decide", "decide", lambda facts: facts.settings.network.text == FULL),
     Decision("network.uplink", "decide", _has_own_network),
-    Decision("names.decide", "decide", _goes_by_names),
-    Decision("names.decide", "refuse_without_effect", _has_idle_list),
+    Decision("allowlist.decide", "decide", _has_allowlist),
+    Decision("allowlist.decide", "refuse_without_effect", _has_idle_list),
     Decision("system", "decide_identity", _always),
     Decision("claude.decide", "decide", _has_claude),
     Decision("agents", "decide", lambda facts: facts.starts_agent and facts.settings.program.text != CLAUDE),
@@ -152,7 +152,7 @@ DECIDING = (
 COMPLETING = (
     Decision("system", "complete", _always),
     Decision("network.uplink", "complete", _has_own_network),
-    Decision("names.decide", "complete", _goes_by_names),
+    Decision("allowlist.decide", "complete", _has_allowlist),
     Decision("project", "complete", _always),
     Decision("claude.seed", "complete", _has_claude),
     Decision("login.decide", "complete", _shares_login),

@@ -1,6 +1,6 @@
 """The addresses that are not the internet: what a box must not reach unless it shares the host's network.
 
-Tier `inet` has them in its filter; for tier `names` a process outside of the box looks at each address before it
+Tier `inet` has them in its filter; for tier `allowlist` a process outside of the box looks at each address before it
 connects. A launch needs the tables alone; `ipaddress`, which is slow to import, is for those who compare.
 """
 

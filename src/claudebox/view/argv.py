@@ -52,7 +52,7 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
         # With an uplink, or a list of names, bwrap already starts in the box's own network.
-        *([] if plan.network.is_hosts or plan.network.uplink or plan.names else [("--unshare-net",)]),
+        *([] if plan.network.is_hosts or plan.network.uplink or plan.allowlist else [("--unshare-net",)]),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
         *([("--disable-userns",)] if plan.disable_userns else []),
     ]

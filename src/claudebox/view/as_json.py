@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from claudebox import __version__
-from claudebox.model import FILE, EnvVar, Mount, Names, Network, Plan
+from claudebox.model import FILE, Allowlist, EnvVar, Mount, Network, Plan
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
@@ -27,7 +27,7 @@ def audit_json(plan: Plan) -> str:
             "mounts": [_mount(mount) for mount in plan.mounts],
             "environment": [_variable(variable) for variable in plan.environment],
             "packages": [_some(package, "reference", "paths", "rule") for package in plan.packages],
-            "network": _network(plan.network, plan.names),
+            "network": _network(plan.network, plan.allowlist),
             "nix": _some(nix, "mode", "rule", "holes") if nix is not None else None,
             "outside": {
                 "variables": outside.variables,
@@ -68,8 +68,8 @@ def _variable(variable: EnvVar) -> Any:
     }
 
 
-def _network(network: Network, names: Names | None) -> Any:
-    allowed = names.allowed if names else ()
+def _network(network: Network, allowlist: Allowlist | None) -> Any:
+    allowed = allowlist.allowed if allowlist else ()
     return {
         **_some(network, "tier", "meaning", "rule"),
         "published": [_some(port, "host", "box") for port in network.published],
@@ -92,8 +92,8 @@ def _guard(plan: Plan) -> Any:
 
 
 def dry_run_json(plan: Plan, walls: tuple[str, ...] = ()) -> str:
-    # Whoever uses these options has nobody who knows the list of names: then the box reaches nothing.
-    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))]
+    # Whoever uses these options has nobody who knows the list: then the box reaches nothing.
+    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan.replace(allowlist=None))]
     uplink = plan.network.uplink
     pasta = [called_pasta(uplink.pasta), *uplink.options] if uplink else []
     return dump(

@@ -87,7 +87,7 @@ def audit(plan: Plan, style: Style) -> str:
         else []
     )
     lines += [_heading("Network", "", style), *_network(plan.network, style)]
-    lines += _names(plan.names.allowed, style) if plan.names is not None else []
+    lines += _allowed(plan.allowlist.allowed, style) if plan.allowlist is not None else []
     if plan.nix is not None:
         lines += [_heading("Nix", "", style), *table_row(plan.nix.mode, escape(plan.nix.meaning).split(), LABEL, style)]
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
@@ -199,7 +199,7 @@ def _network(network: Network, style: Style) -> list[str]:
     return lines
 
 
-def _names(rows: tuple[Allowed, ...], style: Style) -> list[str]:
+def _allowed(rows: tuple[Allowed, ...], style: Style) -> list[str]:
     """The hosts in the list, those of a group together. Why each is there: --explain HOST."""
     return _by_label(rows, lambda row: row.group or row.origin.shown, host_text, style)
 
@@ -279,7 +279,7 @@ def news_text(plan: Plan, news: News, style: Style) -> str:
     lines += _by_label(news.packages, _rule_of, _package_text, style)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
-    lines += _names(news.names, style)
+    lines += _allowed(news.allowed, style)
     lines += _files(news.mounts, home, style)
     if news.login and plan.broker is not None:
         lines += table_row("credential", _credential(plan.broker, home), LABEL, style)

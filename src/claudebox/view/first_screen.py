@@ -182,7 +182,7 @@ def _network(plan: Plan) -> list[Row]:
     network = plan.network
     ports = [f"{port.box} of the box is localhost:{port.host} here" for port in network.published]
     ports += [f"localhost:{port.box} in the box is 127.0.0.1:{port.host} here" for port in network.host_ports]
-    hosts = tuple(map(host_text, plan.names.allowed)) if plan.names is not None else ()
+    hosts = tuple(map(host_text, plan.allowlist.allowed)) if plan.allowlist is not None else ()
     said = "" if network.origin.is_default else f" ({network.origin.shown})"
     return [
         Row("network", words=f"{network.tier}: {network.meaning}{said}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.model import EnvVar, Names, Plan, Preparation, Uplink
+from claudebox.model import Allowlist, EnvVar, Plan, Preparation, Uplink
 from claudebox.problem import quote
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
@@ -13,8 +13,8 @@ LAST_DESCRIPTOR = 9  # more are unknown to some shells
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
-NO_NAMES = """\
-# --network names: only claudebox itself starts the process that knows the list. After pasting, the box reaches nothing.
+NO_LIST = """\
+# --network allowlist: only claudebox starts the process that knows the list. After pasting, the box reaches nothing.
 # In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
 """
 NO_LAYERS = """\
@@ -38,7 +38,7 @@ def shell_command(plan: Plan, layered: tuple[str, ...] = ()) -> str:
     lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
-    operations = bwrap_operations(plan.replace(names=None))
+    operations = bwrap_operations(plan.replace(allowlist=None))
     lines += [f"  {_line(operation, files, redirections)} \\" for operation in operations]
     lines += [f"  {' '.join([*(_argument(word) for word in program_words(plan)), *redirections])}"]
     box = _with_files("\n".join(lines), files)
@@ -83,7 +83,7 @@ def _preparations(plan: Plan) -> str:
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
     missing = [quote(package.reference) for package in plan.packages if not package.paths]
     text = NO_BROKER if plan.broker is not None else ""
-    text += _names(plan.names) if plan.names is not None else ""
+    text += _allowlist(plan.allowlist) if plan.allowlist is not None else ""
     text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
     text += f"mkdir -p -m 700 {' '.join(map(quote, dict.fromkeys(directories)))}\n" if directories else ""
     for item in plan.preparations:
@@ -104,14 +104,14 @@ def _preparations(plan: Plan) -> str:
     return text
 
 
-def _names(names: Names) -> str:
+def _allowlist(allowlist: Allowlist) -> str:
     """What a launch would do, as comments: the rules, and the list."""
-    from claudebox.features.names.namespace import ruleset
-    from claudebox.features.names.rules import as_text
+    from claudebox.features.allowlist.namespace import ruleset
+    from claudebox.features.allowlist.rules import as_text
 
     rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())
-    hosts = "".join(f"#   {as_text(row)}\n" for row in names.allowed) or "#   (nothing)\n"
-    return f"{NO_NAMES}{rules}# The list:\n{hosts}"
+    hosts = "".join(f"#   {as_text(row)}\n" for row in allowlist.allowed) or "#   (nothing)\n"
+    return f"{NO_LIST}{rules}# The list:\n{hosts}"
 
 
 def _assignment(variable: EnvVar) -> str:

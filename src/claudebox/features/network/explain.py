@@ -10,7 +10,7 @@ from claudebox.host.ranges import Address, rejected_range
 from claudebox.model import BY_DEFAULT, FILE, Origin, Plan, Port
 from claudebox.process.programs import FIRST_FREE_PORT
 from claudebox.record import Record
-from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
 from claudebox.settings.types import LAST_PORT
 from claudebox.trust.variables import split_port
 from claudebox.view.explanation import (
@@ -34,7 +34,7 @@ SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80
 WAYS = {
     FULL: "reaches everything that this host reaches, its own localhost too",
     INET: "reaches the internet, and nothing near",
-    NAMES: "reaches only what --allow lists",
+    ALLOWLIST: "reaches only what --allow lists",
     NO_NETWORK: "reaches nothing",
 }
 
@@ -126,7 +126,7 @@ def _explain_address(plan: Plan, endpoint: Endpoint, address: Address | None) ->
         return Answer(ADDRESS, endpoint.text, state, verdict, because, changes)
 
     if tier == FULL:
-        less = [NAMES, NO_NETWORK] if rejected is None else [INET, NAMES, NO_NETWORK]
+        less = [ALLOWLIST, NO_NETWORK] if rejected is None else [INET, ALLOWLIST, NO_NETWORK]
         return answer(IN, "reachable", "the box reaches what this host reaches", *_tiers(plan, *less))
     if address is not None and (address.is_loopback or address.is_unspecified):
         return _explain_localhost(plan, endpoint, address)
@@ -137,7 +137,7 @@ def _explain_address(plan: Plan, endpoint: Endpoint, address: Address | None) ->
         return answer(OUT, "not reachable", "nothing outside of the box is reached, and no name resolved", *ways)
     if address is None:
         what = "the address counts: one of the internet is reached; a private one, this host and its links are not"
-        return answer(DEPENDS, "reachable if it is on the internet", what, *_tiers(plan, FULL, NAMES, NO_NETWORK))
+        return answer(DEPENDS, "reachable if it is on the internet", what, *_tiers(plan, FULL, ALLOWLIST, NO_NETWORK))
     if f"nameserver {address}" in uplink.resolv_conf.splitlines():
         state = IN if port in (0, DNS) else OUT
         verdict = "reachable at port 53" if state == IN else "not reachable"
@@ -148,7 +148,7 @@ def _explain_address(plan: Plan, endpoint: Endpoint, address: Address | None) ->
         return answer(OUT, "not reachable", why, *_tiers(plan, FULL), origin=origin)
     if ("--ipv6-only" if address.version == 4 else "--ipv4-only") in uplink.options:
         return answer(OUT, "not reachable", f"this host has no default route for IPv{address.version}")
-    return answer(IN, "reachable", "it is an address of the internet", *_tiers(plan, NAMES, NO_NETWORK))
+    return answer(IN, "reachable", "it is an address of the internet", *_tiers(plan, ALLOWLIST, NO_NETWORK))
 
 
 def _tiers(plan: Plan, *tiers: str) -> list[Change]:

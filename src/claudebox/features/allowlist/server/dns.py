@@ -11,7 +11,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from claudebox.features.names.rules import LONGEST_LABEL, LONGEST_NAME, NameList, is_label
+from claudebox.features.allowlist.rules import LONGEST_LABEL, LONGEST_NAME, NameList, is_label
 from claudebox.host.digest import sha256
 from claudebox.record import Record
 

@@ -1,30 +1,30 @@
-"""Checks whether a box can go by names: makes such a network for real, and looks where a connection arrives."""
+"""Checks tier `allowlist`: makes such a network for real, and looks where a connection arrives."""
 
 from __future__ import annotations
 
 import socket
 
-from claudebox.features.names.namespace import CONNECTIONS, make_network
-from claudebox.features.names.server.relay import original_destination
+from claudebox.features.allowlist.namespace import CONNECTIONS, make_network
+from claudebox.features.allowlist.server.relay import original_destination
 from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
-from claudebox.settings.table import NAMES
+from claudebox.settings.table import ALLOWLIST
 from claudebox.settings.values import Settings
 
-NAME = "network names"
+NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
 ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
 PATIENCE_SECONDS = 3
 
 
-def names_rows(settings: Settings, nft: str) -> list[CheckRow]:
-    """A row about tier `names`, which is a failure only if the user's settings need it. `nft` is "" without one."""
-    lacking = FAIL if settings.network.text == NAMES else NOTE
+def allowlist_rows(settings: Settings, nft: str) -> list[CheckRow]:
+    """A row about tier `allowlist`, which is a failure only if the user's settings need it. `nft` is "" without one."""
+    lacking = FAIL if settings.network.text == ALLOWLIST else NOTE
     if not nft:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:
-        lost = trial.run_in_namespaces("features.names.check", nft)
+        lost = trial.run_in_namespaces("features.allowlist.check", nft)
     except Problem as problem:
         is_filters = "filter cannot be loaded" in problem.message
         why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
@@ -36,7 +36,7 @@ def names_rows(settings: Settings, nft: str) -> list[CheckRow]:
 
 
 def main() -> None:
-    """Make the network of tier `names` around this process, and try what it has to do."""
+    """Make the network of tier `allowlist` around this process, and try what it has to do."""
     trial.answer_in_namespaces(_lost_addresses)
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.features.names.rules import NameList, read_allowed
-from claudebox.features.names.server import dns
-from claudebox.features.names.server.dns import NAME_ERROR, NO_ERROR, Invented, TooManyNames, answer
+from claudebox.features.allowlist.rules import NameList, read_allowed
+from claudebox.features.allowlist.server import dns
+from claudebox.features.allowlist.server.dns import NAME_ERROR, NO_ERROR, Invented, TooManyNames, answer
 from claudebox.model import Origin
 from claudebox.settings.values import Word
-from unit.features.names.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address_in, code_of, named, query
+from unit.features.allowlist.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address_in, code_of, named, query
 
 pytestmark = pytest.mark.req("NAME-01")
 

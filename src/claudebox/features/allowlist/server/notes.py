@@ -14,10 +14,10 @@ from collections.abc import Callable
 from mmap import mmap
 
 from claudebox import journal
-from claudebox.features.names.act import HELPS, LENGTH
-from claudebox.features.names.rules import STOPPED, WEB, NameList, as_written, is_name
-from claudebox.features.names.server.dns import AAAA, A
-from claudebox.features.names.server.greeting import Refusal
+from claudebox.features.allowlist.act import HELPS, LENGTH
+from claudebox.features.allowlist.rules import STOPPED, WEB, NameList, as_written, is_name
+from claudebox.features.allowlist.server.dns import AAAA, A
+from claudebox.features.allowlist.server.greeting import Refusal
 from claudebox.model import Allowed, Origin
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone

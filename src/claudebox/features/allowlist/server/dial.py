@@ -13,7 +13,7 @@ import threading
 import time
 from ipaddress import IPv6Address, ip_address
 
-from claudebox.features.names.server.greeting import Refusal
+from claudebox.features.allowlist.server.greeting import Refusal
 from claudebox.host.network import read_neighbourhood
 from claudebox.host.ranges import Address, rejected_range
 from claudebox.host.tree import Tree

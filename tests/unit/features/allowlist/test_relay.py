@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudebox.features.names.rules import NameList
-from claudebox.features.names.server.dial import Surroundings
-from claudebox.features.names.server.notes import Notes
-from claudebox.features.names.server.relay import NAME, Opened, Relay
-from unit.features.names.messages import client_hello, records
-from unit.features.names.messages import server_name as name_extension
+from claudebox.features.allowlist.rules import NameList
+from claudebox.features.allowlist.server.dial import Surroundings
+from claudebox.features.allowlist.server.notes import Notes
+from claudebox.features.allowlist.server.relay import NAME, Opened, Relay
+from unit.features.allowlist.messages import client_hello, records
+from unit.features.allowlist.messages import server_name as name_extension
 
 pytestmark = pytest.mark.req("NAME-01")
 

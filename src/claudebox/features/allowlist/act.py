@@ -1,4 +1,4 @@
-"""Connects a box on tier `names`: a process that knows the list starts beside it, and its network is made inside.
+"""Connects a box on tier `allowlist`: a process that knows the list starts beside it, and its network is made inside.
 
 The process stays on the host's network. The child that becomes bwrap enters a network without any way out, makes
 listeners there and hands them over. Until they are served, what the box opens waits in the kernel. If the process
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import socket
 
-from claudebox.model import Names, Plan
+from claudebox.model import Allowlist, Plan
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.programs import open_port, start_carrier
@@ -34,35 +34,35 @@ MOST_SHOWN = 6
 def beside(plan: Plan) -> tuple[Plan, Companion]:
     """Start the process outside. The plan gets what `inside` and `after` need: the socket that leads to it, the ports
     of this host that were opened, and the memory in which it says what it refused."""
-    assert plan.names is not None
+    assert plan.allowlist is not None
     from mmap import mmap
 
-    end = watch_own_end("for --network names", "--network inet, or --network none")
+    end = watch_own_end("for --network allowlist", "--network inet, or --network none")
     listeners = tuple(map(open_port, plan.network.published))
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-    names = plan.names.replace(refused=mmap(-1, MEMORY))
-    life = start_beside(lambda report: _serve(names, theirs, end, report), (theirs, end))
-    return plan.replace(names=names.replace(channel=ours, listeners=listeners)), Companion(life, ended)
+    allowlist = plan.allowlist.replace(refused=mmap(-1, MEMORY))
+    life = start_beside(lambda report: _serve(allowlist, theirs, end, report), (theirs, end))
+    return plan.replace(allowlist=allowlist.replace(channel=ours, listeners=listeners)), Companion(life, ended)
 
 
 def ended() -> Problem:
-    return Problem("the process that knows the box's list of names was ended, and the box with it", "start it again")
+    return Problem("the process that knows the box's allowlist was ended, and the box with it", "start it again")
 
 
-def _serve(names: Names, channel: int, end: int, report: int) -> None:
-    from claudebox.features.names.server.relay import run
+def _serve(allowlist: Allowlist, channel: int, end: int, report: int) -> None:
+    from claudebox.features.allowlist.server.relay import run
 
-    run(names, channel, end, report)
+    run(allowlist, channel, end, report)
 
 
 def inside(plan: Plan, life: int, others_end: int) -> None:
     """Make the box's network, and hand its sockets over: with them goes the end of the pipe that the box lives by."""
-    assert plan.names is not None
-    from claudebox.features.names.namespace import make_network
+    assert plan.allowlist is not None
+    from claudebox.features.allowlist.namespace import make_network
 
     os.close(life)
-    made = make_network(plan.names.nft, tuple(port.host for port in plan.network.host_ports))
-    channel = socket.socket(fileno=plan.names.channel)
+    made = make_network(plan.allowlist.nft, tuple(port.host for port in plan.network.host_ports))
+    channel = socket.socket(fileno=plan.allowlist.channel)
     try:
         for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
             socket.send_fds(channel, [words.encode()], [own])
@@ -72,16 +72,16 @@ def inside(plan: Plan, life: int, others_end: int) -> None:
     channel.close()
     os.close(others_end)
     boxes = [port.box for port in plan.network.published]
-    start_carrier(list(zip(plan.names.listeners, boxes, strict=True)))
+    start_carrier(list(zip(plan.allowlist.listeners, boxes, strict=True)))
 
 
 def after(plan: Plan) -> Callable[[bool], None]:
     """Return what says, when the box has ended, which names were refused. With `--quiet` only the journal has them."""
-    names = plan.names
-    assert names is not None
+    allowlist = plan.allowlist
+    assert allowlist is not None
 
     def report(_: bool) -> None:
-        text = "" if plan.is_quiet else refused_text(bytes(names.refused or b""))
+        text = "" if plan.is_quiet else refused_text(bytes(allowlist.refused or b""))
         if text:
             from claudebox.terminal import say
 
@@ -104,7 +104,7 @@ def refused_text(memory: bytes) -> str:
     refused = ", ".join(name if times == 1 else f"{name} ({times} times)" for times, name, _ in shown)
     more = f", and {len(found) - len(shown)} more (--network-log)" if len(found) > len(shown) else ""
     options = " ".join(f"--allow {name}" for _, name, helps in shown if helps)
-    text = f"claudebox: refused by --network names: {refused}{more}"
+    text = f"claudebox: refused by --network allowlist: {refused}{more}"
     # What is to be pasted stays on one line, however long it is.
     allowing = [f"  to allow: {options}"] if options else []
     return "\n".join([*fill(text.split(), 0, break_words=False), *allowing]) + "\n"

@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from claudebox.features.names.act import ALL, LIFE
-from claudebox.features.names.namespace import CONNECTIONS, DATAGRAMS, HOST_PORT, LOOKUPS
-from claudebox.features.names.rules import NameList, can_be_listed
-from claudebox.features.names.server.dial import THE_NETWORKS, Surroundings, dial_address, dial_localhost, dial_name
-from claudebox.features.names.server.dns import Invented, answer_datagrams, answer_stream
-from claudebox.features.names.server.greeting import (
+from claudebox.features.allowlist.act import ALL, LIFE
+from claudebox.features.allowlist.namespace import CONNECTIONS, DATAGRAMS, HOST_PORT, LOOKUPS
+from claudebox.features.allowlist.rules import NameList, can_be_listed
+from claudebox.features.allowlist.server.dial import THE_NETWORKS, Surroundings, dial_address, dial_localhost, dial_name
+from claudebox.features.allowlist.server.dns import Invented, answer_datagrams, answer_stream
+from claudebox.features.allowlist.server.greeting import (
     ILLEGAL_PARAMETER,
     UNRECOGNIZED_NAME,
     BadHello,
@@ -24,8 +24,8 @@ from claudebox.features.names.server.greeting import (
     is_tls,
     server_name,
 )
-from claudebox.features.names.server.notes import Asker, Notes
-from claudebox.model import Names
+from claudebox.features.allowlist.server.notes import Asker, Notes
+from claudebox.model import Allowlist
 from claudebox.process.carrier import Carrier, Connection, Flow, raise_file_limit
 from claudebox.process.companion import READY
 
@@ -45,7 +45,7 @@ SILENCE_SECONDS = 5.0
 LEAVE_SECONDS = 5.0  # to read what the client still says: else the refusal would be lost in a reset
 
 
-def run(names: Names, channel: int, end: int, report: int) -> None:
+def run(allowlist: Allowlist, channel: int, end: int, report: int) -> None:
     """Serve the box until `end` can be read. `report` is told that all is ready."""
     # A name of the box that fails would be asked for again, with what this host appends to its own names.
     os.environ["LOCALDOMAIN"] = ""
@@ -53,9 +53,9 @@ def run(names: Names, channel: int, end: int, report: int) -> None:
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     received = list(_receive(socket.socket(fileno=channel)))
-    listing = NameList(names.allowed)
-    asker = Asker(names.notifier, listing) if names.notifier else None
-    relay = Relay(listing, Notes(names.journal, names.refused, asker), Surroundings(names.near))
+    listing = NameList(allowlist.allowed)
+    asker = Asker(allowlist.notifier, listing) if allowlist.notifier else None
+    relay = Relay(listing, Notes(allowlist.journal, allowlist.refused, asker), Surroundings(allowlist.near))
     for words, own in received:
         kind, _, port = words.partition(" ")
         if kind != LIFE:

@@ -1,4 +1,4 @@
-"""The list of `--network names`: how its rows are written, what they mean for a name and a port, and its groups.
+"""The list of `--network allowlist`: how its rows are written, what they mean for a name and a port, and its groups.
 
 A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
 that no two names look alike: others are written as they are in DNS (xn--…).

@@ -1,4 +1,4 @@
-"""The list of tier `names`: how it is read, and what it means for a name and a port."""
+"""The list of tier `allowlist`: how it is read, and what it means for a name and a port."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.features.names.rules import (
+from claudebox.features.allowlist.rules import (
     EVERY_PORT,
     FORGES,
     GROUPS,

@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 
-from claudebox.features.names.decide import BOX
+from claudebox.features.allowlist.decide import BOX
 from claudebox.problem import Problem
 from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.process.programs import filter_problem, load_ruleset

@@ -1,4 +1,4 @@
-"""What is remembered of a box on tier `names`: the journal, the line at the end, and what to allow.
+"""What is remembered of a box on tier `allowlist`: the journal, the line at the end, and what to allow.
 
 And what is asked on the desktop: once for each host, and a yes counts from then on.
 """
@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.names.act import MEMORY, MOST_SHOWN, refused_text
-from claudebox.features.names.log import NOTHING, log_text, suggestion
-from claudebox.features.names.rules import NameList
-from claudebox.features.names.server.greeting import Refusal
-from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_QUESTIONS, MOST_REFUSALS, Asker, Notes
+from claudebox.features.allowlist.act import MEMORY, MOST_SHOWN, refused_text
+from claudebox.features.allowlist.log import NOTHING, log_text, suggestion
+from claudebox.features.allowlist.rules import NameList
+from claudebox.features.allowlist.server.greeting import Refusal
+from claudebox.features.allowlist.server.notes import (
+    MOST_LINES,
+    MOST_NAMES,
+    MOST_QUESTIONS,
+    MOST_REFUSALS,
+    Asker,
+    Notes,
+)
 from claudebox.journal import read_journal
 from claudebox.model import Allowed, Origin
 from claudebox.view.text import WIDTH
@@ -52,7 +59,7 @@ def test_line_at_the_end_says_what_would_allow_it(notes: Notes) -> None:
     notes.not_made("2001:db8::1", 443, NOT_LISTED)
     notes.not_made("rebind.example", 80, Refusal("rebind.example leads to a private address"))
     assert said(notes) == (
-        "claudebox: refused by --network names: tracker.example (3 times),\n"
+        "claudebox: refused by --network allowlist: tracker.example (3 times),\n"
         "rebind.example:80, git.example:2222, [2001:db8::1]:443\n"
         "  to allow: --allow tracker.example --allow git.example:2222 --allow [2001:db8::1]:443\n"
     )
@@ -119,7 +126,7 @@ def test_log_and_suggestion(notes: Notes) -> None:
         " failed                    down.example:80 (no answer)",
     ]
     assert suggestion(entries) == (
-        'network = "names"\n'
+        'network = "allowlist"\n'
         "allow = [\n"
         '  "down.example",       # failed 1\n'
         '  "git.example:2222",   # refused 1\n'

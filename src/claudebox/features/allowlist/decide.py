@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.names.rules import NameList, is_address, read_allowed
-from claudebox.model import FILE, Allowed, Finding, Mount, Names, Origin, Plan, Step
+from claudebox.features.allowlist.rules import NameList, is_address, read_allowed
+from claudebox.model import FILE, Allowed, Allowlist, Finding, Mount, Origin, Plan, Step
 from claudebox.problem import Problem
-from claudebox.settings.table import NAMES, OFF
+from claudebox.settings.table import ALLOWLIST, OFF
 from claudebox.trust.programs import choose_uplink
 from claudebox.trust.variables import BASE_URL, is_loopback, read_address
 
@@ -32,11 +32,11 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             _check_address(row, near)
     state = facts.state
     journal = state.network_journal if state is not None else ""
-    names = Names(allowed, nft, near, journal, _notifier(facts))
+    allowlist = Allowlist(allowed, nft, near, journal, _notifier(facts))
     return Contribution(
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
-        steps=(Step(Step.BESIDE, "names"), Step(Step.INSIDE, "names"), Step(Step.AFTER, "names")),
-        decided=(("names", names),),
+        steps=(Step(Step.BESIDE, "allowlist"), Step(Step.INSIDE, "allowlist"), Step(Step.AFTER, "allowlist")),
+        decided=(("allowlist", allowlist),),
     )
 
 
@@ -46,7 +46,7 @@ def refuse_without_effect(facts: Facts, _: Draft) -> Contribution:
     for word in (*facts.settings.allow, facts.settings.ask):
         if word.origin.is_typed:
             tier = facts.settings.network.text
-            raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {NAMES}")
+            raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {ALLOWLIST}")
     read_allowed(facts.settings.allow)
     return Contribution()
 
@@ -81,20 +81,20 @@ def _check_address(row: Allowed, near: tuple[str, ...]) -> None:
 
 def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
     """Say what will not work."""
-    assert plan.names is not None
+    assert plan.allowlist is not None
     own = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
     is_claude = plan.program.title == "claude" and plan.broker is None
-    findings = list_findings(plan.names, own, is_claude=is_claude)
+    findings = list_findings(plan.allowlist, own, is_claude=is_claude)
     return plan.replace(findings=(*plan.findings, *findings))
 
 
-def list_findings(names: Names, own_api: str, *, is_claude: bool) -> list[Finding]:
-    if not names.allowed:
+def list_findings(allowlist: Allowlist, own_api: str, *, is_claude: bool) -> list[Finding]:
+    if not allowlist.allowed:
         text = "the list is empty, so the box reaches nothing; --network-log --suggest says afterwards what it needed"
-        return [Finding(Finding.NOTE, "--network names", text)]
+        return [Finding(Finding.NOTE, "--network allowlist", text)]
     _, host, port = read_address(own_api) or ("https", API, "")
     is_near = bool(own_api) and is_loopback(host)
-    if is_claude and not is_near and not NameList(names.allowed).permits(host, int(port or HTTPS)):
+    if is_claude and not is_near and not NameList(allowlist.allowed).permits(host, int(port or HTTPS)):
         way = f"--allow {host}{':' if port else ''}{port}" if own_api else "--allow @claude"
-        return [Finding(Finding.NOTE, "--network names", f"claude does not reach its API: {way}")]
+        return [Finding(Finding.NOTE, "--network allowlist", f"claude does not reach its API: {way}")]
     return []

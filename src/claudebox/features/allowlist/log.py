@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.features.names.rules import FORGES, GROUPS, SSH, STOPPED, WEB, as_written, can_be_listed
+from claudebox.features.allowlist.rules import FORGES, GROUPS, SSH, STOPPED, WEB, as_written, can_be_listed
 from claudebox.host import read_host
 from claudebox.journal import read_journal
 from claudebox.settings.words import Request
@@ -12,7 +12,7 @@ from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
 from claudebox.view.text import bytes_text, escape
 
-NOTHING = "No box of this project has gone by names (--network names).\n"
+NOTHING = "No box of this project has been started with --network allowlist.\n"
 WIDTHS = (14, 7, 6, 8)  # columns for the time, the verdict, and the bytes each way
 FAILED = "failed"
 VERDICTS = ("allowed", "refused", FAILED)
@@ -63,7 +63,7 @@ def suggestion(entries: list[dict[str, object]]) -> str:
         return NOTHING
     width = max(map(len, uses)) + 4
     rows = ["  " + f'"{wish}",'.ljust(width) + f"# {_why(wish, uses[wish])}" for wish in sorted(uses)]
-    return "\n".join(['network = "names"', "allow = [", *rows, "]"]) + "\n"
+    return "\n".join(['network = "allowlist"', "allow = [", *rows, "]"]) + "\n"
 
 
 def _wish(entry: dict[str, object]) -> str:

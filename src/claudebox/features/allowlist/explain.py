@@ -1,23 +1,23 @@
-"""Explains whether a box on tier `names` reaches a host. Nothing is looked up and nothing is sent."""
+"""Explains whether a box on tier `allowlist` reaches a host. Nothing is looked up and nothing is sent."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
 
-from claudebox.features.names.rules import NameList, as_written, is_address, is_name
+from claudebox.features.allowlist.rules import NameList, as_written, is_address, is_name
 from claudebox.host.ranges import rejected_range
-from claudebox.model import Allowed, Names, Plan
+from claudebox.model import Allowed, Allowlist, Plan
 from claudebox.settings.table import FULL, INET
 from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, because_of_tier, undo
 
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
 
-def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
+def explain_host(plan: Plan, allowlist: Allowlist, subject: str, host: str, port: int) -> Answer:
     """What the list says about a host, and about one port of it, if `port` is not 0."""
-    rows = NameList(names.allowed).rows_for(host)
+    rows = NameList(allowlist.allowed).rows_for(host)
     if not rows:
-        return _not_listed(plan, names, subject, host, port)
+        return _not_listed(plan, allowlist, subject, host, port)
     fitting = [row for row in rows if not port or not row.ports or port in row.ports]
     if not fitting:
         ports = ", ".join(dict.fromkeys(_ports(row) for row in rows))
@@ -32,10 +32,10 @@ def explain_host(plan: Plan, names: Names, subject: str, host: str, port: int) -
     return Answer(ADDRESS, subject, DEPENDS, verdict, (*because, Because(PRIVATE_TOO), because_of_tier(plan)), changes)
 
 
-def _not_listed(plan: Plan, names: Names, subject: str, host: str, port: int) -> Answer:
+def _not_listed(plan: Plan, allowlist: Allowlist, subject: str, host: str, port: int) -> Answer:
     wanted = f"{as_written(host)}:{port}" if port and port not in (80, 443) else as_written(host)
-    why = Because("it is not in the list" if names.allowed else "the list is empty")
-    rejected = rejected_range(ip_address(host), names.near) if is_address(host) else None
+    why = Because("it is not in the list" if allowlist.allowed else "the list is empty")
+    rejected = rejected_range(ip_address(host), allowlist.near) if is_address(host) else None
     if rejected is not None:
         private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
         change = Change("reaches everything that this host reaches, its own localhost too", ("--network", FULL))
