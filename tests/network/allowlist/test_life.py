@@ -62,7 +62,7 @@ def test_box_ends_with_the_process_that_knows_the_list(box: Box, account: Reside
         output, errors = process.communicate("go\n", timeout=PATIENCE)
     assert process.returncode == 125
     assert output.replace("nobody\n", "") == ""  # it may have noticed, before it was ended
-    assert "the process that knows the box's list of names was ended" in errors
+    assert "the process that knows the box's allowlist was ended" in errors
     assert internet.heard(token + "\n") == set()
 
 
