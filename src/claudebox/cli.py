@@ -26,7 +26,7 @@ MODES = {
     "review": ("reviewing", "tend_layers"),
     "report": ("features.guard.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
-    "network_log": ("features.allowlist.log", "show_network_log"),
+    "network_log": ("features.allowlist.commands", "show_network_log"),
     "check": ("doctor", "show_check"),
     "setup": ("setup", "set_up"),
     "version": ("doctor", "show_versions"),

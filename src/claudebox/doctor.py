@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from claudebox import __version__
-from claudebox.features.allowlist.check import allowlist_rows
+from claudebox.features.allowlist.commands import allowlist_rows
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
 from claudebox.features.network.check import chosen, uplink_rows

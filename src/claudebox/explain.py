@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.features.allowlist.explain import explain_host
+from claudebox.features.allowlist.commands import explain_host
 from claudebox.features.environment.explain import explain_variable
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.network.explain import (

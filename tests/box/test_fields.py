@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.allowlist.server.greeting import Refusal
-from claudebox.features.allowlist.server.notes import Notes
 from claudebox.features.broker.server.usage import Journal
+from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.servers.allowlist.notes import Notes
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
 from claudebox.view.as_json import audit_json, dry_run_json

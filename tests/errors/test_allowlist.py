@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.allowlist import act, namespace
+from claudebox.features.allowlist import act
 from claudebox.problem import FAILED
 from claudebox.process import isolation
 from claudebox.settings.words import parse
@@ -20,10 +20,10 @@ def no_device(scene: Scene) -> None:
     def refuse(_: str) -> int:
         raise OSError(19, os.strerror(19))
 
-    scene.monkeypatch.setattr(namespace, "enter_network_namespace", lambda *_: None)
+    scene.monkeypatch.setattr(act, "enter_network_namespace", lambda *_: None)
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
-    scene.monkeypatch.setattr("claudebox.features.allowlist.namespace.socket.if_nametoindex", refuse)
-    namespace.make_network("/usr/sbin/nft", ())
+    scene.monkeypatch.setattr("claudebox.features.allowlist.act.socket.if_nametoindex", refuse)
+    act.make_network("/usr/sbin/nft", ())
 
 
 def process_ended(_: Scene) -> None:

@@ -106,7 +106,7 @@ def _preparations(plan: Plan) -> str:
 
 def _allowlist(allowlist: Allowlist) -> str:
     """What a launch would do, as comments: the rules, and the list."""
-    from claudebox.features.allowlist.namespace import ruleset
+    from claudebox.features.allowlist.act import ruleset
     from claudebox.features.allowlist.rules import as_text
 
     rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())

@@ -1,34 +1,64 @@
 """Connects a box on tier `allowlist`: a process that knows the list starts beside it, and its network is made inside.
 
-The process stays on the host's network. The child that becomes bwrap enters a network without any way out, makes
-listeners there and hands them over. Until they are served, what the box opens waits in the kernel. If the process
-ends, its sockets do, and the parent ends the box.
+The process stays on the host's network. The child that becomes bwrap enters a network without any way out: it has one
+loopback device, on which every address of the world is local. So what a program sends arrives there again, at
+listeners that the child makes and hands over to the process outside. nft leads every TCP connection to one of them,
+whatever its port. Without these rules nothing would be reached: they are a convenience and not the fence.
 
-With --publish, the ports of the host are opened here, and a process in the box's network carries on what arrives.
+Until the listeners are served, what the box opens waits in the kernel. If the process ends, its sockets do, and the
+parent ends the box. With --publish, the ports of the host are opened here, and a process in the box's network carries
+on what arrives.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import struct
 
-from claudebox.model import Allowlist, Plan
+from claudebox.features.allowlist import BOX
+from claudebox.model import Plan
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.programs import open_port, start_carrier
+from claudebox.process.isolation import advice, enter_network_namespace
+from claudebox.process.programs import filter_problem, load_ruleset, open_port, start_carrier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What goes from the child to the process outside: words that say what a descriptor is for, with the descriptor.
-LIFE = "life"  # the end of a pipe by which the box lives
-ALL = "all"  # there are no more
+# What the child hands over: a word that says what a descriptor is for, with the descriptor. A port may follow the word.
+DATAGRAMS = "datagrams"  # queries over UDP
+LOOKUPS = "lookups"  # queries over TCP
+CONNECTIONS = "connections"
+HOST_PORT = "host-port"
+LIFE = "life"  # the end of a pipe by which the box lives. It comes last.
 # What comes back: memory in which the process outside says what it refused, a line for each: how often, and what.
 MEMORY = 8192
-LENGTH = 4  # bytes at its beginning, in which the length of the rest is said
+END = b"\0"
 HELPS = "+"  # before a line: a longer list would allow it
 MOST_SHOWN = 6
+
+# From linux/netlink.h, rtnetlink.h and if_addr.h.
+NEW_LINK, NEW_ADDRESS, NEW_ROUTE = 16, 20, 24
+REQUEST, ACKNOWLEDGE, CREATE, ONLY_NEW = 1, 4, 0x400, 0x200
+HEADER = struct.Struct("=IHHII")
+IS_UP = 1
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+RTA_OUTPUT, RTA_PREFERRED_SOURCE = 4, 7
+LOCAL_TABLE, BY_ADMINISTRATOR, SCOPE_HOST, SCOPE_UNIVERSE, IS_LOCAL = 255, 4, 254, 0, 2
+
+FAMILIES = ((socket.AF_INET, "0.0.0.0", "127.0.0.1"), (socket.AF_INET6, "::", "::1"))  # noqa: S104  (of the box alone)
+BACKLOG = 1024
+DNS_PORT = 53
+PACKET_INFO = 8  # IP_PKTINFO: tells to which address a datagram was sent
+FREE_BIND = 78  # IPV6_FREEBIND: IPv6 believes in local addresses, but not in local routes
+ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and IP6T_SO_ORIGINAL_DST
+
+# Nobody may ping: an answer would come from the box itself. A single local route takes all of IPv6.
+KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "1 0"))
+
+Made = list[tuple[str, socket.socket]]
 
 
 def beside(plan: Plan) -> tuple[Plan, Companion]:
@@ -41,7 +71,13 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     listeners = tuple(map(open_port, plan.network.published))
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
     allowlist = plan.allowlist.replace(refused=mmap(-1, MEMORY))
-    life = start_beside(lambda report: _serve(allowlist, theirs, end, report), (theirs, end))
+
+    def serve(report: int) -> None:
+        from claudebox.servers.allowlist import run
+
+        run(allowlist, theirs, end, report)
+
+    life = start_beside(serve, (theirs, end))
     return plan.replace(allowlist=allowlist.replace(channel=ours, listeners=listeners)), Companion(life, ended)
 
 
@@ -49,24 +85,15 @@ def ended() -> Problem:
     return Problem("the process that knows the box's allowlist was ended, and the box with it", "start it again")
 
 
-def _serve(allowlist: Allowlist, channel: int, end: int, report: int) -> None:
-    from claudebox.features.allowlist.server.relay import run
-
-    run(allowlist, channel, end, report)
-
-
 def inside(plan: Plan, life: int, others_end: int) -> None:
     """Make the box's network, and hand its sockets over: with them goes the end of the pipe that the box lives by."""
     assert plan.allowlist is not None
-    from claudebox.features.allowlist.namespace import make_network
-
     os.close(life)
     made = make_network(plan.allowlist.nft, tuple(port.host for port in plan.network.host_ports))
     channel = socket.socket(fileno=plan.allowlist.channel)
     try:
         for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
             socket.send_fds(channel, [words.encode()], [own])
-        channel.send(ALL.encode())
     except OSError:
         raise ended() from None
     channel.close()
@@ -76,7 +103,7 @@ def inside(plan: Plan, life: int, others_end: int) -> None:
 
 
 def after(plan: Plan) -> Callable[[bool], None]:
-    """Return what says, when the box has ended, which names were refused. With `--quiet` only the journal has them."""
+    """Return what says, when the box has ended, which hosts were refused. With `--quiet` only the journal has them."""
     allowlist = plan.allowlist
     assert allowlist is not None
 
@@ -94,8 +121,7 @@ def refused_text(memory: bytes) -> str:
     """What the process outside has written about refusals, for people; "" if there were none."""
     from claudebox.view.text import escape, fill
 
-    size = int.from_bytes(memory[:LENGTH], "big")
-    lines = memory[LENGTH : LENGTH + size].decode(errors="replace").splitlines()
+    lines = memory.partition(END)[0].decode(errors="replace").splitlines()
     rows = [(line.startswith(HELPS), line.removeprefix(HELPS).partition(" ")) for line in lines]
     found = [(int(times), escape(name), helps) for helps, (times, _, name) in rows if times.isdigit() and name]
     if not found:
@@ -103,8 +129,124 @@ def refused_text(memory: bytes) -> str:
     shown = sorted(found, reverse=True)[:MOST_SHOWN]
     refused = ", ".join(name if times == 1 else f"{name} ({times} times)" for times, name, _ in shown)
     more = f", and {len(found) - len(shown)} more (--network-log)" if len(found) > len(shown) else ""
-    options = " ".join(f"--allow {name}" for _, name, helps in shown if helps)
     text = f"claudebox: refused by --network allowlist: {refused}{more}"
-    # What is to be pasted stays on one line, however long it is.
-    allowing = [f"  to allow: {options}"] if options else []
-    return "\n".join([*fill(text.split(), 0, break_words=False), *allowing]) + "\n"
+    lines = fill(text.split(), 0, break_words=False)
+    options = " ".join(f"--allow {name}" for _, name, helps in shown if helps)
+    if options:
+        lines.append(f"  to allow: {options}")  # to be pasted: it stays on one line, however long it is
+    return "\n".join(lines) + "\n"
+
+
+# The box's network
+
+
+def make_network(nft: str, host_ports: tuple[int, ...]) -> Made:
+    """Enter a new network namespace and make its sockets. Returns each with the words that say what it is for."""
+    enter_network_namespace(KERNEL_SETTINGS)
+    try:
+        has_ipv6 = _make_everything_local()
+        made, port = _make_sockets(host_ports, has_ipv6)
+    except OSError as error:
+        raise Problem(f"the box's network cannot be made: {error.strerror}", *advice()) from None
+    refusal = load_ruleset(nft, ruleset(port))
+    if refusal:
+        raise filter_problem(refusal)
+    return made
+
+
+def _make_everything_local() -> bool:
+    """Whether there is IPv6, too. The address is one that is not on the loopback network: without one, the C library
+    would not ask for addresses of the internet. And without a preferred source, it would equal the destination."""
+    device = socket.if_nametoindex("lo")
+    own = socket.inet_aton(BOX)
+    address = struct.pack("=BBBBI", socket.AF_INET, 32, 0, 0, device)
+    output = _attribute(RTA_OUTPUT, struct.pack("=I", device))
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as kernel:
+        _ask(kernel, NEW_LINK, 0, struct.pack("=BBHiII", 0, 0, 0, device, IS_UP, IS_UP))
+        _ask(kernel, NEW_ADDRESS, CREATE, address + _attribute(IFA_LOCAL, own) + _attribute(IFA_ADDRESS, own))
+        route = _default_route(socket.AF_INET, SCOPE_HOST)
+        _ask(kernel, NEW_ROUTE, CREATE, route + output + _attribute(RTA_PREFERRED_SOURCE, own))
+        try:
+            _ask(kernel, NEW_ROUTE, CREATE, _default_route(socket.AF_INET6, SCOPE_UNIVERSE) + output)
+        except OSError:
+            return False
+    return os.path.exists("/proc/net/if_inet6")
+
+
+def _default_route(family: int, scope: int) -> bytes:
+    return struct.pack("=BBBBBBBBI", family, 0, 0, 0, LOCAL_TABLE, BY_ADMINISTRATOR, scope, IS_LOCAL, 0)
+
+
+def _attribute(kind: int, data: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(data), kind) + data
+
+
+def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
+    """Send a request, and wait for its answer. Raises what the kernel has against it."""
+    flags |= REQUEST | ACKNOWLEDGE | (ONLY_NEW if flags & CREATE else 0)
+    kernel.send(HEADER.pack(HEADER.size + len(body), kind, flags, 1, 0) + body)
+    (code,) = struct.unpack_from("=i", kernel.recv(4096), HEADER.size)
+    if code:
+        raise OSError(-code, os.strerror(-code))
+
+
+def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[Made, int]:
+    """The sockets, and the port of the listener to which everything is led."""
+    made = [(f"{HOST_PORT} {number}", _listener("127.0.0.1", number)) for number in host_ports]
+    port = 0
+    for family, everywhere, loopback in FAMILIES[: 1 + has_ipv6]:
+        connections = _listener(loopback, port)
+        port = connections.getsockname()[1]
+        made += [
+            (DATAGRAMS, _datagrams(family, everywhere)),
+            (LOOKUPS, _listener(everywhere, DNS_PORT)),
+            (CONNECTIONS, connections),
+        ]
+    return made, port
+
+
+def _listener(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.create_server((address, port), family=family, backlog=BACKLOG)
+
+
+def _datagrams(family: int, address: str) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET6:
+        for option in (socket.IPV6_V6ONLY, socket.IPV6_RECVPKTINFO, FREE_BIND):
+            made.setsockopt(socket.IPPROTO_IPV6, option, 1)
+    else:
+        made.setsockopt(socket.IPPROTO_IP, PACKET_INFO, 1)
+    made.bind((address, DNS_PORT))
+    return made
+
+
+def ruleset(port: int | str) -> str:
+    """Rules that lead every TCP connection to this port of the box, and refuse what nobody would answer."""
+    return f"""\
+table inet claudebox {{
+	chain connections {{
+		type nat hook output priority -100
+		ip daddr {{ 127.0.0.0/8, {BOX} }} accept
+		ip6 daddr ::1 accept
+		tcp dport {DNS_PORT} accept
+		meta l4proto tcp redirect to :{port}
+	}}
+	chain datagrams {{
+		type filter hook output priority 0
+		ip daddr {{ 127.0.0.0/8, {BOX} }} accept
+		ip6 daddr ::1 accept
+		udp dport {DNS_PORT} accept
+		meta l4proto {{ udp, udplite, icmp }} reject with icmpx type admin-prohibited
+	}}
+}}
+"""
+
+
+def original_destination(client: socket.socket) -> tuple[bytes, int]:
+    """Where a program of the box wanted to connect to, before nft led it here: the packed address, and the port."""
+    if client.family == socket.AF_INET6:
+        raw = client.getsockopt(socket.IPPROTO_IPV6, ORIGINAL_DESTINATION, 28)
+        return raw[8:24], int.from_bytes(raw[2:4], "big")
+    raw = client.getsockopt(socket.IPPROTO_IP, ORIGINAL_DESTINATION, 16)
+    return raw[4:8], int.from_bytes(raw[2:4], "big")

@@ -6,7 +6,7 @@ that no two names look alike: others are written as they are in DNS (xn--…).
 
 from __future__ import annotations
 
-from claudebox.model import Allowed, Origin
+from claudebox.model import Allowed
 from claudebox.problem import Problem
 from claudebox.settings.types import LAST_PORT
 from claudebox.settings.values import Word
@@ -24,7 +24,6 @@ GROUP = "@"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 LONGEST_NAME = 253
 LONGEST_LABEL = 63
-STOPPED = "stopped"  # the verdict of a line of the journal that says that no more are written
 USAGE = "HOST, HOST:PORT, HOST:*, *.HOST, an address, or a group such as @npm"
 
 # Groups of hosts by purpose: `--allow @npm`. A row has what `--allow` takes, with the reason why it is there, which the
@@ -110,89 +109,79 @@ def is_name(text: str) -> bool:
     return len(text) <= LONGEST_NAME and len(labels) > 1 and all(map(is_label, labels)) and not labels[-1].isdigit()
 
 
+def usual_ports(host: str) -> tuple[int, ...]:
+    """What a host means if no port is named."""
+    return (SSH, *WEB) if host in FORGES else WEB
+
+
 def read_allowed(said: Iterable[Word]) -> tuple[Allowed, ...]:
     """The rows of the list, with groups as what they stand for."""
     rows: list[Allowed] = []
     for word in said:
-        if word.text.startswith(GROUP):
-            group = _group(word)
-            rows += [_read(text, word.origin).replace(group=word.text, reason=reason) for text, reason in GROUPS[group]]
-        else:
-            rows.append(_read(word.text, word.origin))
+        if not word.text.startswith(GROUP):
+            rows.append(_read(word))
+            continue
+        group = word.text.removeprefix(GROUP)
+        if group not in GROUPS:
+            names = [GROUP + name for name in GROUPS]
+            lines = (" ".join(names[place : place + 6]) for place in range(0, len(names), 6))
+            raise Problem(f"{word.origin.shown}: there is no group `{word.text}`", "\n      ".join(lines))
+        rows += [
+            _read(word.replace(text=host)).replace(group=word.text, reason=reason) for host, reason in GROUPS[group]
+        ]
     return tuple(dict.fromkeys(rows))
 
 
-def _group(word: Word) -> str:
-    name = word.text.removeprefix(GROUP)
-    if name not in GROUPS:
-        raise Problem(f"{word.origin.shown}: there is no group `{word.text}`", _known_groups())
-    return name
+def _read(word: Word) -> Allowed:
+    host, ports = _split(word.text)
+    name = _host(host, word)
+    return Allowed(name, usual_ports(name) if ports is None else _ports(ports, word), word.origin)
 
 
-def _known_groups() -> str:
-    """All groups, on lines that fit below a hint."""
-    names = [GROUP + name for name in GROUPS]
-    return "\n      ".join(" ".join(names[place : place + 6]) for place in range(0, len(names), 6))
-
-
-def _read(text: str, origin: Origin) -> Allowed:
-    host, ports = _split(text)
-    host = _host(host, text, origin)
-    return Allowed(host, _ports(ports, host, text, origin), origin)
-
-
-def _split(text: str) -> tuple[str, str]:
-    """The host and its port. An IPv6 address has brackets if a port follows."""
+def _split(text: str) -> tuple[str, str | None]:
+    """The host and its port, None if there is none. An IPv6 address has brackets if a port follows."""
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
-        return (host, rest[1:]) if bracket and rest[:1] in ("", ":") and ":" in host else (text, "")
-    host, _, ports = text.partition(":") if text.count(":") == 1 else (text, "", "")
-    return (host, ports or ":") if text.endswith(":") and host != text else (host, ports)
+        if bracket and ":" in host and rest[:1] in ("", ":"):
+            return host, rest[1:] if rest else None
+    host, _, port = text.partition(":")
+    return (host, port) if text.count(":") == 1 else (text, None)
 
 
-def _host(host: str, text: str, origin: Origin) -> str:
-    if not host.isascii():
-        raise _no_host(text, origin, "write the name as it is in DNS, with xn-- for other letters")
-    name = host.lower().removesuffix(".")
+def _host(text: str, word: Word) -> str:
+    if not text.isascii():
+        raise _no_host(word, "write the name as it is in DNS, with xn-- for other letters")
+    name = text.lower().removesuffix(".")
     if name in ("*", "**"):
-        raise Problem(f"{origin.shown}: `{text}` means every host", "that is: --network inet")
-    if ":" in name or name.rpartition(".")[2].isdigit():
-        return _address(name, text, origin)
-    above = name.removeprefix(BELOW)
+        raise Problem(f"{word.origin.shown}: `{word.text}` means every host", "that is: --network inet")
     if name == "localhost" or name.endswith(".localhost"):
-        raise _no_host(text, origin, "to reach a port of this host: --host-port PORT")
-    if not is_name(above):
-        raise _no_host(text, origin, USAGE)
+        raise _no_host(word, "to reach a port of this host: --host-port PORT")
+    if is_address(name):
+        from ipaddress import ip_address
+
+        try:
+            name = str(ip_address(name))
+        except ValueError:
+            raise _no_host(word) from None
+        if "%" in name:  # an address of a link
+            raise _no_host(word)
+    elif not is_name(name.removeprefix(BELOW)):
+        raise _no_host(word)
     return name
 
 
-def _address(text: str, written: str, origin: Origin) -> str:
-    from ipaddress import ip_address
-
-    try:
-        address = ip_address(text)
-        if "%" not in text:  # which would be an address of a link
-            return str(address)
-    except ValueError:
-        pass
-    raise _no_host(written, origin, USAGE)
-
-
-def _ports(text: str, host: str, written: str, origin: Origin) -> tuple[int, ...]:
-    if not text:
-        return (SSH, *WEB) if host in FORGES else WEB
+def _ports(text: str, word: Word) -> tuple[int, ...]:
     if text == EVERY_PORT:
         return ()
-    is_port = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT
-    if not is_port:
-        raise _no_host(written, origin, f"a port is a number from 1 to {LAST_PORT}, or * for all of them")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT):
+        raise _no_host(word, f"a port is a number from 1 to {LAST_PORT}, or * for all of them")
     if int(text) == DNS:
-        raise _no_host(written, origin, "port 53 is the box's own name server, whatever its address")
+        raise _no_host(word, "port 53 is the box's own name server, whatever its address")
     return (int(text),)
 
 
-def _no_host(text: str, origin: Origin, hint: str) -> Problem:
-    return Problem(f"{origin.shown}: `{text}` is not a host for the list", hint)
+def _no_host(word: Word, hint: str = USAGE) -> Problem:
+    return Problem(f"{word.origin.shown}: `{word.text}` is not a host for the list", hint)
 
 
 def is_address(host: str) -> bool:
@@ -210,10 +199,10 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
     return rejected_range(ip_address(host), near) is None
 
 
-class NameList:
-    """The list, made for looking up names in it."""
+class HostList:
+    """The list, made for looking up hosts in it."""
 
-    def __init__(self, allowed: Iterable[Allowed]) -> None:
+    def __init__(self, allowed: Iterable[Allowed] = ()) -> None:
         self.rows: dict[str, list[Allowed]] = {}
         for row in allowed:
             self.allow(row)
@@ -223,7 +212,9 @@ class NameList:
 
     def rows_for(self, host: str) -> list[Allowed]:
         """The rows that mean this name or address."""
-        return [row for key in _keys(host) for row in self.rows.get(key, ())]
+        labels = [] if is_address(host) else host.split(".")
+        above = (BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))
+        return [row for key in (host, *above) for row in self.rows.get(key, ())]
 
     def knows(self, host: str) -> bool:
         return bool(self.rows_for(host))
@@ -232,23 +223,17 @@ class NameList:
         return any(not row.ports or port in row.ports for row in self.rows_for(host))
 
 
-def _keys(host: str) -> list[str]:
-    """How rows may be written that mean this host."""
-    if is_address(host):
-        return [host]
-    labels = host.split(".")
-    return [host, *(BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))]
+def with_port(host: str, port: int | str) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def as_written(host: str) -> str:
-    """The host as it is written before a port."""
-    return f"[{host}]" if ":" in host else host
+def as_option(host: str, port: int) -> str:
+    """What `--allow` has to say for this port; 0 if only the name was looked up."""
+    return with_port(host, port) if port and port not in usual_ports(host) else host
 
 
 def as_text(row: Allowed) -> str:
-    """The row as somebody would write it who wants no group: HOST:PORT for each port that is not usual."""
-    host = as_written(row.host)
-    if not row.ports:
-        return f"{host}:{EVERY_PORT}"
-    usual = (SSH, *WEB) if row.host in FORGES else WEB
-    return host if row.ports == usual else f"{host}:{row.ports[0]}"
+    """The row as somebody would write it who wants no group."""
+    if row.ports == usual_ports(row.host):
+        return row.host
+    return with_port(row.host, row.ports[0] if row.ports else EVERY_PORT)

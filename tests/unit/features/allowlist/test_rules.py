@@ -10,7 +10,7 @@ from claudebox.features.allowlist.rules import (
     EVERY_PORT,
     FORGES,
     GROUPS,
-    NameList,
+    HostList,
     as_text,
     is_name,
     read_allowed,
@@ -31,8 +31,8 @@ def words(*texts: str) -> list[Word]:
     return [Word(text, TYPED) for text in texts]
 
 
-def listing(*texts: str) -> NameList:
-    return NameList(read_allowed(words(*texts)))
+def listing(*texts: str) -> HostList:
+    return HostList(read_allowed(words(*texts)))
 
 
 def read(text: str) -> tuple[str, tuple[int, ...]]:

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.allowlist.act import MEMORY, MOST_SHOWN, refused_text
-from claudebox.features.allowlist.log import NOTHING, log_text, suggestion
-from claudebox.features.allowlist.rules import NameList
-from claudebox.features.allowlist.server.greeting import Refusal
-from claudebox.features.allowlist.server.notes import (
+from claudebox.features.allowlist.commands import NOTHING, log_text, suggestion
+from claudebox.features.allowlist.rules import HostList
+from claudebox.journal import read_journal
+from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.servers.allowlist.notes import (
     MOST_LINES,
     MOST_NAMES,
     MOST_QUESTIONS,
@@ -22,8 +24,6 @@ from claudebox.features.allowlist.server.notes import (
     Asker,
     Notes,
 )
-from claudebox.journal import read_journal
-from claudebox.model import Allowed, Origin
 from claudebox.view.text import WIDTH
 from patience import comes_true
 from reference import FIELDS
@@ -81,8 +81,8 @@ def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
     *lines, to_paste = text.splitlines()
     assert all(len(line) <= WIDTH or " " not in line for line in lines)
     assert to_paste.count(" --allow ") == MOST_SHOWN, "what is to be pasted is whole"
-    assert refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n").isascii()
-    assert "\x1b" not in refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n")
+    assert refused_text(b"+1 a\x1b[2J\nb c d\n\0").isascii()
+    assert "\x1b" not in refused_text(b"+1 a\x1b[2J\nb c d\n\0")
 
 
 @pytest.mark.parametrize("name", ["host", "x.local", "_dns.resolver.arpa", "4.3.2.1.in-addr.arpa", "a.lan"])
@@ -156,9 +156,9 @@ def test_fields_of_the_journal_are_those_that_the_reference_has(notes: Notes) ->
 
 
 def test_yes_counts_for_the_next_try() -> None:
-    names, asked = NameList([]), list[str]()
+    names, asked = HostList([]), list[str]()
 
-    def says_yes(host: str, _: str) -> bool:
+    def says_yes(host: str) -> bool:
         asked.append(host)
         return not host.startswith("bad")
 
@@ -178,11 +178,11 @@ def test_yes_counts_for_the_next_try() -> None:
 def test_agent_cannot_nag() -> None:
     asked: list[str] = []
 
-    def says_no(host: str, _: str) -> bool:
+    def says_no(host: str) -> bool:
         asked.append(host)
         return False
 
-    asker = Asker("", NameList([Allowed("a.example", (80,), TYPED)]), says_no)
+    asker = Asker("", HostList([Allowed("a.example", (80,), TYPED)]), says_no)
     for number in range(100):
         asker.about(f"x{number}.example", 0)
     assert comes_true(lambda: len(asked) == MOST_QUESTIONS)
@@ -196,7 +196,7 @@ def test_program_is_believed_only_if_it_says_so(tmp_path: Path, script: str, is_
     program = tmp_path / "notify-send"
     program.write_text(f'#!/bin/sh\necho "$DBUS_SESSION_BUS_ADDRESS $@" >{tmp_path}/said\n{script}\n')
     program.chmod(0o755)
-    names = NameList([])
+    names = HostList([])
     Asker(str(program), names).answer("a.example", 0)
     assert names.permits("a.example", 443) == is_allowed
     said = (tmp_path / "said").read_text()
@@ -205,6 +205,6 @@ def test_program_is_believed_only_if_it_says_so(tmp_path: Path, script: str, is_
 
 
 def test_program_that_is_missing_says_no() -> None:
-    names = NameList([])
+    names = HostList([])
     Asker("/nowhere/notify-send", names).answer("a.example", 443)
     assert not names.knows("a.example")
