@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from claudebox.features.allowlist import act
+from claudebox.model import Launch
 from claudebox.problem import FAILED
 from claudebox.process import isolation
 from claudebox.settings.words import parse
@@ -32,7 +33,7 @@ def process_ended(_: Scene) -> None:
 
 def on_old_kernel(scene: Scene) -> None:
     old_kernel(scene.planted("/usr/sbin/nft*"))
-    act.beside(scene.machine.plan("--network", "allowlist"))
+    act.beside(Launch(scene.machine.plan("--network", "allowlist")))
 
 
 PROBLEMS: Problems = {

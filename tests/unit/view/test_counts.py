@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
+from claudebox.commands.prove.canaries import KERNEL, Trial
 from claudebox.features.broker.server.policy import Refusal
 from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
-from claudebox.prove import HELD, UNTESTED, Result, report_text
-from claudebox.prove.canaries import KERNEL, Trial
 from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
 from claudebox.view.review import counts, summary

@@ -16,8 +16,8 @@ import os
 import socket
 import struct
 
-from claudebox.features.allowlist import BOX
-from claudebox.model import Plan
+from claudebox.features.allowlist.rules import BOX
+from claudebox.model import Allowlist, Launch
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import advice, enter_network_namespace
@@ -25,7 +25,7 @@ from claudebox.process.programs import filter_problem, load_ruleset, open_port, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
 # What the child hands over: a word that says what a descriptor is for, with the descriptor. A port may follow the word.
 DATAGRAMS = "datagrams"  # queries over UDP
@@ -61,16 +61,15 @@ KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_rang
 Made = list[tuple[str, socket.socket]]
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
-    """Start the process outside. The plan gets what `inside` and `after` need: the socket that leads to it, the ports
+def beside(launch: Launch) -> Companion:
+    """Start the process outside. The launch gets what `inside` and `after` need: the socket that leads to it, the ports
     of this host that were opened, and the memory in which it says what it refused."""
-    assert plan.allowlist is not None
     from mmap import mmap
 
     end = watch_own_end("for --network allowlist", "--network inet, or --network none")
-    listeners = tuple(map(open_port, plan.network.published))
+    listeners = tuple(map(open_port, launch.plan.network.published))
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-    allowlist = plan.allowlist.replace(refused=mmap(-1, MEMORY))
+    allowlist = launch.get(Allowlist).replace(refused=mmap(-1, MEMORY))
 
     def serve(report: int) -> None:
         from claudebox.servers.allowlist import run
@@ -78,19 +77,20 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
         run(allowlist, theirs, end, report)
 
     life = start_beside(serve, (theirs, end))
-    return plan.replace(allowlist=allowlist.replace(channel=ours, listeners=listeners)), Companion(life, ended)
+    launch.keep(allowlist.replace(channel=ours, listeners=listeners))
+    return Companion(life, ended)
 
 
 def ended() -> Problem:
     return Problem("the process that knows the box's allowlist was ended, and the box with it", "start it again")
 
 
-def inside(plan: Plan, life: int, others_end: int) -> None:
+def inside(launch: Launch, life: int, others_end: int) -> None:
     """Make the box's network, and hand its sockets over: with them goes the end of the pipe that the box lives by."""
-    assert plan.allowlist is not None
+    allowlist, network = launch.get(Allowlist), launch.plan.network
     os.close(life)
-    made = make_network(plan.allowlist.nft, tuple(port.host for port in plan.network.host_ports))
-    channel = socket.socket(fileno=plan.allowlist.channel)
+    made = make_network(allowlist.nft, tuple(port.host for port in network.host_ports))
+    channel = socket.socket(fileno=allowlist.channel)
     try:
         for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
             socket.send_fds(channel, [words.encode()], [own])
@@ -98,17 +98,16 @@ def inside(plan: Plan, life: int, others_end: int) -> None:
         raise ended() from None
     channel.close()
     os.close(others_end)
-    boxes = [port.box for port in plan.network.published]
-    start_carrier(list(zip(plan.allowlist.listeners, boxes, strict=True)))
+    boxes = [port.box for port in network.published]
+    start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
 
 
-def after(plan: Plan) -> Callable[[bool], None]:
+def after(launch: Launch) -> Deed:
     """Return what says, when the box has ended, which hosts were refused. With `--quiet` only the journal has them."""
-    allowlist = plan.allowlist
-    assert allowlist is not None
+    allowlist = launch.get(Allowlist)
 
     def report(_: bool) -> None:
-        text = "" if plan.is_quiet else refused_text(bytes(allowlist.refused or b""))
+        text = "" if launch.is_quiet else refused_text(bytes(allowlist.refused or b""))
         if text:
             from claudebox.terminal import say
 

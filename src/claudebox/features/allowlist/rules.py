@@ -2,14 +2,22 @@
 
 A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
 that no two names look alike: others are written as they are in DNS (xn--…).
+
+At the end: what a box on this tier gets.
 """
 
 from __future__ import annotations
 
-from claudebox.model import Allowed
+from claudebox.facts import Contribution, Facts
+from claudebox.features.allowlist import ALLOWLIST
+from claudebox.model import FILE, Allowed, Allowlist, Broker, Finding, Mount, Origin, Plan, Step
 from claudebox.problem import Problem
+from claudebox.settings.table import ALLOWLIST as CHOSEN
+from claudebox.settings.table import OFF
 from claudebox.settings.types import LAST_PORT
 from claudebox.settings.values import Word
+from claudebox.trust.programs import choose_uplink
+from claudebox.trust.variables import BASE_URL, is_loopback, read_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +33,16 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 LONGEST_NAME = 253
 LONGEST_LABEL = 63
 USAGE = "HOST, HOST:PORT, HOST:*, *.HOST, an address, or a group such as @npm"
+
+# Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
+# of them.
+BOX = "198.18.0.1"
+RESOLVER = "198.18.0.2"
+RESOLV_CONF = f"nameserver {RESOLVER}\n"  # no search list: a name that fails would be asked for again, with more labels
+BY_RULE = Origin.of_rule("resolver", "knows the names that this box may reach")
+API = "api.anthropic.com"
+HTTPS = 443
+NOTIFIERS = ("/usr/bin/notify-send", "/bin/notify-send", "/run/current-system/sw/bin/notify-send")
 
 # Groups of hosts by purpose: `--allow @npm`. A row has what `--allow` takes, with the reason why it is there, which the
 # audit prints. There are no hosts here that only count visits, and no `*.` where the names are known.
@@ -237,3 +255,73 @@ def as_text(row: Allowed) -> str:
     if row.ports == usual_ports(row.host):
         return row.host
     return with_port(row.host, row.ports[0] if row.ports else EVERY_PORT)
+
+
+# What a box gets
+
+
+def decide(facts: Facts) -> Contribution:
+    settings, host = facts.settings, facts.host
+    allowed = read_allowed(settings.allow)
+    if settings.network.text != CHOSEN:
+        # A list in a file waits for a box on this tier, if it is right: nobody should find out too late that it is not.
+        for word in (*settings.allow, settings.ask):
+            if word.origin.is_typed:
+                what = f"{word.origin.shown} has no meaning with --network {settings.network.text}"
+                raise Problem(what, f"--network {CHOSEN}")
+        return Contribution()
+    (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    near = host.neighbourhood(host.tree).everything
+    for row in allowed:
+        _refuse_private(row, near)
+    journal = facts.state.network_journal if facts.state is not None else ""
+    return Contribution(
+        mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
+        steps=tuple(Step(moment, ALLOWLIST) for moment in (Step.BESIDE, Step.INSIDE, Step.AFTER)),
+        records=(Allowlist(allowed, nft, near, journal, _notifier(facts)),),
+    )
+
+
+def _notifier(facts: Facts) -> str:
+    """The program that asks on the desktop, if somebody wants that. It has to be the system's own."""
+    how, tree, bus = facts.settings.ask, facts.tree, f"/run/user/{facts.host.person.uid}/bus"
+    if how.text == OFF:
+        return ""
+    program = next(filter(tree.is_executable, NOTIFIERS), "")
+    if not program or not tree.exists(bus):
+        raise Problem(
+            f"{how.origin.shown} {how.text}: nobody can be asked here: there is no {bus if program else 'notify-send'}",
+            "on a desktop of Debian: sudo apt install libnotify-bin\n      or look afterwards: --network-log",
+        )
+    return program
+
+
+def _refuse_private(row: Allowed, near: tuple[str, ...]) -> None:
+    """Refuse an address that is not on the internet: the box would not get there."""
+    if not is_address(row.host):
+        return
+    from ipaddress import ip_address
+
+    from claudebox.host.ranges import rejected_range
+
+    rejected = rejected_range(ip_address(row.host), near)
+    if rejected is not None:
+        raise Problem(
+            f"{row.origin.shown}: {row.host} is not on the internet: {rejected[0]} is rejected ({rejected[1]})",
+            "for a port of this host: --host-port PORT\n      for the LAN: --network full",
+        )
+
+
+def complete(plan: Plan) -> Plan:
+    """Say what will not work."""
+    allowlist = plan.get(Allowlist)
+    allowed, text = allowlist.allowed if allowlist is not None else (), ""
+    own_api = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
+    host, port = (read_address(own_api) or ("https", API, ""))[1:]
+    needs_api = plan.program.title == "claude" and plan.get(Broker) is None and not (own_api and is_loopback(host))
+    if not allowed:
+        text = "the list is empty, so the box reaches nothing; --network-log --suggest says afterwards what it needed"
+    elif needs_api and not HostList(allowed).permits(host, int(port or HTTPS)):
+        way = f"{host}{':' if port else ''}{port}" if own_api else "@claude"
+        text = f"claude does not reach its API: --allow {way}"
+    return plan.replace(findings=(*plan.findings, Finding(Finding.NOTE, "--network allowlist", text))) if text else plan

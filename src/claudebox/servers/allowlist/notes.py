@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
 
-from claudebox import journal
 from claudebox.features.allowlist.act import END, HELPS
 from claudebox.features.allowlist.rules import WEB, HostList, is_name, with_port
 from claudebox.model import Allowed, Origin
 from claudebox.servers.allowlist.dns import AAAA, A
 from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.state import journal
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500

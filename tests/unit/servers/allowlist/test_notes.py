@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.allowlist.act import MEMORY, MOST_SHOWN, refused_text
-from claudebox.features.allowlist.commands import NOTHING, log_text, suggestion
+from claudebox.features.allowlist.diagnosis import NOTHING, log_text, suggestion
 from claudebox.features.allowlist.rules import HostList
-from claudebox.journal import read_journal
 from claudebox.model import Allowed, Origin
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import (
@@ -24,6 +23,7 @@ from claudebox.servers.allowlist.notes import (
     Asker,
     Notes,
 )
+from claudebox.state.journal import read_journal
 from claudebox.view.text import WIDTH
 from patience import comes_true
 from reference import FIELDS

@@ -1,4 +1,8 @@
-"""What claudebox says about tier `allowlist` without starting a box: --explain HOST, --check and --network-log."""
+"""`--explain`, `--check` and `--network-log` about tier `allowlist`.
+
+They tell whether a box reaches a host, for which nothing is looked up or sent; whether there can be such a network, for
+which one is made; and what boxes have reached.
+"""
 
 from __future__ import annotations
 
@@ -7,65 +11,67 @@ from ipaddress import ip_address
 
 from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
 from claudebox.features.allowlist.rules import GROUPS, HostList, as_option, can_be_listed, is_address, with_port
-from claudebox.host import read_host
+from claudebox.host import Host, read_host
 from claudebox.host.ranges import rejected_range
-from claudebox.journal import read_journal
 from claudebox.model import Allowed, Allowlist, Plan
 from claudebox.problem import Problem
-from claudebox.process import trial
-from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.settings.table import ALLOWLIST, FULL, INET
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import find_state
+from claudebox.state.journal import read_journal
 from claudebox.terminal import show
+from claudebox.trust.programs import choose_uplink
 from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump
-from claudebox.view.explanation import ADDRESS, DEPENDS, IN, OUT, Answer, Because, Change, because_of_tier, undo
+from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.view.text import bytes_text, escape
 
-# Of --explain
-PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
-# Of --check
 NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
 ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
 PATIENCE_SECONDS = 3
-# Of --network-log
 NOTHING = "No box of this project has been started with --network allowlist.\n"
-WIDTHS = (14, 7, 6, 8)  # columns for the time, the verdict, and the bytes each way
+WIDTHS = (14, 7, 6, 8)  # columns of --network-log for the time, the verdict, and the bytes each way
 VERDICTS = ("allowed", "refused", "failed")
+PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
 
-def explain_host(plan: Plan, allowlist: Allowlist, subject: str, host: str, port: int) -> Answer:
-    """What the list says about a host, and about one port of it, if `port` is not 0. Nothing is looked up or sent."""
+def explain(question: Question) -> list[Answer]:
+    """What the list says about a host, and about a port of it, if one is named."""
+    plan, allowlist, endpoint = question.plan, question.plan.get(Allowlist), question.endpoint
+    if allowlist is None or endpoint is None or endpoint.is_own:
+        return []
+    host, port = str(endpoint.address or endpoint.host), endpoint.port
     rows = HostList(allowlist.allowed).rows_for(host)
-    if not rows:
-        return _not_listed(plan, allowlist, subject, host, port)
     fitting = [row for row in rows if not port or not row.ports or port in row.ports]
+
+    def answer(state: str, verdict: str, why: list[Because], changes: list[Change]) -> list[Answer]:
+        return [Answer(Answer.ADDRESS, endpoint.text, state, verdict, [*why, because_of_tier(plan)], changes)]
+
+    if not rows:
+        return answer(Answer.OUT, "not reachable", *_not_listed(plan, allowlist, host, port))
     if not fitting:
-        ports = ", ".join(dict.fromkeys(map(_ports, rows)))
-        why = Because(f"of {host}, the list has {ports}", rows[0].origin)
-        change = Change("adds this port", ("--allow", with_port(host, port)))
-        return Answer(ADDRESS, subject, OUT, "not reachable", (why, because_of_tier(plan)), (change,))
+        why = Because(f"of {host}, the list has {_all_ports(rows)}", rows[0].origin)
+        add = Change("adds this port", ("--allow", with_port(host, port)))
+        return answer(Answer.OUT, "not reachable", [why], [add])
     because = [Because(_listed(row), row.origin) for row in fitting]
-    changes = tuple(undo(fitting[0].origin, fitting[0].group or fitting[0].host))
+    changes = undo(fitting[0].origin, fitting[0].group or fitting[0].host)
     if is_address(host):
-        return Answer(ADDRESS, subject, IN, "reachable", (*because, because_of_tier(plan)), changes)
-    verdict = "reachable" if port else f"reachable: {', '.join(dict.fromkeys(map(_ports, fitting)))}"
-    return Answer(ADDRESS, subject, DEPENDS, verdict, (*because, Because(PRIVATE_TOO), because_of_tier(plan)), changes)
+        return answer(Answer.IN, "reachable", because, changes)
+    verdict = "reachable" if port else f"reachable: {_all_ports(fitting)}"
+    return answer(Answer.DEPENDS, verdict, [*because, Because(PRIVATE_TOO)], changes)
 
 
-def _not_listed(plan: Plan, allowlist: Allowlist, subject: str, host: str, port: int) -> Answer:
-    because = [Because("it is not in the list" if allowlist.allowed else "the list is empty"), because_of_tier(plan)]
+def _not_listed(plan: Plan, allowlist: Allowlist, host: str, port: int) -> tuple[list[Because], list[Change]]:
+    why = Because("it is not in the list" if allowlist.allowed else "the list is empty")
     rejected = rejected_range(ip_address(host), allowlist.near) if is_address(host) else None
     if rejected is not None:
-        because.insert(1, Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})"))
-        changes = [Change("reaches everything that this host reaches, its own localhost too", ("--network", FULL))]
-    else:
-        changes = [Change("adds it to the list", ("--allow", as_option(host, port)))] if can_be_listed(host) else []
-        changes.append(Change("reaches the internet, and nothing near", ("--network", INET)))
-    return Answer(ADDRESS, subject, OUT, "not reachable", tuple(because), tuple(changes))
+        private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
+        return [why, private], other_tiers(plan, FULL)
+    add = [Change("adds it to the list", ("--allow", as_option(host, port)))] if can_be_listed(host) else []
+    return [why], [*add, *other_tiers(plan, INET)]
 
 
 def _listed(row: Allowed) -> str:
@@ -74,20 +80,26 @@ def _listed(row: Allowed) -> str:
     return f"the list has {row.host}{group}, {_ports(row)}, by {row.origin.shown}"
 
 
+def _all_ports(rows: list[Allowed]) -> str:
+    return ", ".join(dict.fromkeys(map(_ports, rows)))
+
+
 def _ports(row: Allowed) -> str:
     return f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
 
 
-def allowlist_rows(settings: Settings, nft: str) -> list[CheckRow]:
-    """Rows of --check, of which none is a failure unless the user's settings need this tier. `nft` is "" without one.
+# Whether there can be such a network
 
-    Such a network is really made, and connections in it have to arrive.
-    """
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    """A row about tier `allowlist`, which is a failure only if the user's settings need it."""
     lacking = FAIL if settings.network.text == ALLOWLIST else NOTE
-    if not nft:
+    try:
+        (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    except Problem:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:
-        lost = trial.run_in_namespaces("features.allowlist.commands", nft)
+        lost = run_in_namespaces(lambda: _lost_addresses(nft))
     except Problem as problem:
         is_filters = "filter cannot be loaded" in problem.message
         why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
@@ -98,13 +110,8 @@ def allowlist_rows(settings: Settings, nft: str) -> list[CheckRow]:
     return [CheckRow(OK, NAME, "nft led a connection to where the list is known, with its address")]
 
 
-def main() -> None:
-    """The process that makes such a network around itself."""
-    trial.answer_in_namespaces(_lost_addresses)
-
-
 def _lost_addresses(nft: str) -> list[str]:
-    """The addresses to which a connection does not arrive here."""
+    """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
     listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
     tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
     return [address for (address, port), own in tried if not _arrives(own, address, port)]
@@ -119,6 +126,9 @@ def _arrives(listener: socket.socket, address: str, port: int) -> bool:
     except OSError:
         return False
     return (socket.inet_ntop(listener.family, packed), seen) == (address, port)
+
+
+# What boxes have reached
 
 
 def show_network_log(request: Request) -> int:
