@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import FAILED
 from claudebox.features.allowlist import act
 from claudebox.model import Launch
-from claudebox.problem import FAILED
 from claudebox.process import isolation
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, old_kernel, with_file

@@ -1,1 +1,1 @@
-"""Programs of their own that run beside a box, outside of it. They may use the whole standard library."""
+"""Programs of their own that run beside a box."""

@@ -16,12 +16,19 @@ import os
 import socket
 import struct
 
+from claudebox.errors import Problem
 from claudebox.features.allowlist.rules import BOX
 from claudebox.model import Allowlist, Launch
-from claudebox.problem import Problem
-from claudebox.process.companion import Companion, start_beside, watch_own_end
+from claudebox.process.companion import (
+    Companion,
+    filter_problem,
+    load_ruleset,
+    open_port,
+    start_beside,
+    start_carrier,
+    watch_own_end,
+)
 from claudebox.process.isolation import advice, enter_network_namespace
-from claudebox.process.programs import filter_problem, load_ruleset, open_port, start_carrier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +125,7 @@ def after(launch: Launch) -> Deed:
 
 def refused_text(memory: bytes) -> str:
     """What the process outside has written about refusals, for people; "" if there were none."""
-    from claudebox.view.text import escape, fill
+    from claudebox.text import escape, fill
 
     lines = memory.partition(END)[0].decode(errors="replace").splitlines()
     rows = [(line.startswith(HELPS), line.removeprefix(HELPS).partition(" ")) for line in lines]

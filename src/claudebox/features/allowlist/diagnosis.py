@@ -9,24 +9,24 @@ from __future__ import annotations
 import socket
 from ipaddress import ip_address
 
+from claudebox.errors import Problem
 from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
 from claudebox.features.allowlist.rules import GROUPS, HostList, as_option, can_be_listed, is_address, with_port
 from claudebox.host import Host, read_host
-from claudebox.host.ranges import rejected_range
+from claudebox.host.network import rejected_range
+from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Allowlist, Plan
-from claudebox.problem import Problem
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.settings.table import ALLOWLIST, FULL, INET
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 from claudebox.state.journal import read_journal
+from claudebox.state.reach import find_own_repository, reach_of
 from claudebox.terminal import show
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.reach import find_own_repository, reach_of
+from claudebox.text import bytes_text, escape
 from claudebox.view.as_json import dump
 from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
-from claudebox.view.text import bytes_text, escape
 
 NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"

@@ -8,16 +8,16 @@ At the end: what a box on this tier gets.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
 from claudebox.features.allowlist import ALLOWLIST
+from claudebox.host.programs import choose_uplink
+from claudebox.host.variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Allowed, Allowlist, Broker, Finding, Mount, Origin, Plan, Step
-from claudebox.problem import Problem
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import OFF
 from claudebox.settings.types import LAST_PORT
 from claudebox.settings.values import Word
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.variables import BASE_URL, is_loopback, read_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
         return is_name(host)
     from ipaddress import ip_address
 
-    from claudebox.host.ranges import rejected_range
+    from claudebox.host.network import rejected_range
 
     return rejected_range(ip_address(host), near) is None
 
@@ -302,7 +302,7 @@ def _refuse_private(row: Allowed, near: tuple[str, ...]) -> None:
         return
     from ipaddress import ip_address
 
-    from claudebox.host.ranges import rejected_range
+    from claudebox.host.network import rejected_range
 
     rejected = rejected_range(ip_address(row.host), near)
     if rejected is not None:

@@ -19,7 +19,7 @@ import socket
 import time
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from claudebox.features.allowlist.act import (
     CONNECTIONS,
@@ -30,11 +30,9 @@ from claudebox.features.allowlist.act import (
     original_destination,
 )
 from claudebox.features.allowlist.rules import HostList, can_be_listed
-from claudebox.host.network import read_neighbourhood
-from claudebox.host.ranges import Address, rejected_range
+from claudebox.host.network import read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
 from claudebox.model import Allowlist
-from claudebox.process.carrier import Carrier, Connection, Flow, raise_file_limit
 from claudebox.process.companion import READY
 from claudebox.servers.allowlist.dns import NameServer
 from claudebox.servers.allowlist.greeting import (
@@ -48,6 +46,7 @@ from claudebox.servers.allowlist.greeting import (
     server_name,
 )
 from claudebox.servers.allowlist.notes import Asker, Notes
+from claudebox.servers.carrier import Carrier, Connection, Flow, raise_file_limit
 
 # Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
 NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)
@@ -66,6 +65,7 @@ MOST_REMEMBERED = 4096
 PATIENCE_SECONDS = 20.0
 NEXT_ADDRESS_MILLISECONDS = 250  # RFC 8305: an address that does not answer must not hold up the next
 IN_PROGRESS = 115
+Address = IPv4Address | IPv6Address
 LOCAL_SECONDS = 5.0
 
 

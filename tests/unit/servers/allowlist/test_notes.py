@@ -24,7 +24,7 @@ from claudebox.servers.allowlist.notes import (
     Notes,
 )
 from claudebox.state.journal import read_journal
-from claudebox.view.text import WIDTH
+from claudebox.text import WIDTH
 from patience import comes_true
 from reference import FIELDS
 
