@@ -40,11 +40,9 @@ LOOKUPS = "lookups"  # queries over TCP
 CONNECTIONS = "connections"
 HOST_PORT = "host-port"
 LIFE = "life"  # the end of a pipe by which the box lives. It comes last.
-# What comes back: memory in which the process outside says what it refused, a line for each: how often, and what.
+# What comes back: memory in which the process outside says what it refused, for people to read.
 MEMORY = 8192
 END = b"\0"
-HELPS = "+"  # before a line: a longer list would allow it
-MOST_SHOWN = 6
 
 # From linux/netlink.h, rtnetlink.h and if_addr.h.
 NEW_LINK, NEW_ADDRESS, NEW_ROUTE = 16, 20, 24
@@ -114,33 +112,13 @@ def after(launch: Launch) -> Deed:
     allowlist = launch.get(Allowlist)
 
     def report(_: bool) -> None:
-        text = "" if launch.is_quiet else refused_text(bytes(allowlist.refused or b""))
-        if text:
+        text = bytes(allowlist.refused or b"").partition(END)[0].decode(errors="replace")
+        if text and not launch.is_quiet:
             from claudebox.terminal import say
 
             say(text)
 
     return report
-
-
-def refused_text(memory: bytes) -> str:
-    """What the process outside has written about refusals, for people; "" if there were none."""
-    from claudebox.text import escape, fill
-
-    lines = memory.partition(END)[0].decode(errors="replace").splitlines()
-    rows = [(line.startswith(HELPS), line.removeprefix(HELPS).partition(" ")) for line in lines]
-    found = [(int(times), escape(name), helps) for helps, (times, _, name) in rows if times.isdigit() and name]
-    if not found:
-        return ""
-    shown = sorted(found, reverse=True)[:MOST_SHOWN]
-    refused = ", ".join(name if times == 1 else f"{name} ({times} times)" for times, name, _ in shown)
-    more = f", and {len(found) - len(shown)} more (--network-log)" if len(found) > len(shown) else ""
-    text = f"claudebox: refused by --network allowlist: {refused}{more}"
-    lines = fill(text.split(), 0, break_words=False)
-    options = " ".join(f"--allow {name}" for _, name, helps in shown if helps)
-    if options:
-        lines.append(f"  to allow: {options}")  # to be pasted: it stays on one line, however long it is
-    return "\n".join(lines) + "\n"
 
 
 # The box's network

@@ -7,13 +7,19 @@ which one is made; and what boxes have reached.
 from __future__ import annotations
 
 import socket
-from ipaddress import ip_address
 
 from claudebox.errors import Problem
 from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
-from claudebox.features.allowlist.rules import GROUPS, HostList, as_option, can_be_listed, is_address, with_port
+from claudebox.features.allowlist.rules import (
+    GROUPS,
+    HostList,
+    as_option,
+    can_be_listed,
+    is_address,
+    private_range,
+    with_port,
+)
 from claudebox.host import Host, read_host
-from claudebox.host.network import rejected_range
 from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Allowlist, Plan
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
@@ -66,10 +72,9 @@ def explain(question: Question) -> list[Answer]:
 
 def _not_listed(plan: Plan, allowlist: Allowlist, host: str, port: int) -> tuple[list[Because], list[Change]]:
     why = Because("it is not in the list" if allowlist.allowed else "the list is empty")
-    rejected = rejected_range(ip_address(host), allowlist.near) if is_address(host) else None
-    if rejected is not None:
-        private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
-        return [why, private], other_tiers(plan, FULL)
+    if (private := private_range(host, allowlist.near)) is not None:
+        never = Because(f"it could not be: {private[0]} is not on the internet ({private[1]})")
+        return [why, never], other_tiers(plan, FULL)
     add = [Change("adds it to the list", ("--allow", as_option(host, port)))] if can_be_listed(host) else []
     return [why], [*add, *other_tiers(plan, INET)]
 

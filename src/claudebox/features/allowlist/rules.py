@@ -206,15 +206,20 @@ def is_address(host: str) -> bool:
     return ":" in host or host.rpartition(".")[2].isdigit()
 
 
-def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
-    """Whether `--allow` would take this host: an address has to be on the internet."""
+def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
+    """The range in which an address is that is not on the internet, and why that is none of it."""
     if not is_address(host):
-        return is_name(host)
+        return None
     from ipaddress import ip_address
 
     from claudebox.host.network import rejected_range
 
-    return rejected_range(ip_address(host), near) is None
+    return rejected_range(ip_address(host), near)
+
+
+def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
+    """Whether `--allow` would take this host."""
+    return (is_address(host) or is_name(host)) and private_range(host, near) is None
 
 
 class HostList:
@@ -273,7 +278,11 @@ def decide(facts: Facts) -> Contribution:
     (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, facts.reach)
     near = host.neighbourhood(host.tree).everything
     for row in allowed:
-        _refuse_private(row, near)
+        if (private := private_range(row.host, near)) is not None:
+            raise Problem(
+                f"{row.origin.shown}: {row.host} is not on the internet: {private[0]} is rejected ({private[1]})",
+                "for a port of this host: --host-port PORT\n      for the LAN: --network full",
+            )
     journal = facts.state.network_journal if facts.state is not None else ""
     return Contribution(
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
@@ -294,22 +303,6 @@ def _notifier(facts: Facts) -> str:
             "on a desktop of Debian: sudo apt install libnotify-bin\n      or look afterwards: --network-log",
         )
     return program
-
-
-def _refuse_private(row: Allowed, near: tuple[str, ...]) -> None:
-    """Refuse an address that is not on the internet: the box would not get there."""
-    if not is_address(row.host):
-        return
-    from ipaddress import ip_address
-
-    from claudebox.host.network import rejected_range
-
-    rejected = rejected_range(ip_address(row.host), near)
-    if rejected is not None:
-        raise Problem(
-            f"{row.origin.shown}: {row.host} is not on the internet: {rejected[0]} is rejected ({rejected[1]})",
-            "for a port of this host: --host-port PORT\n      for the LAN: --network full",
-        )
 
 
 def complete(plan: Plan) -> Plan:

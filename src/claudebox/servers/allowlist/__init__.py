@@ -182,9 +182,11 @@ class Relay(Carrier[Opened]):
         said = in_words_of(connection.first, refusal)
         if said is None and len(connection.first) < MOST_FIRST_BYTES:
             return  # more would tell
-        if not said or not _tell(connection.client, said):
+        if not said:
             self.close(connection, reset=True)
             return
+        connection.client.send(said)
+        connection.client.shutdown(socket.SHUT_WR)
         connection.is_leaving = True
         self._listen_until(connection, LEAVE_SECONDS)
 
@@ -243,15 +245,6 @@ class Relay(Carrier[Opened]):
             lasted = round((time.monotonic() - connection.since) * 1000)
             self.notes.carried(connection.name, connection.port, out.carried, back.carried, lasted)
         super().close(connection, reset=reset)
-
-
-def _tell(client: socket.socket, said: bytes) -> bool:
-    try:
-        client.send(said)
-        client.shutdown(socket.SHUT_WR)
-    except OSError:
-        return False
-    return True
 
 
 def _names_its_host(connection: Opened, *, is_all: bool) -> bool:

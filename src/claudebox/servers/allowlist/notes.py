@@ -14,17 +14,19 @@ from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
 
-from claudebox.features.allowlist.act import END, HELPS
+from claudebox.features.allowlist.act import END
 from claudebox.features.allowlist.rules import WEB, HostList, is_name, with_port
 from claudebox.model import Allowed, Origin
 from claudebox.servers.allowlist.dns import AAAA, A
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.state import journal
+from claudebox.text import escape, fill
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500
 NO_MORE_REFUSALS = f"after {MOST_REFUSALS} refusals, more of this box are not noted"
 MOST_NAMES = 24  # that the line at the end knows
+MOST_SHOWN = 6
 OTHER = 0  # for every kind of DNS but A and AAAA: there are 65536, and the box chooses
 NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
 
@@ -94,8 +96,7 @@ class Notes:
         if is_lists:
             self.would_help.add(shown)
         if self.memory is not None:
-            lines = [f"{HELPS if name in self.would_help else ''}{n} {name}" for name, n in self.refused.items()]
-            text = "\n".join(lines).encode() + END
+            text = refused_text(self.refused, self.would_help).encode() + END
             self.memory[: len(text)] = text
 
     def _note(self, **fields: str | int) -> None:
@@ -110,6 +111,19 @@ class Notes:
         if self.path and why not in self.stopped:
             self.stopped.add(why)
             journal.note(self.path, name="", port=0, verdict="stopped", why=why)
+
+
+def refused_text(refused: dict[str, int], would_help: set[str]) -> str:
+    """What was refused and how often, and what would allow it."""
+    shown = sorted(((times, escape(host), host in would_help) for host, times in refused.items()), reverse=True)
+    del shown[MOST_SHOWN:]
+    hosts = ", ".join(host if times == 1 else f"{host} ({times} times)" for times, host, _ in shown)
+    more = f", and {len(refused) - len(shown)} more (--network-log)" if len(refused) > len(shown) else ""
+    lines = fill(f"claudebox: refused by --network allowlist: {hosts}{more}".split(), 0, break_words=False)
+    options = " ".join(f"--allow {host}" for _, host, helps in shown if helps)
+    if options:
+        lines.append(f"  to allow: {options}")  # to be pasted: it stays on one line, however long it is
+    return "\n".join(lines) + "\n"
 
 
 class Asker:
