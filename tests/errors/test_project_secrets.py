@@ -7,6 +7,7 @@ import os
 from claudebox.errors import FAILED
 from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
+from claudebox.process import isolation
 from errors.scene import Problems, Scene
 
 
@@ -63,7 +64,7 @@ def no_inotify(scene: Scene) -> None:
 
 def no_watch(scene: Scene) -> None:
     hand = keeper.Hand(keeping(scene).replace(project="/tmp"))
-    call = keeper.c_call
+    call = isolation.c_call
     refusing = lambda name, *words: -1 if name == "inotify_add_watch" else call(name, *words)  # noqa: E731
     scene.monkeypatch.setattr(keeper, "c_call", refusing)
     hand.watch("/tmp")
