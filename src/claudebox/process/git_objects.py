@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from threading import Timer
 
 from claudebox.host import pinned, read_host
-from claudebox.host.git.refs import common_dir
+from claudebox.host.git.directory import common_dir
 from claudebox.host.programs import trusted_program
 from claudebox.record import Record
 from claudebox.state.reach import reach_of

@@ -13,7 +13,7 @@ from claudebox.features.review.show import diff_lines, page
 from claudebox.features.table import load
 from claudebox.host import read_host
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import read_refs
+from claudebox.host.git.directory import read_refs
 from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
 from claudebox.layers import store
