@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
-from claudebox.features.claude.users_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
+from claudebox.features.claude import CLAUDE_CODE
 from claudebox.host import Host
 from claudebox.host.programs import (
     PACKAGE,
@@ -37,6 +37,7 @@ from claudebox.paths import is_below, is_inside, parents
 from claudebox.settings.table import BROKER, CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
+from claudebox.state.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
 from claudebox.state.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False
@@ -75,11 +76,9 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         variables=tuple(home_variables(claude)),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
-        steps=(Step(Step.AFTER, "claude"),) if _is_conversation(facts) else (),
-        decided=(
-            *([("program", program)] if facts.runs_claude else []),
-            ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
-        ),
+        steps=(Step(Step.AFTER, CLAUDE_CODE),) if _is_conversation(facts) else (),
+        program=program if facts.runs_claude else None,
+        policy=facts.tree.text(f"{MANAGED}/CLAUDE.md") or "",
     )
 
 

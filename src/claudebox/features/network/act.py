@@ -14,7 +14,7 @@ import os
 
 from claudebox.errors import Problem
 from claudebox.features.network.uplink import is_about_tun
-from claudebox.model import Plan, Uplink
+from claudebox.model import Launch, Uplink
 from claudebox.process.companion import (
     become_program,
     filter_problem,
@@ -46,8 +46,8 @@ KERNEL_SETTINGS = (
 )
 
 
-def inside(plan: Plan, life: int, pastas_end: int) -> None:
-    network = plan.network
+def inside(launch: Launch, life: int, pastas_end: int) -> None:
+    network = launch.plan.network
     assert network.uplink is not None
     # They are opened here, and stay this host's. A process in the box's network carries on what arrives at them.
     listeners = [(open_port(port), port.box) for port in network.published]
