@@ -221,7 +221,7 @@ GIT = "--git-dir=/git -c core.packedGitWindowSize=16m -c core.packedGitLimit=256
 def _program(name: str) -> str:
     """Where it is, behind all symlinks: the box has the directories of the system alone."""
     host = read_host()
-    found = trusted_program(host.tree, name, host.environ.get("PATH", os.defpath), reach_of(host))
+    found = trusted_program(host, name, reach_of(host))
     return os.path.realpath(pinned.PROGRAMS.get(name) or found or f"/usr/bin/{name}")
 
 

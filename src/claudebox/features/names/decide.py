@@ -25,7 +25,7 @@ PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     settings, host = facts.settings, facts.host
-    (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    (nft,) = choose_uplink(host, {"nft": settings.nft}, facts.reach)
     near = host.neighbourhood(host.tree).everything
     allowed = read_allowed(settings.allow)
     for row in allowed:

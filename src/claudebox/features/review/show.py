@@ -91,7 +91,7 @@ def users_program(key: str, home: str) -> str:
 def _trusted_environment() -> dict[str, str]:
     """The user's, without entries of PATH that an agent can write: the pager would come from there."""
     host = read_host()
-    return {**host.environ, "PATH": trusted_path(host.environ.get("PATH", os.defpath), reach_of(host))}
+    return {**host.environ, "PATH": trusted_path(host, reach_of(host))}
 
 
 def page(lines: Iterable[str], home: str) -> None:
