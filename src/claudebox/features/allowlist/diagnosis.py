@@ -100,7 +100,7 @@ def check(host: Host, settings: Settings) -> list[CheckRow]:
     """A row about tier `allowlist`, which is a failure only if the user's settings need it."""
     lacking = FAIL if settings.network.text == ALLOWLIST else NOTE
     try:
-        (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        (nft,) = choose_uplink(host, {"nft": settings.nft}, reach_of(host))
     except Problem:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:
