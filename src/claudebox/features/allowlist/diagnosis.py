@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
+from claudebox.features.allowlist.act import DNS_PORT, make_network, original_destination
 from claudebox.features.allowlist.rules import (
     GROUPS,
     HostList,
@@ -117,7 +117,8 @@ def check(host: Host, settings: Settings) -> list[CheckRow]:
 
 def _lost_addresses(nft: str) -> list[str]:
     """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
-    listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
+    streams = [own for own in make_network(nft, ()) if own.type == socket.SOCK_STREAM]
+    listeners = [own for own in streams if own.getsockname()[1] != DNS_PORT]
     tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
     return [address for (address, port), own in tried if not _arrives(own, address, port)]
 
