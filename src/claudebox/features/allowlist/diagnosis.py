@@ -7,6 +7,7 @@ which one is made; and what boxes have reached.
 from __future__ import annotations
 
 import socket
+from collections import Counter
 
 from claudebox.errors import Problem
 from claudebox.features.allowlist.act import DNS_PORT, make_network, original_destination
@@ -173,15 +174,16 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def suggestion(entries: list[dict[str, object]]) -> str:
     """Settings that allow what boxes reached, and what they were refused, to be looked at before they are used."""
-    uses: dict[str, dict[str, int]] = {}
-    for entry in entries:
-        wish, verdict = _wish(entry), str(entry.get("verdict", ""))
-        if wish and verdict in VERDICTS:
-            uses.setdefault(wish, dict.fromkeys(VERDICTS, 0))[verdict] += 1
-    if not uses:
+    uses = Counter((_wish(entry), str(entry.get("verdict", ""))) for entry in entries)
+    wishes = sorted({wish for wish, verdict in uses if wish and verdict in VERDICTS})
+    if not wishes:
         return NOTHING
-    width = max(map(len, uses)) + 4
-    rows = ["  " + f'"{wish}",'.ljust(width) + f"# {_why(wish, uses[wish])}" for wish in sorted(uses)]
+    width = max(map(len, wishes)) + 4
+    rows = []
+    for wish in wishes:
+        why = [f"{verdict} {uses[wish, verdict]}" for verdict in VERDICTS if uses[wish, verdict]]
+        why += [f"in @{group}" for group, hosts in GROUPS.items() if any(host == wish for host, _ in hosts)]
+        rows.append("  " + f'"{wish}",'.ljust(width) + f"# {', '.join(why)}")
     return "\n".join([f'network = "{ALLOWLIST}"', "allow = [", *rows, "]"]) + "\n"
 
 
@@ -192,8 +194,3 @@ def _wish(entry: dict[str, object]) -> str:
         return as_option(name, port if isinstance(port, int) else 0) if can_be_listed(name) else ""
     except ValueError:
         return ""  # somebody has written into the journal
-
-
-def _why(wish: str, counts: dict[str, int]) -> str:
-    groups = [f"in @{group}" for group, rows in GROUPS.items() if any(text == wish for text, _ in rows)]
-    return ", ".join([*(f"{verdict} {times}" for verdict, times in counts.items() if times), *groups])

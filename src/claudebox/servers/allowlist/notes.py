@@ -8,8 +8,6 @@ puts it, whatever variables say. The host was refused already; a yes counts for 
 from __future__ import annotations
 
 import os
-import queue
-import threading
 from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
@@ -128,25 +126,20 @@ class Asker:
     """Asks the user, one question at a time, about each host once."""
 
     def __init__(self, program: str, hosts: HostList, ask: Callable[[str], bool] | None = None) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self.program = program
         self.hosts = hosts
         self.ask = ask or self._notify
         self.asked: set[tuple[str, int]] = set()
-        self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self.thread = ThreadPoolExecutor(1)
 
     def about(self, host: str, port: int) -> None:
         """Ask about a host that was refused; port 0 means that it was looked up, and nothing more is known."""
         wish = (host, port)
-        if wish in self.asked or len(self.asked) >= MOST_QUESTIONS:
-            return
-        if not self.asked:
-            threading.Thread(target=self._work, daemon=True).start()
-        self.asked.add(wish)
-        self.waiting.put(wish)
-
-    def _work(self) -> None:
-        while True:
-            self.answer(*self.waiting.get())
+        if wish not in self.asked and len(self.asked) < MOST_QUESTIONS:
+            self.asked.add(wish)
+            self.thread.submit(self.answer, host, port)
 
     def answer(self, host: str, port: int) -> None:
         if self.ask(with_port(host, port) if port else host):
