@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from claudebox import __version__
 from claudebox.errors import Problem, for_account
+from claudebox.features.allowlist import diagnosis as allowlist
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.names import diagnosis as names
 from claudebox.features.network import diagnosis as network
 from claudebox.features.nix import diagnosis as nix
 from claudebox.features.system import signal_shim
@@ -138,7 +138,7 @@ LOOKS: dict[str, Callable[[Host, Settings], list[CheckRow]]] = {
     "git": _file_rows,
     STATE: _state_rows,
 }
-CHECKING = (network.check, names.check, nix.check)
+CHECKING = (network.check, allowlist.check, nix.check)
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
 

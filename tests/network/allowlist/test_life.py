@@ -27,7 +27,7 @@ WAIT_AND_KNOCK = "echo begun; read -r _; (%s) 2>/dev/null || echo nobody; (%s) 2
 
 @contextmanager
 def waiting(box: Box, account: Resident, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
-    words = ("--yes", "--network", "names", "--allow", f"allowed.example:{PORT}", *options)
+    words = ("--yes", "--network", "allowlist", "--allow", f"allowed.example:{PORT}", *options)
     process = account.start(CLAUDEBOX, *words, "--run", "bash", "-c", script, cwd=box.project)
     assert process.stdout is not None
     try:
@@ -62,7 +62,7 @@ def test_box_ends_with_the_process_that_knows_the_list(box: Box, account: Reside
         output, errors = process.communicate("go\n", timeout=PATIENCE)
     assert process.returncode == 125
     assert output.replace("nobody\n", "") == ""  # it may have noticed, before it was ended
-    assert "the process that knows the box's list of names was ended" in errors
+    assert "the process that knows the box's allowlist was ended" in errors
     assert internet.heard(token + "\n") == set()
 
 
@@ -107,7 +107,7 @@ def test_projects_file_cannot_lengthen_the_list(box: Box, account: Resident, int
     knock = KNOCK.format(host="{}", port=PORT, token="hello")
     script = f"({knock.format('allowed.example')}) 2>/dev/null || echo nobody; "
     script += f"({knock.format('four.example')}) 2>/dev/null || echo nobody"
-    options = ("--network", "names", "--allow", f"allowed.example:{PORT}")
+    options = ("--network", "allowlist", "--allow", f"allowed.example:{PORT}")
     account.write(box.project / ".claudebox.toml", f'allow = ["four.example:{PORT}"]\n')
     assert box.inside("bash", "-c", script, options=options).stdout == "internetnobody\n"
 
@@ -126,7 +126,7 @@ def test_journal_tells_what_happened_and_suggests_what_is_needed(
     assert token not in "".join(path.read_text() for path in account.home.rglob("network.jsonl"))
     suggested = box.claudebox("--network-log", "--suggest").stdout
     assert [line.split("#")[0].strip() for line in suggested.splitlines()] == [
-        'network = "names"',
+        'network = "allowlist"',
         "allow = [",
         f'"allowed.example:{PORT}",',
         '"refused.example",',
@@ -145,14 +145,14 @@ def test_host_with_one_kind_of_address_is_enough(
     script = KNOCK.format(host="allowed.example", port=PORT, token="hello")
     internet.host.run("ip", kind, "route", "del", *route.split())
     try:
-        done = box.inside("bash", "-c", script, options=("--network", "names", "--allow", "allowed.example:*"))
+        done = box.inside("bash", "-c", script, options=("--network", "allowlist", "--allow", "allowed.example:*"))
     finally:
         internet.host.run("ip", kind, "route", "add", *route.split())
     assert done.stdout == "internet", done.stderr
 
 
 def test_quiet_box_leaves_its_refusals_to_the_journal(box: Box, internet: Internet) -> None:
-    words = ("--network", "names", "--run", "getent", "hosts", "refused.example")
-    assert "refused by --network names: refused.example\n" in box.claudebox("--yes", *words).stderr
+    words = ("--network", "allowlist", "--run", "getent", "hosts", "refused.example")
+    assert "refused by --network allowlist: refused.example\n" in box.claudebox("--yes", *words).stderr
     assert box.claudebox("--yes", "--quiet", *words).stderr == ""
     assert "refused.example" in box.claudebox("--network-log").stdout

@@ -7,6 +7,8 @@ it in another way.
 
 from __future__ import annotations
 
+import struct
+
 ALERT, HANDSHAKE = 0x15, 0x16
 CLIENT_HELLO = 1
 VERSION = 3  # the first of two bytes, for all versions since SSL 3.0
@@ -18,7 +20,7 @@ RANDOM = 34  # bytes at the beginning: the version, and a random number
 SERVER_NAME = 0  # an extension, and in it the kind of a name
 LONGEST_NAME = 255
 FATAL, IN_VERSION = 2, (3, 3)  # of an alert
-ACCESS_DENIED, UNRECOGNIZED_NAME, ILLEGAL_PARAMETER = 49, 112, 47
+NO_ALERT, ACCESS_DENIED, UNRECOGNIZED_NAME, ILLEGAL_PARAMETER = 0, 49, 112, 47
 
 METHODS = (
     *(b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ", b"PROPFIND "),
@@ -44,12 +46,6 @@ def is_tls(data: bytes) -> bool:
 
 def server_name(data: bytes) -> str | None:
     """The name in a ClientHello, in lower case; "" if it has none; None if more bytes are needed to tell."""
-    hello = _message(data)
-    return None if hello is None else _name_in(hello)
-
-
-def _message(data: bytes) -> bytes | None:
-    """The body of the first handshake message, from as many records as it takes."""
     message, place = b"", 0
     while len(data) >= place + RECORD_HEADER:
         kind, major = data[place], data[place + 1]
@@ -65,7 +61,7 @@ def _message(data: bytes) -> bytes | None:
             if size > LARGEST_HELLO:
                 raise BadHello("the ClientHello is too long")
             if len(message) >= MESSAGE_HEADER + size:
-                return message[MESSAGE_HEADER : MESSAGE_HEADER + size]
+                return _name_in(_Reader(message[MESSAGE_HEADER : MESSAGE_HEADER + size]))
     return None
 
 
@@ -84,18 +80,17 @@ class _Reader:
     def number(self, width: int) -> int:
         return int.from_bytes(self.take(width), "big")
 
-    def block(self, width: int) -> bytes:
+    def block(self, width: int) -> _Reader:
         """A part whose length comes first, in so many bytes."""
-        return self.take(self.number(width))
+        return _Reader(self.take(self.number(width)))
 
 
-def _name_in(hello: bytes) -> str:
-    reader = _Reader(hello)
-    reader.take(RANDOM)
+def _name_in(hello: _Reader) -> str:
+    hello.take(RANDOM)
     for width in (1, 2, 1):  # session, ciphers, compression
-        reader.block(width)
-    extensions = _Reader(reader.block(2) if reader.data else b"")
-    if reader.data:
+        hello.block(width)
+    extensions = hello.block(2) if hello.data else hello
+    if hello.data:
         raise BadHello("something follows the ClientHello's extensions")
     names = []
     while extensions.data:
@@ -107,10 +102,9 @@ def _name_in(hello: bytes) -> str:
     return names[0] if names else ""
 
 
-def _only_name(extension: bytes) -> str:
-    outer = _Reader(extension)
-    inner = _Reader(outer.block(2))
-    kind, name = inner.number(1), inner.block(2)
+def _only_name(outer: _Reader) -> str:
+    inner = outer.block(2)
+    kind, name = inner.number(1), inner.block(2).data
     if outer.data or inner.data or kind != SERVER_NAME or not 0 < len(name) <= LONGEST_NAME:
         raise BadHello("its server name is broken")
     if not name.isascii():
@@ -119,7 +113,7 @@ def _only_name(extension: bytes) -> str:
 
 
 class Refusal(Exception):
-    """Why a connection is not made. Without an alert, the reason is the network's: nobody refused it."""
+    """Why a connection is not made. With NO_ALERT, the reason is the network's: the list has nothing against it."""
 
     def __init__(self, text: str, alert: int = ACCESS_DENIED, *, is_lists: bool = False) -> None:
         super().__init__(text)
@@ -158,9 +152,6 @@ def _http(text: str, alert: int) -> bytes:
 
 def _ssh(text: str) -> bytes:
     reason = text.encode()
-    parts = (bytes([DISCONNECT]), BY_APPLICATION.to_bytes(4, "big"), len(reason).to_bytes(4, "big"), reason, bytes(4))
-    body = b"".join(parts)
-    padding = -(5 + len(body)) % BLOCK
-    padding += BLOCK if padding < LEAST_PADDING else 0
-    packet = (1 + len(body) + padding).to_bytes(4, "big") + bytes([padding]) + body + bytes(padding)
-    return b"SSH-2.0-claudebox\r\n" + packet
+    body = struct.pack(">BII", DISCONNECT, BY_APPLICATION, len(reason)) + reason + bytes(4)
+    padding = LEAST_PADDING + -(5 + len(body) + LEAST_PADDING) % BLOCK
+    return b"SSH-2.0-claudebox\r\n" + struct.pack(">IB", 1 + len(body) + padding, padding) + body + bytes(padding)

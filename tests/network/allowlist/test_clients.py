@@ -1,4 +1,4 @@
-"""Ordinary programs in a box on tier `names`: they reach what is in the list, and are told why not elsewhere.
+"""Ordinary programs in a box on tier `allowlist`: they reach what is in the list, and are told why not elsewhere.
 
 None of them knows of a proxy, and none of them has another certificate to trust.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Box
+from network.allowlist.world import GREETING
 from network.internet import Internet
-from network.names.world import GREETING
 
 CLIENTS = Path(__file__).with_name("clients.py")
 
@@ -91,7 +91,7 @@ TARGETS = {
 }
 LIST = ("allowed.example", "four.example", "six.example", "*.wild.example", "rebind.example")
 OPTIONS = (
-    *("--network", "names", *(word for host in LIST for word in ("--allow", host))),
+    *("--network", "allowlist", *(word for host in LIST for word in ("--allow", host))),
     *(word for host in LIST for word in ("--allow", f"{host}:22")),
 )
 SIGNS = (
@@ -134,12 +134,12 @@ def test_every_client_reaches_the_list_and_nothing_else(box: Box, world: Interne
     said = json.loads(done.stdout)
     assert {pair: outcome(text) for pair, text in said.items()} == expected()
     assert len(world.lookups("refused.example")) == before
-    assert "refused by --network names: " in done.stderr.replace("\n", " ")
+    assert "refused by --network allowlist: " in done.stderr.replace("\n", " ")
 
 
 @pytest.mark.req("NAME-01")
 def test_http2_is_carried(box: Box, world: Internet) -> None:
-    options = ("--network", "names", "--allow", "allowed.example:8443")
+    options = ("--network", "allowlist", "--allow", "allowed.example:8443")
     done = box.inside("curl", "-sSk", "--http2", "https://allowed.example:8443/", options=options)
     assert done.stdout == f"{GREETING} over h2\n", done.stderr
 

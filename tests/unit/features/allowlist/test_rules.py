@@ -1,4 +1,4 @@
-"""The list of tier `names`: how it is read, and what it means for a name and a port."""
+"""The list of tier `allowlist`: how it is read, and what it means for a name and a port."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
-from claudebox.features.names.rules import (
+from claudebox.features.allowlist.rules import (
     EVERY_PORT,
     FORGES,
     GROUPS,
-    NameList,
+    HostList,
     as_text,
     is_name,
     read_allowed,
@@ -31,8 +31,8 @@ def words(*texts: str) -> list[Word]:
     return [Word(text, TYPED) for text in texts]
 
 
-def listing(*texts: str) -> NameList:
-    return NameList(read_allowed(words(*texts)))
+def listing(*texts: str) -> HostList:
+    return HostList(read_allowed(words(*texts)))
 
 
 def read(text: str) -> tuple[str, tuple[int, ...]]:

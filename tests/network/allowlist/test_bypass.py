@@ -20,7 +20,7 @@ from network.test_bypass import NAMES, Target
 
 WAYS = Path(__file__).with_name("ways.py")
 NAMED = ("allowed.example", "*.wild.example", "rebind.example:*", "mixed.example:*")
-LIST = ("--network", "names", *(word for host in NAMED for word in ("--allow", host)))
+LIST = ("--network", "allowlist", *(word for host in NAMED for word in ("--allow", host)))
 ARRIVAL = 0.2  # seconds; for what was sent last
 PRIVATE = [
     name for name in LISTED if name.startswith(("rebind", "metadata", "loopback", "translated", "mapped", "hosts"))
@@ -95,7 +95,8 @@ def test_name_that_leads_to_something_private_is_refused(box: Box, internet: Int
     token = uuid.uuid4().hex
     allowed = (word for name in (*PRIVATE, "mixed.example") for word in ("--allow", f"{name}:*"))
     done = box.inside(
-        *("/usr/bin/python3", "-c", script, token, *PRIVATE, "mixed.example"), options=("--network", "names", *allowed)
+        *("/usr/bin/python3", "-c", script, token, *PRIVATE, "mixed.example"),
+        options=("--network", "allowlist", *allowed),
     )
     assert done.stdout.splitlines() == [*(f"{name} reset" for name in PRIVATE), "mixed.example internet"], done.stderr
     assert len(heard(token, internet)) == 1
@@ -108,7 +109,7 @@ def test_search_list_of_the_host_is_not_used(box: Box, account: Resident, intern
     account.run("/usr/bin/python3", "-c", f"import socket; socket.getaddrinfo({name!r}, 80)")
     assert f"{name}.corp.example" in [each.words for each in internet.servers.heard]
     other = f"x{name}"
-    box.inside("curl", "-sS", f"http://{other}/", options=("--network", "names", "--allow", other))
+    box.inside("curl", "-sS", f"http://{other}/", options=("--network", "allowlist", "--allow", other))
     assert {each.words for each in internet.servers.heard if other in each.words} == {other}
 
 

@@ -1,4 +1,4 @@
-"""What is remembered of a box on tier `names`: the journal, the line at the end, and what to allow.
+"""What is remembered of a box on tier `allowlist`: the journal, the line at the end, and what to allow.
 
 And what is asked on the desktop: once for each host, and a yes counts from then on.
 """
@@ -10,12 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.names.act import MEMORY, MOST_SHOWN, refused_text
-from claudebox.features.names.log import NOTHING, log_text, suggestion
-from claudebox.features.names.rules import NameList
-from claudebox.features.names.server.greeting import Refusal
-from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_QUESTIONS, MOST_REFUSALS, Asker, Notes
+from claudebox.features.allowlist.act import END, MEMORY
+from claudebox.features.allowlist.diagnosis import NOTHING, log_text, suggestion
+from claudebox.features.allowlist.rules import HostList
 from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.servers.allowlist.notes import (
+    MOST_LINES,
+    MOST_NAMES,
+    MOST_QUESTIONS,
+    MOST_REFUSALS,
+    MOST_SHOWN,
+    Asker,
+    Notes,
+    refused_text,
+)
 from claudebox.state.journal import read_journal
 from claudebox.text import WIDTH
 from patience import comes_true
@@ -35,7 +44,7 @@ def notes(tmp_path: Path) -> Notes:
 
 def said(notes: Notes) -> str:
     assert notes.memory is not None
-    return refused_text(bytes(notes.memory))
+    return bytes(notes.memory).partition(END)[0].decode()
 
 
 def test_nothing_is_said_if_nothing_was_refused(notes: Notes) -> None:
@@ -52,7 +61,7 @@ def test_line_at_the_end_says_what_would_allow_it(notes: Notes) -> None:
     notes.not_made("2001:db8::1", 443, NOT_LISTED)
     notes.not_made("rebind.example", 80, Refusal("rebind.example leads to a private address"))
     assert said(notes) == (
-        "claudebox: refused by --network names: tracker.example (3 times),\n"
+        "claudebox: refused by --network allowlist: tracker.example (3 times),\n"
         "rebind.example:80, git.example:2222, [2001:db8::1]:443\n"
         "  to allow: --allow tracker.example --allow git.example:2222 --allow [2001:db8::1]:443\n"
     )
@@ -74,8 +83,7 @@ def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
     *lines, to_paste = text.splitlines()
     assert all(len(line) <= WIDTH or " " not in line for line in lines)
     assert to_paste.count(" --allow ") == MOST_SHOWN, "what is to be pasted is whole"
-    assert refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n").isascii()
-    assert "\x1b" not in refused_text(b"\0\0\0\x10+1 a\x1b[2J\nb c d\n")
+    assert "\x1b" not in refused_text({"a\x1b[2J\nb": 1}, set())
 
 
 @pytest.mark.parametrize("name", ["host", "x.local", "_dns.resolver.arpa", "4.3.2.1.in-addr.arpa", "a.lan"])
@@ -119,7 +127,7 @@ def test_log_and_suggestion(notes: Notes) -> None:
         " failed                    down.example:80 (no answer)",
     ]
     assert suggestion(entries) == (
-        'network = "names"\n'
+        'network = "allowlist"\n'
         "allow = [\n"
         '  "down.example",       # failed 1\n'
         '  "git.example:2222",   # refused 1\n'
@@ -149,9 +157,9 @@ def test_fields_of_the_journal_are_those_that_the_reference_has(notes: Notes) ->
 
 
 def test_yes_counts_for_the_next_try() -> None:
-    names, asked = NameList([]), list[str]()
+    names, asked = HostList([]), list[str]()
 
-    def says_yes(host: str, _: str) -> bool:
+    def says_yes(host: str) -> bool:
         asked.append(host)
         return not host.startswith("bad")
 
@@ -171,11 +179,11 @@ def test_yes_counts_for_the_next_try() -> None:
 def test_agent_cannot_nag() -> None:
     asked: list[str] = []
 
-    def says_no(host: str, _: str) -> bool:
+    def says_no(host: str) -> bool:
         asked.append(host)
         return False
 
-    asker = Asker("", NameList([Allowed("a.example", (80,), TYPED)]), says_no)
+    asker = Asker("", HostList([Allowed("a.example", (80,), TYPED)]), says_no)
     for number in range(100):
         asker.about(f"x{number}.example", 0)
     assert comes_true(lambda: len(asked) == MOST_QUESTIONS)
@@ -189,7 +197,7 @@ def test_program_is_believed_only_if_it_says_so(tmp_path: Path, script: str, is_
     program = tmp_path / "notify-send"
     program.write_text(f'#!/bin/sh\necho "$DBUS_SESSION_BUS_ADDRESS $@" >{tmp_path}/said\n{script}\n')
     program.chmod(0o755)
-    names = NameList([])
+    names = HostList([])
     Asker(str(program), names).answer("a.example", 0)
     assert names.permits("a.example", 443) == is_allowed
     said = (tmp_path / "said").read_text()
@@ -198,6 +206,6 @@ def test_program_is_believed_only_if_it_says_so(tmp_path: Path, script: str, is_
 
 
 def test_program_that_is_missing_says_no() -> None:
-    names = NameList([])
+    names = HostList([])
     Asker("/nowhere/notify-send", names).answer("a.example", 443)
     assert not names.knows("a.example")

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudebox.features.names.rules import NameList
-from claudebox.features.names.server.dial import Surroundings
-from claudebox.features.names.server.notes import Notes
-from claudebox.features.names.server.relay import NAME, Opened, Relay
-from unit.features.names.messages import client_hello, records
-from unit.features.names.messages import server_name as name_extension
+from claudebox.features.allowlist.rules import HostList
+from claudebox.servers.allowlist import NAME, Opened, Relay
+from claudebox.servers.allowlist.notes import Notes
+from unit.servers.allowlist.messages import client_hello, records
+from unit.servers.allowlist.messages import server_name as name_extension
 
 pytestmark = pytest.mark.req("NAME-01")
 
@@ -25,7 +24,7 @@ class Carried:
     """A connection to allowed.example that has just been made, with the program's end and the server's."""
 
     def __init__(self) -> None:
-        self.relay = Relay(NameList(()), Notes("", None), Surroundings(()))
+        self.relay = Relay(HostList(), Notes("", None), ())
         self.program, client = socket.socketpair()
         server, self.world = socket.socketpair()
         for end in (client, server, self.world):

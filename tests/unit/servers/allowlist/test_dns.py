@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.features.names.rules import NameList, read_allowed
-from claudebox.features.names.server import dns
-from claudebox.features.names.server.dns import NAME_ERROR, NO_ERROR, Invented, TooManyNames, answer
+from claudebox.features.allowlist.rules import HostList, read_allowed
 from claudebox.model import Origin
+from claudebox.servers.allowlist import dns
+from claudebox.servers.allowlist.dns import NAME_ERROR, NO_ERROR, NameServer, TooManyNames
 from claudebox.settings.values import Word
-from unit.features.names.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address_in, code_of, named, query
+from unit.servers.allowlist.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address_in, code_of, named, query
 
 pytestmark = pytest.mark.req("NAME-01")
 
@@ -25,19 +25,16 @@ def word(text: str) -> Word:
     return Word(text, Origin.of_option("--allow"))
 
 
-def make(*allowed: str) -> Invented:
-    return Invented(NameList(read_allowed(map(word, allowed))))
-
-
 class Resolver:
     """A name server with a list, and what it refused."""
 
     def __init__(self, *allowed: str) -> None:
-        self.invented = make(*allowed)
         self.refused: list[tuple[str, int]] = []
+        hosts = HostList(read_allowed(map(word, allowed)))
+        self.server = NameServer(hosts, lambda name, kind: self.refused.append((name, kind)))
 
     def ask(self, message: bytes) -> bytes | None:
-        return answer(message, self.invented, lambda name, kind: self.refused.append((name, kind)))
+        return self.server.answer(message)
 
     def asked(self, message: bytes) -> tuple[int, str]:
         """The code and the address of an answer."""
@@ -168,21 +165,21 @@ def test_names_below_a_star_are_limited(monkeypatch: pytest.MonkeyPatch) -> None
     assert resolver.asked(named("x1.wild.example"))[0] == NO_ERROR
     assert resolver.asked(named("allowed.example"))[0] == NO_ERROR
     with pytest.raises(TooManyNames):
-        resolver.invented.address_of("x9.wild.example")
+        resolver.server.address_of("x9.wild.example")
 
 
 @given(st.lists(st.integers(0, 500), unique=True, max_size=60))
 def test_no_two_names_share_an_address(numbers: list[int]) -> None:
-    invented = make("*.wild.example")
-    addresses = {invented.address_of(f"x{number}.wild.example"): f"x{number}.wild.example" for number in numbers}
+    server = Resolver("*.wild.example").server
+    addresses = {server.address_of(f"x{number}.wild.example"): f"x{number}.wild.example" for number in numbers}
     assert len(addresses) == len(numbers)
-    assert all(address and invented.name_of(address) == name for address, name in addresses.items())
+    assert all(address and server.name_of(address) == name for address, name in addresses.items())
 
 
 def test_names_with_one_hash_get_neighbouring_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dns, "sha256", lambda _: "f" * 64)
-    invented = make("a.example", "b.example")
-    assert invented.address_of("a.example") != invented.address_of("b.example")
+    server = Resolver("a.example", "b.example").server
+    assert server.address_of("a.example") != server.address_of("b.example")
 
 
 @given(st.binary(max_size=80), st.booleans())

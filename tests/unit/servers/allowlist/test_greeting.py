@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.features.names.server.greeting import (
+from claudebox.servers.allowlist.greeting import (
     METHODS,
     UNRECOGNIZED_NAME,
     BadHello,
@@ -17,8 +17,8 @@ from claudebox.features.names.server.greeting import (
     is_tls,
     server_name,
 )
-from unit.features.names.messages import ECH, GREASE, block, client_hello, extension, records
-from unit.features.names.messages import server_name as name_extension
+from unit.servers.allowlist.messages import ECH, GREASE, block, client_hello, extension, records
+from unit.servers.allowlist.messages import server_name as name_extension
 
 pytestmark = pytest.mark.req("NAME-01")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Box
+from network.allowlist.world import GREETING
 from network.internet import Internet, Resident
-from network.names.world import GREETING
 from network.servers import PORT
 
 CROWD = Path(__file__).with_name("crowd.py")
@@ -26,7 +26,7 @@ def test_box_is_served_through_all_of_it(box: Box, account: Resident, world: Int
     options = ("--allow", f"allowed.example:{PORT}", "--allow", "allowed.example", "--allow", "*.wild.example")
     done = box.inside(
         *("/usr/bin/python3", "crowd.py", "allowed.example", str(PORT)),
-        options=("--network", "names", *options),
+        options=("--network", "allowlist", *options),
         timeout=400,
     )
     assert done.returncode == 0, done.stderr

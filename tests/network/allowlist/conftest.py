@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from network.allowlist.world import serving
 from network.internet import Internet
-from network.names.world import serving
 from running.needs import needed
 
 

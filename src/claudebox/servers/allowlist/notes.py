@@ -10,21 +10,24 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
 
-from claudebox.features.names.act import HELPS, LENGTH
-from claudebox.features.names.rules import STOPPED, WEB, NameList, as_written, is_name
-from claudebox.features.names.server.dns import AAAA, A
-from claudebox.features.names.server.greeting import Refusal
+from claudebox.features.allowlist.act import END
+from claudebox.features.allowlist.rules import WEB, HostList, is_name, with_port
 from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist.dns import AAAA, A
+from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.state import journal
+from claudebox.text import escape, fill
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500
 NO_MORE_REFUSALS = f"after {MOST_REFUSALS} refusals, more of this box are not noted"
 MOST_NAMES = 24  # that the line at the end knows
-OTHER = 0  # no kind of DNS has this number
+MOST_SHOWN = 6
+OTHER = 0  # for every kind of DNS but A and AAAA: there are 65536, and the box chooses
 NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
 
 MOST_QUESTIONS = 12  # of one box, each about another host: nobody reads more, and an agent could nag
@@ -43,9 +46,9 @@ class Notes:
         self.lines = 0
         self.refusals = 0
         self.refused: dict[str, int] = {}
-        self.stopped: set[str] = set()  # why the journal is not complete
         self.would_help: set[str] = set()  # those that a longer list would allow
-        self.looked_up: dict[str, dict[int, int]] = {}  # how often each kind of address was asked for
+        self.looked_up: dict[str, Counter[int]] = {}  # how often each kind of address was asked for
+        self.stopped: set[str] = set()  # why the journal is not complete
 
     def carried(self, name: str, port: int, sent: int, received: int, milliseconds: int) -> None:
         self._note(name=name, port=port, verdict="allowed", sent=sent, received=received, ms=milliseconds)
@@ -56,7 +59,7 @@ class Notes:
             self._note(name=name, port=port, verdict="failed", why=refusal.text)
             return
         self._note_refusal(name, port, refusal.text)
-        shown = f"{as_written(name)}:{port}"
+        shown = with_port(name, port)
         self._count(shown, self.refused.get(shown, 0) + 1, is_lists=refusal.is_lists)
         if self.asker is not None and refusal.is_lists:
             self.asker.about(name, port)
@@ -69,13 +72,11 @@ class Notes:
             if len(self.looked_up) >= MOST_REFUSALS:
                 self._say_once(NO_MORE_REFUSALS)
                 return
-            self.looked_up[name] = {}
+            self.looked_up[name] = Counter((OTHER,))
             self._note_refusal(name, 0, "not in the list")
         times = self.looked_up[name]
         if kind in (A, AAAA):
-            times[kind] = times.get(kind, 0) + 1
-        else:
-            times[OTHER] = 1  # one place for all: there are 65536 kinds, and the box chooses
+            times[kind] += 1
         self._count(name, max(times.values()), is_lists=True)
         if self.asker is not None:
             self.asker.about(name, 0)
@@ -95,10 +96,8 @@ class Notes:
         if is_lists:
             self.would_help.add(shown)
         if self.memory is not None:
-            lines = [f"{HELPS if name in self.would_help else ''}{n} {name}" for name, n in self.refused.items()]
-            text = "\n".join(lines).encode()
-            self.memory[LENGTH : LENGTH + len(text)] = text
-            self.memory[:LENGTH] = len(text).to_bytes(LENGTH, "big")
+            text = refused_text(self.refused, self.would_help).encode() + END
+            self.memory[: len(text)] = text
 
     def _note(self, **fields: str | int) -> None:
         self.lines += 1
@@ -111,47 +110,59 @@ class Notes:
         """Say in the journal that it is not complete."""
         if self.path and why not in self.stopped:
             self.stopped.add(why)
-            journal.note(self.path, name="", port=0, verdict=STOPPED, why=why)
+            journal.note(self.path, name="", port=0, verdict="stopped", why=why)
+
+
+def refused_text(refused: dict[str, int], would_help: set[str]) -> str:
+    """What was refused and how often, and what would allow it."""
+    shown = sorted(((times, escape(host), host in would_help) for host, times in refused.items()), reverse=True)
+    del shown[MOST_SHOWN:]
+    hosts = ", ".join(host if times == 1 else f"{host} ({times} times)" for times, host, _ in shown)
+    more = f", and {len(refused) - len(shown)} more (--network-log)" if len(refused) > len(shown) else ""
+    lines = fill(f"claudebox: refused by --network allowlist: {hosts}{more}".split(), 0, break_words=False)
+    options = " ".join(f"--allow {host}" for _, host, helps in shown if helps)
+    if options:
+        lines.append(f"  to allow: {options}")  # to be pasted: it stays on one line, however long it is
+    return "\n".join(lines) + "\n"
 
 
 class Asker:
     """Asks the user, one question at a time, about each host once."""
 
-    def __init__(self, program: str, names: NameList, ask: Callable[[str, str], bool] | None = None) -> None:
+    def __init__(self, program: str, hosts: HostList, ask: Callable[[str], bool] | None = None) -> None:
         self.program = program
-        self.names = names
+        self.hosts = hosts
         self.ask = ask or self._notify
         self.asked: set[tuple[str, int]] = set()
         self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
-        self.thread: threading.Thread | None = None
 
     def about(self, host: str, port: int) -> None:
         """Ask about a host that was refused; port 0 means that it was looked up, and nothing more is known."""
         wish = (host, port)
         if wish in self.asked or len(self.asked) >= MOST_QUESTIONS:
             return
+        if not self.asked:
+            threading.Thread(target=self._work, daemon=True).start()
         self.asked.add(wish)
         self.waiting.put(wish)
-        if self.thread is None:
-            self.thread = threading.Thread(target=self._work, daemon=True)
-            self.thread.start()
 
     def _work(self) -> None:
         while True:
             self.answer(*self.waiting.get())
 
     def answer(self, host: str, port: int) -> None:
-        if self.ask(f"{as_written(host)}:{port}" if port else as_written(host), "not in the list of this box"):
-            self.names.allow(Allowed(host, (port,) if port else WEB, BY_USER))
+        if self.ask(with_port(host, port) if port else host):
+            self.hosts.allow(Allowed(host, (port,) if port else WEB, BY_USER))
 
-    def _notify(self, host: str, why: str) -> bool:
+    def _notify(self, host: str) -> bool:
         import subprocess
 
         bus = f"unix:path=/run/user/{os.getuid()}/bus"
         words = ("--app-name=claudebox", f"--expire-time={SECONDS * 1000}", f"--action={YES}=Allow for this run")
+        text = (f"A box wants to reach {host}", "It was refused: not in the list of this box.")
         try:
             done = subprocess.run(
-                [self.program, *words, "--action=no=No", f"A box wants to reach {host}", f"It was refused: {why}."],
+                [self.program, *words, "--action=no=No", *text],
                 env={"DBUS_SESSION_BUS_ADDRESS": bus, "LC_ALL": "C.UTF-8"},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -11,7 +11,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from claudebox.features.names.rules import LONGEST_LABEL, LONGEST_NAME, NameList, is_label
+from claudebox.features.allowlist.rules import LONGEST_LABEL, LONGEST_NAME, HostList, is_label
 from claudebox.host.tree import sha256
 from claudebox.record import Record
 
@@ -43,40 +43,12 @@ class TooManyNames(Exception):
     """The box has asked for more names below a `*.` row than can be remembered."""
 
 
-class Invented:
-    """Which made-up address stands for which name, for as long as the box lives.
+class Unanswerable(Exception):
+    """A query that gets an error code, or None: no answer at all."""
 
-    It depends on the name alone, as far as possible: programs remember it.
-    """
-
-    def __init__(self, names: NameList) -> None:
-        self.names = names
-        self.by_address: dict[int, str] = {}
-        self.by_name: dict[str, int] = {}
-        self.guests = 0
-
-    def address_of(self, name: str) -> bytes | None:
-        """The address that stands for a name, as four bytes. None if the name is not in the list."""
-        if not self.names.knows(name):
-            return None
-        if name not in self.by_name:
-            if name not in self.names.rows:
-                if self.guests >= MOST_GUESTS:
-                    raise TooManyNames
-                self.guests += 1
-            self._invent(name)
-        return (FIRST + self.by_name[name]).to_bytes(4, "big")
-
-    def name_of(self, address: bytes) -> str:
-        """The name for which an address stands, or "" if it stands for none."""
-        return self.by_address.get(int.from_bytes(address, "big") - FIRST, "") if len(address) == 4 else ""
-
-    def _invent(self, name: str) -> None:
-        place = int(sha256(name.encode())[:12], 16) % SIZE
-        while place in self.by_address:
-            place = (place + 1) % SIZE
-        self.by_address[place] = name
-        self.by_name[name] = place
+    def __init__(self, code: int | None) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class Question(Record):
@@ -88,32 +60,83 @@ class Question(Record):
     has_edns: bool
 
 
-class Unanswerable(Exception):
-    """A query that gets an error code, or None: no answer at all."""
+class NameServer:
+    """Knows which made-up address stands for which name, for as long as the box lives.
 
-    def __init__(self, code: int | None) -> None:
-        super().__init__(code)
-        self.code = code
+    The address depends on the name alone, as far as possible: programs remember it.
+    """
 
+    def __init__(self, hosts: HostList, refuse: Callable[[str, int], None]) -> None:
+        self.hosts = hosts
+        self.refuse = refuse  # is told about names that are not in the list, and what was asked about them
+        self.by_address: dict[int, str] = {}
+        self.by_name: dict[str, int] = {}
+        self.guests = 0
 
-def answer(query: bytes, invented: Invented, refuse: Callable[[str, int], None]) -> bytes | None:
-    """The answer to a query; None if it deserves none. `refuse` is told about names that are not in the list."""
-    try:
-        question = read_question(query)
-    except Unanswerable as unanswerable:
-        return None if unanswerable.code is None else _reply(query, unanswerable.code)
-    if question.kind == PTR:
-        return _answer_reverse(query, question, invented)
-    if not question.name:
-        return _reply(query, NAME_ERROR, question)
-    try:
-        address = invented.address_of(question.name)
-    except TooManyNames:
-        return _reply(query, SERVER_FAILURE, question)
-    if address is None:
-        refuse(question.name, question.kind)
-        return _reply(query, NAME_ERROR, question, is_blocked=True)
-    return _reply(query, NO_ERROR, question, data=address if question.kind == A else b"")
+    def address_of(self, name: str) -> bytes | None:
+        """The address that stands for a name, as four bytes. None if the name is not in the list."""
+        if not self.hosts.knows(name):
+            return None
+        if name not in self.by_name:
+            if name not in self.hosts.rows:
+                if self.guests >= MOST_GUESTS:
+                    raise TooManyNames
+                self.guests += 1
+            place = int(sha256(name.encode())[:12], 16) % SIZE
+            while place in self.by_address:
+                place = (place + 1) % SIZE
+            self.by_address[place], self.by_name[name] = name, place
+        return (FIRST + self.by_name[name]).to_bytes(4, "big")
+
+    def name_of(self, address: bytes) -> str:
+        """The name for which an address stands, or "" if it stands for none."""
+        return self.by_address.get(int.from_bytes(address, "big") - FIRST, "") if len(address) == 4 else ""
+
+    def answer_datagrams(self, own: socket.socket) -> None:
+        """Answer from the address that was asked, whichever that was: a program may know a resolver by heart."""
+        for _ in range(AT_ONCE):
+            try:
+                query, extra, _, sender = own.recvmsg(LARGEST_QUERY, ANCILLARY)
+            except OSError:
+                return
+            reply = self.answer(query)
+            if reply is not None:
+                try:
+                    own.sendmsg([reply], [_answering_as(*each) for each in extra], 0, sender)
+                except OSError:
+                    continue
+
+    def answer_stream(self, client: socket.socket, said: bytes) -> bytes | None:
+        """Answer the queries that have arrived as a whole. Returns what is left; None if one deserves no answer."""
+        while len(said) >= LENGTH and len(said) >= (end := LENGTH + int.from_bytes(said[:LENGTH], "big")):
+            reply = self.answer(said[LENGTH:end])
+            if reply is None:
+                return None
+            client.send(len(reply).to_bytes(LENGTH, "big") + reply)
+            said = said[end:]
+        return said
+
+    def answer(self, query: bytes) -> bytes | None:
+        """The answer to a query; None if it deserves none."""
+        try:
+            question = read_question(query)
+        except Unanswerable as unanswerable:
+            return None if unanswerable.code is None else _reply(query, unanswerable.code)
+        if question.kind == PTR:
+            # Some programs ask for the name of an address, and write it into their logs.
+            name = self.name_of(_reversed_address(question.name))
+            labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+            return _reply(query, NO_ERROR, question, data=labels) if name else _reply(query, NAME_ERROR, question)
+        if not question.name:
+            return _reply(query, NAME_ERROR, question)
+        try:
+            address = self.address_of(question.name)
+        except TooManyNames:
+            return _reply(query, SERVER_FAILURE, question)
+        if address is None:
+            self.refuse(question.name, question.kind)
+            return _reply(query, NAME_ERROR, question, why=WHY)
+        return _reply(query, NO_ERROR, question, data=address if question.kind == A else b"")
 
 
 def read_question(query: bytes) -> Question:
@@ -128,14 +151,14 @@ def read_question(query: bytes) -> Question:
     if questions != 1 or answers or authorities:
         raise Unanswerable(FORMAT_ERROR)
     labels, place = _labels(query, HEADER.size)
-    if len(query) < place + QUESTION_END.size:
+    end = place + QUESTION_END.size
+    if len(query) < end:
         raise Unanswerable(FORMAT_ERROR)
     kind, family = QUESTION_END.unpack_from(query, place)
-    place += QUESTION_END.size
     if family != INTERNET:
         raise Unanswerable(REFUSED)
-    has_edns = bool(additional) and query[place : place + 3] == b"\0" + OPT.to_bytes(2, "big")
-    return Question(query[HEADER.size : place], _name(labels), kind, has_edns)
+    has_edns = bool(additional) and query[end : end + 3] == b"\0" + OPT.to_bytes(2, "big")
+    return Question(query[HEADER.size : end], _name(labels), kind, has_edns)
 
 
 def _labels(query: bytes, place: int) -> tuple[list[bytes], int]:
@@ -163,57 +186,24 @@ def _name(labels: list[bytes]) -> str:
     return text if is_name else ""
 
 
-def _answer_reverse(query: bytes, question: Question, invented: Invented) -> bytes:
-    """The name for which a made-up address stands: some programs ask, and write it into their logs."""
-    octets = question.name.removesuffix(REVERSE).split(".")[::-1]
-    is_address = question.name.endswith(REVERSE) and all(part.isdigit() and int(part) < 256 for part in octets)
-    name = invented.name_of(bytes(map(int, octets))) if is_address else ""
-    if not name:
-        return _reply(query, NAME_ERROR, question)
-    data = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
-    return _reply(query, NO_ERROR, question, data=data)
+def _reversed_address(name: str) -> bytes:
+    """The IPv4 address that is asked for by this name; b"" if it is none."""
+    octets = name.removesuffix(REVERSE).split(".")[::-1] if name.endswith(REVERSE) else []
+    return bytes(map(int, octets)) if all(part.isdigit() and int(part) < 256 for part in octets) else b""
 
 
-def _reply(
-    query: bytes, code: int, question: Question | None = None, *, data: bytes = b"", is_blocked: bool = False
-) -> bytes:
+def _reply(query: bytes, code: int, question: Question | None = None, *, data: bytes = b"", why: bytes = b"") -> bytes:
     number, flags = struct.unpack_from(">HH", query)
-    raw = question.raw if question else b""
-    record = SAME_NAME + RECORD.pack(question.kind, INTERNET, SECONDS, len(data)) + data if question and data else b""
-    extra = b""
-    if question and question.has_edns:
-        why = struct.pack(">HHH", BLOCKED, len(WHY) + 2, BLOCKED) + WHY if is_blocked else b""
-        extra = b"\0" + RECORD.pack(OPT, EDNS_SIZE, 0, len(why)) + why
+    raw = record = extra = b""
+    if question is not None:
+        raw = question.raw
+        if data:
+            record = SAME_NAME + RECORD.pack(question.kind, INTERNET, SECONDS, len(data)) + data
+        if question.has_edns:
+            reason = struct.pack(">HHH", BLOCKED, len(why) + 2, BLOCKED) + why if why else b""
+            extra = b"\0" + RECORD.pack(OPT, EDNS_SIZE, 0, len(reason)) + reason
     head = (number, IS_ANSWER | IS_AVAILABLE | flags & COPIED | code, bool(raw), bool(record), 0, bool(extra))
     return HEADER.pack(*head) + raw + record + extra
-
-
-def answer_datagrams(own: socket.socket, invented: Invented, refuse: Callable[[str, int], None]) -> None:
-    """Answer from the address that was asked, whichever that was: a program may know a resolver by heart."""
-    for _ in range(AT_ONCE):
-        try:
-            query, extra, _, sender = own.recvmsg(LARGEST_QUERY, ANCILLARY)
-        except OSError:
-            return
-        reply = answer(query, invented, refuse)
-        if reply is not None:
-            try:
-                own.sendmsg([reply], [_answering_as(*each) for each in extra], 0, sender)
-            except OSError:
-                continue
-
-
-def answer_stream(
-    client: socket.socket, said: bytes, invented: Invented, refuse: Callable[[str, int], None]
-) -> bytes | None:
-    """Answer the queries that have arrived as a whole. Returns what is left; None if a query deserves no answer."""
-    while len(said) >= LENGTH and len(said) >= (end := LENGTH + int.from_bytes(said[:LENGTH], "big")):
-        reply = answer(said[LENGTH:end], invented, refuse)
-        if reply is None:
-            return None
-        client.send(len(reply).to_bytes(LENGTH, "big") + reply)
-        said = said[end:]
-    return said
 
 
 def _answering_as(level: int, kind: int, data: bytes) -> tuple[int, int, bytes]:

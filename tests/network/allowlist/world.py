@@ -157,7 +157,7 @@ def listener(address: str, port: int) -> socket.socket:
 
 def ssh_server(own: socket.socket) -> None:
     """Greets a client of SSH by asking it to leave."""
-    from claudebox.features.names.server.greeting import _ssh
+    from claudebox.servers.allowlist.greeting import _ssh
 
     while True:
         try:

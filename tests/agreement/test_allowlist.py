@@ -1,4 +1,4 @@
-"""A list of names that grew is asked about; one that shrank, or that a wider tier covered, is not."""
+"""An allowlist that grew is asked about; one that shrank, or that a wider tier covered, is not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agreement.boxes import is_agreed, news
+from claudebox.agreement import agreement, find_news
 from claudebox.model import Plan
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -20,12 +21,12 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def listed(machine: Machine, *hosts: str) -> Plan:
-    return machine.plan("--network", "names", *(word for host in hosts for word in ("--allow", host)), "-p", "x")
+    return machine.plan("--network", "allowlist", *(word for host in hosts for word in ("--allow", host)), "-p", "x")
 
 
 def test_new_host_is_asked_about(machine: Machine) -> None:
     before, after = listed(machine, "a.example", "@npm"), listed(machine, "a.example", "b.example", "@npm")
-    assert [row.host for row in news(after, before).names] == ["b.example"]
+    assert [row.host for row in news(after, before).allowed] == ["b.example"]
     assert is_agreed(before, after)
 
 
@@ -39,7 +40,14 @@ def test_name_does_not_cover_all_below_the_same(machine: Machine) -> None:
 
 
 def test_wider_tier_covers_every_list(machine: Machine) -> None:
-    inet, names = machine.plan("--network", "inet", "-p", "x"), listed(machine, "a.example", "@claude")
-    assert news(names, inet).names == ()
-    assert not news(names, inet).tier
-    assert news(inet, names).tier
+    inet, few = machine.plan("--network", "inet", "-p", "x"), listed(machine, "a.example", "@claude")
+    assert news(few, inet).allowed == ()
+    assert not news(few, inet).tier
+    assert news(inet, few).tier
+
+
+def test_yes_to_the_tier_by_its_old_name_is_not_remembered(machine: Machine) -> None:
+    before = listed(machine, "a.example")
+    old = frozenset("network names" if line == "network allowlist" else line for line in agreement(before))
+    assert find_news(before, (old,)).tier
+    assert not find_news(before, (frozenset(agreement(before)),)).amount
