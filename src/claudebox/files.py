@@ -12,7 +12,6 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.model import Preparation
-from claudebox.process.isolation import c_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,6 +256,24 @@ def take_lock(descriptor: int, *, is_shared: bool = False, waits: bool = False) 
     except BlockingIOError:
         return False
     return True
+
+
+_addresses: dict[str, int] = {}  # looked up once: a landing renames ten thousand files
+
+
+def c_call(name: str, *arguments: int | bytes) -> int:
+    """Call a function of the C library, for what Python lacks. -1 if it fails, or if this Python cannot call it.
+
+    `ctypes` takes as long to import as all of claudebox; `_ctypes`, its part in C, is enough.
+    """
+    try:
+        import _ctypes
+    except ImportError:
+        return -1
+    if name not in _addresses:
+        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: the libraries that are loaded already
+        _addresses[name] = _ctypes.dlsym(loaded, name)
+    return int(_ctypes.call_function(_addresses[name], arguments))
 
 
 def rename(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
