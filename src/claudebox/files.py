@@ -7,6 +7,7 @@ block, and a new file is complete before it gets its name. A path of several nam
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -28,8 +29,6 @@ DEEPEST = 200  # directories that are copied, each with two descriptors
 
 # renameat2
 NO_REPLACE, EXCHANGE = 1, 2
-# errno, which would have to be imported
-NO_SUCH_DATA, EXISTS, OTHER_DEVICE, INVALID, NO_SUCH_CALL, TOO_DEEP, NOT_SUPPORTED = 6, 17, 18, 22, 38, 40, 95
 
 
 def lstat(parent: int | None, name: str) -> os.stat_result | None:
@@ -77,7 +76,7 @@ def open_below(root: int, path: str, *, stays: bool = True, makes: bool = False)
             os.close(here)
             here = below
             if stays and os.fstat(here).st_dev != device:
-                raise OSError(INVALID, "another file system is mounted there")
+                raise OSError(errno.EINVAL, "another file system is mounted there")
         return os.open(".", DIRECTORY, dir_fd=here)
     finally:
         os.close(here)
@@ -109,7 +108,7 @@ def open_file(parent: int | None, name: str) -> int:
     descriptor = os.open(name, READ, dir_fd=parent)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(INVALID, "not a plain file")
+        raise OSError(errno.EINVAL, "not a plain file")
     return descriptor
 
 
@@ -288,7 +287,7 @@ def rename(from_directory: int, from_name: str, to_directory: int, to_name: str,
 def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     if flags == NO_REPLACE:
         if lstat(to_directory, to_name) is not None:
-            raise FileExistsError(EXISTS, "something is there already")
+            raise FileExistsError(errno.EEXIST, "something is there already")
         os.rename(from_name, to_name, src_dir_fd=from_directory, dst_dir_fd=to_directory)
         return
     aside = f".{from_name}.aside"
@@ -323,7 +322,7 @@ def _pieces_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
         try:
             start = os.lseek(descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == NO_SUCH_DATA:
+            if error.errno == errno.ENXIO:
                 return
             yield position, size  # this file system knows of no holes
             return
@@ -335,7 +334,7 @@ def _move_some(source: int, target: int, amount: int) -> int:
     try:
         return os.copy_file_range(source, target, amount)
     except OSError as error:
-        if error.errno not in (INVALID, NO_SUCH_CALL, OTHER_DEVICE, NOT_SUPPORTED):
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP):
             raise
     piece = os.read(source, min(amount, PIECE))
     write_all(target, piece)
@@ -346,7 +345,7 @@ def copy_tree(source: int, name: str, target: int, depth: int = 0) -> None:
     """Copy a directory with all in it, a file or a symlink. FIFOs, sockets and devices are left out."""
     status = os.stat(name, dir_fd=source, follow_symlinks=False)
     if depth > DEEPEST:
-        raise OSError(TOO_DEEP, f"directories are nested deeper than {DEEPEST}")
+        raise OSError(errno.ELOOP, f"directories are nested deeper than {DEEPEST}")
     if stat.S_ISLNK(status.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     elif stat.S_ISDIR(status.st_mode):
