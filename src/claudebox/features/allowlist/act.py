@@ -25,7 +25,6 @@ from claudebox.process.companion import (
     load_ruleset,
     open_port,
     start_beside,
-    start_carrier,
     watch_own_end,
 )
 from claudebox.process.isolation import advice, enter_network_namespace
@@ -100,8 +99,11 @@ def inside(launch: Launch, life: int, others_end: int) -> None:
         raise ended() from None
     channel.close()
     os.close(others_end)
-    boxes = [port.box for port in network.published]
-    start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
+    if network.published:
+        from claudebox.servers import start_carrier
+
+        boxes = [port.box for port in network.published]
+        start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
 
 
 def after(launch: Launch) -> Deed:

@@ -9,11 +9,10 @@ import os
 
 from claudebox.errors import Problem
 from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
-from claudebox.files import make_private
+from claudebox.files import c_call, make_private
 from claudebox.host.variables import BASE_URL, read_address
 from claudebox.model import Broker, Launch
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.isolation import c_call
 
 NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
