@@ -24,9 +24,12 @@ from claudebox.model import (
     RO,
     RW,
     Allowed,
+    Broker,
     EnvVar,
     Finding,
+    Login,
     Mount,
+    Names,
     Network,
     Package,
     Plan,
@@ -132,7 +135,8 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     yield "tier", network, tuple(f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1])
     yield from (("published", port, (f"publish {port.host}:{port.box}",)) for port in network.published)
     yield from (("host_ports", port, (f"host-port {port.host}",)) for port in network.host_ports)
-    for row in plan.names.allowed if plan.names is not None else ():
+    names = plan.get(Names)
+    for row in names.allowed if names is not None else ():
         line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
         yield "names", row, (line, f"network {INET}", f"network {FULL}")
     yield from (("login", line, (line,)) for line in _login_lines(plan))
@@ -185,10 +189,11 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
 
 
 def _login_lines(plan: Plan) -> list[str]:
-    if plan.broker is not None:
-        way = f" to {_word(shown_way(plan.broker.url))}" if plan.broker.url else ""
-        return [f"broker {_word(plan.broker.shown)}{way}"]
-    return [f"login {_word(plan.login.file)}"] if plan.login is not None and plan.login.file else []
+    broker, login = plan.get(Broker), plan.get(Login)
+    if broker is not None:
+        way = f" to {_word(shown_way(broker.url))}" if broker.url else ""
+        return [f"broker {_word(broker.shown)}{way}"]
+    return [f"login {_word(login.file)}"] if login is not None and login.file else []
 
 
 def _protections(plan: Plan) -> list[str]:

@@ -16,7 +16,7 @@ from claudebox.launch import launch
 from claudebox.layers import store
 from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
-from claudebox.model import RW, Mount, Origin, Plan, Step
+from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
 from claudebox.problem import Declined, Problem
 from claudebox.record import Record
@@ -183,7 +183,7 @@ def _land(place: Place, layer: Layer, request: Request) -> int:
 def make_bundle(place: Place, request: Request, number: str) -> int:
     """Pack the commits of a layer, in a box without a network. The caller holds the layer."""
     layer = store.load(place.directory, number)
-    launch(plan_of_packing(place.host, request, layer))
+    launch(Launch(plan_of_packing(place.host, request, layer)))
 
 
 def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:

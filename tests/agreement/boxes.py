@@ -12,6 +12,7 @@ from claudebox.model import (
     HIDE,
     EnvVar,
     Finding,
+    Kernel,
     Login,
     Mount,
     Network,
@@ -69,11 +70,10 @@ def make(mounts, environment, network, program, found, login) -> Plan:  # type: 
         network=network,
         program=program,
         wrapper=(),
-        seccomp=b"",
-        drop_groups=False,
+        kernel=Kernel(b""),
         findings=found,
         outside=Outside(0, ()),
-        login=login,
+        records=(login,) if login is not None else (),
         state=Instance("/state", "/p"),
     )
 

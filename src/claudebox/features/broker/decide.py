@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
+from claudebox.features.broker import BROKER
 from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
@@ -55,8 +56,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
         kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
         findings=tuple(upstream_findings(facts, broker)),
-        steps=(Step(Step.BESIDE, "broker"),),
-        decided=(("broker", broker),),
+        steps=(Step(Step.BESIDE, BROKER),),
+        records=(broker,),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.facts import ClaudeHome, Draft, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
-from claudebox.model import Finding, Plan, Preparation
+from claudebox.model import Broker, Finding, Plan, Preparation
 from claudebox.problem import Problem, quote
 from claudebox.state import check_state, memory
 from claudebox.state.memory import Form
@@ -36,7 +36,7 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
         return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
 
     # Claude remembers the end of a key: with a broker not even that enters.
-    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.broker is None else ""
+    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.get(Broker) is None else ""
     preparations, left_out = seed_state(facts, key, can_run)
     notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
     return plan.replace(

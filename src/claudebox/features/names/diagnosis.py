@@ -32,7 +32,7 @@ PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is
 
 def explain(question: Question) -> list[Answer]:
     """What the list says about a host, and about a port of it, if one is named."""
-    plan, names, endpoint = question.plan, question.plan.names, question.endpoint
+    plan, names, endpoint = question.plan, question.plan.get(Names), question.endpoint
     if names is None or endpoint is None or endpoint.is_own:
         return []
     host, port = str(endpoint.address or endpoint.host), endpoint.port

@@ -21,7 +21,7 @@ from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import find_nix, give_up, nix_environment, plan_inquiry, to_resolve
 from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.model import Plan
+from claudebox.model import Nix, Plan
 from claudebox.problem import Problem
 
 ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
@@ -34,10 +34,11 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
 
     A package that is not available is given up, with a note.
     """
-    if plan.nix is not None and plan.nix.needs_trial:
+    nix = plan.get(Nix)
+    if nix is not None and nix.needs_trial:
         try_builds(facts.host)
-    if plan.nix is not None and plan.nix.roots:
-        look_up_closure(facts.host, plan.nix.roots)
+    if nix is not None and nix.roots:
+        look_up_closure(facts.host, nix.roots)
     missing = tuple(package for package in to_resolve(plan.packages) if package.reference not in facts.answered)
     if not missing:
         return facts

@@ -38,11 +38,11 @@ def explain(question: Question) -> list[Answer]:
 
 
 def _explain_nix(plan: Plan) -> Answer:
-    if plan.nix is None:
+    nix = plan.get(Nix)
+    if nix is None:
         because = Because("this host has no /nix/store")
         way = Change("a store of this project's own, if nix is installed", ("--nix", PRIVATE))
         return Answer(Answer.NIX, "nix", Answer.OUT, "not in the box", [because], [way])
-    nix = plan.nix
     others = [mode for mode in (DAEMON, PRIVATE, STORE, OFF) if mode != nix.mode and (mode != DAEMON or nix.holes)]
     changes = [Change(EFFECTS[mode], ("--nix", mode)) for mode in others]
     state, verdict = Answer.OUT if nix.mode == OFF else Answer.IN, f"{nix.mode}: {nix.meaning}"

@@ -54,7 +54,7 @@ class Fixed:
         beta = (("anthropic-beta", OAUTH_BETA),) if self.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ()
         return (("authorization", f"Bearer {self.value}"), *beta)
 
-    def renew(self, refused: Headers) -> None:  # noqa: ARG002  (the same each time)
+    def renew(self, refused: Headers) -> None:
         raise Revoked(f"the API does not accept {self.variable} of this host; set a new one there and start again")
 
     def settle(self) -> None:
