@@ -10,12 +10,9 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-from claudebox.features.environment import diagnosis as environment
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.names import diagnosis as names
-from claudebox.features.network import diagnosis as network
-from claudebox.features.nix import diagnosis as nix
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.features.table import FEATURES
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import find
@@ -63,7 +60,6 @@ from claudebox.view.explanation import (
 )
 from claudebox.view.text import some
 
-EXPLAINING = (nix.explain, environment.explain, network.explain, names.explain)
 FILE_URL = "file://"
 LOCALHOST = IPv4Address("127.0.0.1")
 KINDS = "a path, variable, program, host, address, port or package, or nix"
@@ -115,7 +111,7 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
 
 
 def answer(question: Question) -> list[Answer]:
-    return [answer for explain in EXPLAINING for answer in explain(question)]
+    return [answer for feature in FEATURES for answer in feature.explain(question)]
 
 
 def _explain_word(about: Question, word: str) -> list[Answer]:

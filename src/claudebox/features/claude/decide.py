@@ -29,11 +29,13 @@ from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
 from claudebox.trust.programs import another, check_files, choose_agent, install_mounts, npm_install
-from claudebox.trust.reach import Reach, TrustedSource
+from claudebox.trust.reach import Reach, TrustedSource, reach_of
 from claudebox.trust.secret_values import secret_value
 from claudebox.trust.variables import LEADING, shown_way
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.process.trial import CheckRow
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -51,6 +53,7 @@ SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", 
 SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
 MANAGED = "/etc/claude-code"
+STUB_MESSAGE = "native binary not installed"
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
@@ -179,6 +182,20 @@ OTHERWISE = """
 
 def choose_claude(host: Host, named: Word | None, reach: Reach) -> ClaudeInstall:
     return choose_agent(host, CLAUDE, named, reach, npm_install(host, PACKAGE) + OTHERWISE)
+
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    from claudebox.process.trial import FAIL, OK, CheckRow, run, version_number
+
+    try:
+        install = choose_claude(host, settings.claude, reach_of(host))
+    except Problem as problem:
+        return [CheckRow.of_problem("claude", problem)]
+    outcome = run(install.path, "--version")
+    if STUB_MESSAGE in outcome.stdout + outcome.stderr:
+        why = "its package was installed without running its install script"
+        return [CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))]
+    return [CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")]
 
 
 def find_claude(

@@ -9,8 +9,12 @@ from claudebox.settings.table import NAMES, OFF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.process.companion import Companion
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
+    from claudebox.view.explanation import Answer, Question
 
 
 class NamesFeature(Feature):
@@ -29,6 +33,16 @@ class NamesFeature(Feature):
         from claudebox.features.names import decide
 
         return decide.complete(plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.names import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.names import diagnosis
+
+        return diagnosis.check(host, settings)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.names import act
