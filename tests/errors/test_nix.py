@@ -15,7 +15,7 @@ def box_that_is_never_known(scene: Scene) -> None:
     """What Nix is asked about changes each time."""
     plan = scene.machine.plan().replace(unknown=(Question(NIX, "always the same"),))
     scene.monkeypatch.setattr(start, "decide", lambda _: plan)
-    scene.monkeypatch.setattr(start, "act", lambda _, __, facts, ___: facts)
+    scene.monkeypatch.setattr(asking_nix, "find_out", lambda facts, _: facts)
     start.plan_until_known(scene.machine.facts())
 
 

@@ -19,13 +19,11 @@ from claudebox.model import (
     TMPFS,
     Directory,
     Finding,
-    Launch,
     Mount,
     Origin,
     Person,
     Plan,
     Program,
-    Step,
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
@@ -35,7 +33,6 @@ from claudebox.trust.secret_values import secret_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host, system
-    from claudebox.model import Deed
     from claudebox.process.trial import CheckRow
     from claudebox.settings.values import Settings
 
@@ -82,13 +79,7 @@ class System(Feature):
             ),
             path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
             findings=() if size else (UNBOUNDED,),
-            steps=(Step(Step.MADE, self),),
         )
-
-    def made(self, launch: Launch, root: str) -> Deed:
-        from claudebox.features.vanished import act
-
-        return act.made(launch, root)
 
 
 class Etc(Feature):

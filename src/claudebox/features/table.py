@@ -24,21 +24,13 @@ from claudebox.features.review import REVIEW
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
+from claudebox.features.vanished import Vanished
 from claudebox.features.wishes import Hides, Wishes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def load(module: str, function: str) -> Any:
-    """Import a module of a feature, and return a function of it."""
-    return getattr(__import__(f"claudebox.features.{module}", fromlist=("",)), function)
-
 
 FEATURES: tuple[Feature, ...] = (
     Command(),
     System(),
+    Vanished(),
     NIX,
     Etc(),
     NETWORK,

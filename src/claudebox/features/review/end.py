@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
+from claudebox.features import load
 from claudebox.features.review import commits as git
 from claudebox.features.review.checkout import find_checkout
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.features.review.show import diff_lines, page
-from claudebox.features.table import load
 from claudebox.host import read_host
 from claudebox.host.git.refs import read_refs
 from claudebox.host.git.repository import find_repository

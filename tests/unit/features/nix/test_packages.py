@@ -20,7 +20,7 @@ from claudebox.features.nix.packages import (
     to_resolve,
 )
 from claudebox.features.nix.references import is_store_path
-from claudebox.model import Finding, Package
+from claudebox.model import Finding, Package, Packages
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, Word
@@ -128,4 +128,4 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     assert new.split() == ["--package", "hello", "(hello-2.12)"]
     newer = with_hello.packages[0].replace(paths=(GLIBC,))
     agreed = (frozenset(agreement(with_hello)),)
-    assert find_news(with_hello.replace(packages=(newer,)), agreed).amount == 0
+    assert find_news(with_hello.having(Packages((newer,))), agreed).amount == 0
