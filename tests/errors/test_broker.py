@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from claudebox.errors import FAILED
 from claudebox.features.broker import act
 from claudebox.features.broker.decide import find_upstream
 from claudebox.features.broker.server.run import make_session
 from claudebox.model import Broker, Launch, Origin
-from claudebox.problem import FAILED
 from claudebox.process.companion import Companion, start_beside
 from claudebox.settings.values import EnvWish
 from errors.scene import Problems, Scene, old_kernel

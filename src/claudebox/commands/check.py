@@ -6,12 +6,13 @@ import os
 import stat
 
 from claudebox import __version__
+from claudebox.errors import Problem, for_account
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.network.diagnosis import choose_program
 from claudebox.features.table import FEATURES
 from claudebox.host import Host, read_host
-from claudebox.host.distribution import find_distribution
-from claudebox.problem import Problem, for_account
+from claudebox.host.programs import choose_bwrap
+from claudebox.host.system import find_distribution
 from claudebox.process.trial import (
     FAIL,
     NOTE,
@@ -24,11 +25,10 @@ from claudebox.settings.gather import from_options, from_variables, gather, merg
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
+from claudebox.state.reach import reach_of
 from claudebox.terminal import output_style, show
-from claudebox.trust.programs import choose_bwrap
-from claudebox.trust.reach import reach_of
+from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24

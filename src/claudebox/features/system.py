@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.host.programs import another
+from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
@@ -26,9 +29,6 @@ from claudebox.model import (
     Program,
 )
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.trust.programs import another
-from claudebox.trust.secret_values import secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,8 +109,7 @@ class Certificates(Feature):
         return Contribution(mounts=() if not bundle or shown else (Mount(RO, bundle, origin, source=bundle),))
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.host.distribution import install_command
-        from claudebox.host.system import find_certificates
+        from claudebox.host.system import find_certificates, install_command
         from claudebox.process.trial import FAIL, OK, CheckRow
 
         if bundle := find_certificates(host.tree, host.environ):
@@ -267,7 +266,7 @@ class Command(Feature):
         return plan.replace(findings=(*plan.findings, *findings))
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.host.distribution import install_command
+        from claudebox.host.system import install_command
         from claudebox.process.trial import FAIL, OK, CheckRow, run
 
         try:

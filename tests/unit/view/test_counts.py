@@ -12,10 +12,10 @@ from claudebox.features.guard.changes import Leftover
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
+from claudebox.text import Style, counted
 from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
 from claudebox.view.review import counts, summary
-from claudebox.view.text import Style, counted
 
 PLAIN = Style(colour=False)
 VIEW = View("/p", "/h", PLAIN)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
 from claudebox.files import make_private
+from claudebox.host.variables import BASE_URL, read_address
 from claudebox.model import Broker, Launch
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.isolation import c_function
-from claudebox.trust.variables import BASE_URL, read_address
+from claudebox.process.isolation import c_call
 
 NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
@@ -86,9 +86,7 @@ def listen(directory: str) -> int:
 
 def _serve(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
     try:
-        control = c_function("prctl")
-        if control is not None:
-            control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
+        c_call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
         from claudebox.features.broker.server.run import run
 
         run(broker, token, listener, end, report)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
 from claudebox.features.broker import BROKER
 from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
+from claudebox.host.variables import BASE_URL, read_address
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
 from claudebox.paths import absolute
-from claudebox.problem import Problem, quote
 from claudebox.settings.table import FULL
 from claudebox.settings.values import Amount, EnvWish, Settings
 from claudebox.state import LOGIN_FILE
-from claudebox.trust.reach import host_certificates
-from claudebox.trust.variables import BASE_URL, read_address
+from claudebox.state.reach import host_certificates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

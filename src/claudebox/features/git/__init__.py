@@ -28,8 +28,8 @@ class Git(Feature):
         return act.after(launch)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.host.distribution import install_command
         from claudebox.host.programs import find_admin
+        from claudebox.host.system import install_command
         from claudebox.process.trial import FAIL, OK, CheckRow
 
         if path := find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd):
