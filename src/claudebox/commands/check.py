@@ -45,7 +45,7 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
 def _choose(name: str, host: Host, settings: Settings) -> str:
     """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
-        return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        return choose_bwrap(host, settings.bwrap, reach_of(host))
     if name == "claude":
         return choose_claude(host, settings.claude, reach_of(host)).path
     return choose_program(name, host, settings)

@@ -220,7 +220,7 @@ def _find_program(plan: Plan, host: Host, name: str) -> str:
         spot = inside.find(file)
         if spot.exists and spot.host and host.tree.is_executable(spot.host):
             return file
-    return find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
+    return find(host, name)
 
 
 class Spot(Record):

@@ -20,7 +20,7 @@ from claudebox.features.review.commits import REFS
 from claudebox.files import DIRECTORY, remove_path
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import has_refs
+from claudebox.host.git.directory import has_refs
 from claudebox.host.tree import Tree
 from claudebox.layers.store import Layer, list_layers
 from claudebox.record import Record

@@ -28,11 +28,11 @@ class Git(Feature):
         return act.after(launch)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.host.programs import find_admin
+        from claudebox.host.programs import ADMIN_DIRECTORIES, find
         from claudebox.host.system import install_command
         from claudebox.process.trial import FAIL, OK, CheckRow
 
-        if path := find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd):
+        if path := find(host, "git", *ADMIN_DIRECTORIES):
             return [CheckRow(OK, "git", path)]
         fix = (install_command(host.tree, "git"),)
         return [CheckRow(FAIL, "git", "not installed", "needed for commits and history", fix)]
