@@ -51,7 +51,6 @@ from claudebox.view.explanation import (
     Because,
     Change,
     Endpoint,
-    Explanation,
     Question,
     describe_origin,
     undo,
@@ -90,7 +89,7 @@ DOES = {
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
 
 
-def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
+def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answer]:
     """An answer for each thing that the word can mean. Raises a Problem if it can mean none."""
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
@@ -107,9 +106,11 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
         answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
     elif not answers:
         answers = _explain_word(about, thing.removeprefix(FILE_URL))
+    if not answers and thing.isdigit():
+        raise Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
     if not answers:
-        raise _unknown(thing)
-    return Explanation(answers[0].subject if len(answers) == 1 else thing, tuple(answers))
+        raise Problem(f"--explain: `{thing}` cannot be explained", KINDS)
+    return answers
 
 
 def answer(question: Question) -> list[Answer]:
@@ -142,12 +143,6 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     if not is_variable_name(word):
         return answers
     return [one.replace(verdict=f"as a host, {one.verdict}", because=[*one.because, guess]) for one in answers]
-
-
-def _unknown(thing: str) -> Problem:
-    if thing.isdigit():
-        return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
-    return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
 
 
 # What a word says about a host
