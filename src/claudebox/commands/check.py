@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from claudebox import __version__
-from claudebox.errors import Problem, for_account
+from claudebox.errors import Problem, for_account, quote
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.network.diagnosis import choose_program
 from claudebox.features.table import FEATURES
@@ -24,7 +23,7 @@ from claudebox.process.trial import (
 from claudebox.settings.gather import from_options, from_variables, gather, merge
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import State
+from claudebox.state import State, check_state
 from claudebox.state.reach import reach_of
 from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
@@ -61,23 +60,18 @@ def _bwrap_rows(host: Host, settings: Settings) -> list[CheckRow]:
 
 
 def _state_row(host: Host) -> CheckRow:
-    home = host.person.home
-    path = State(home).directory
-    status = host.tree.lstat(path)
-    row = CheckRow(OK, STATE, path)
-    if status is None and os.access(home, os.W_OK):
-        row = CheckRow(OK, STATE, f"{path}: not there yet")
-    elif status is None:
-        row = CheckRow(FAIL, STATE, f"{home} is not writable", "there is no place for claude's state")
-    elif not stat.S_ISDIR(status.st_mode):
-        row = CheckRow(FAIL, STATE, f"{path} is not a directory", "", (f"mv {path} {path}.old",))
-    elif status.st_uid != host.person.uid:
-        fix = f"sudo chown -R {host.person.name} {path}"
-        row = CheckRow(FAIL, STATE, f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
-    elif status.st_mode & 0o077:
-        what = f"{path} has mode {status.st_mode & 0o777:o}"
-        row = CheckRow(FAIL, STATE, what, "others can look into it", (f"chmod 700 {path}",))
-    return row
+    home, state = host.person.home, State(host.person.home)
+    try:
+        check_state(host.tree, state, state.instance(host.cwd), host.person.uid)
+    except Problem as problem:
+        return CheckRow.of_problem(STATE, problem)
+    status = host.tree.lstat(state.directory)
+    if status is not None and status.st_mode & 0o077:
+        what = f"{state.directory} has mode {status.st_mode & 0o777:o}"
+        return CheckRow(FAIL, STATE, what, "others can look into it", (f"chmod 700 {quote(state.directory)}",))
+    if status is None and not os.access(home, os.W_OK):
+        return CheckRow(FAIL, STATE, f"{home} is not writable", "there is no place for claude's state")
+    return CheckRow(OK, STATE, state.directory if status is not None else f"{state.directory}: not there yet")
 
 
 def report_text(rows: list[CheckRow], title: str, style: Style) -> str:
