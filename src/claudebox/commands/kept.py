@@ -26,7 +26,7 @@ from claudebox.layers.store import Layer, list_layers
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
-from claudebox.state.reach import find_own_repository, reach_of
+from claudebox.state.reach import own_instance
 from claudebox.terminal import output_style, says_yes, show
 from claudebox.text import Style, beside, bytes_text, counted, escape
 from claudebox.view.as_json import dump
@@ -225,8 +225,8 @@ def tend_instances(request: Request) -> int:
             remove(one.directory)
         return 0
     if ("instances", DROP_CACHE) in request.said:
-        root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-        found = [one for one in found if one.project == root]
+        own = own_instance(host)
+        found = [one for one in found if one.directory == own.directory]
     elif ("instances", DROP_CACHES) not in request.said:
         others = find_others(state)
         show(listing_json(state, found, others) if request.json else overview(found, others, output_style()))
