@@ -27,9 +27,8 @@ from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.settings.table import ALLOWLIST, FULL, INET
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import find_state
 from claudebox.state.journal import read_journal
-from claudebox.state.reach import find_own_repository, reach_of
+from claudebox.state.reach import own_instance, reach_of
 from claudebox.terminal import show
 from claudebox.text import bytes_text, escape
 from claudebox.view.as_json import dump
@@ -140,9 +139,7 @@ def _arrives(listener: socket.socket, address: str, port: int) -> bool:
 
 def show_network_log(request: Request) -> int:
     """What the boxes of this project reached by name, what was refused, and what would allow it."""
-    host = read_host()
-    root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-    entries = read_journal(find_state(host).instance(root).network_journal)
+    entries = read_journal(own_instance(read_host()).network_journal)
     if request.suggest:
         show(suggestion(entries))
     else:
